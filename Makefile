@@ -1,0 +1,47 @@
+# `make demo` and `make test` do all of their own set-up: a virtual environment, the guest images, the tests' tools.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+TESTS ?= tests
+
+.PHONY: help demo test check format guest bench wheel clean
+
+help: ## List what there is to make
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# The environment is renewed whenever the project's requirements change.
+$(VENV)/.installed: pyproject.toml guest/hatch_build.py
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	touch $@
+
+guest: $(VENV)/.installed ## Build the guest images
+	$(BIN)/python guest/build.py
+
+demo: guest ## See it run: two minutes, most of them set-up
+	$(BIN)/toolbridge demo
+
+test: guest ## Run the test suite
+	$(BIN)/python -m pytest $(TESTS)
+
+check: $(VENV)/.installed ## Lint, type-check, and check the dependency rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed ## Put the code into the project's format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: guest ## Measure, side by side with other ways, in one run
+	$(BIN)/python bench/run.py
+
+wheel: $(VENV)/.installed ## Build a wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+clean: ## Remove everything that was built
+	rm -rf $(VENV) dist guest/.build guest/toolbridge_guest/images guest/toolbridge_guest/licences
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The boundary: every byte that arrives here comes from hostile code."""

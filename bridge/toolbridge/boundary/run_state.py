@@ -1,0 +1,334 @@
+"""The state of one run, on the trusted side: what the imports in `imports.py` work on.
+
+One guest thread uses it while the run lasts. Other threads only deliver replies and end the run
+from outside: `deliver`, `end` and `cancel` are the only methods they may call.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from time import monotonic, perf_counter
+from typing import NamedTuple
+
+from toolbridge.boundary.host_call import (
+    CallRecord,
+    HostFunction,
+    HostModules,
+    PendingCall,
+    Scheduler,
+    answer_import,
+    failed,
+    find_function,
+    is_awaitable,
+    outcome_of,
+    reply_with,
+    too_large,
+    unknown_function,
+)
+from toolbridge.boundary.memory import GuestMemory
+from toolbridge.boundary.output import Output
+from toolbridge.boundary.wire import (
+    CallRequest,
+    ErrorFrame,
+    ImportRequest,
+    WireError,
+    decode_request,
+    encode_error,
+    encode_settled,
+)
+from toolbridge.limits import Limits
+
+# Answers of the imports that are not a length: guest/WIRE.md.
+REFUSED = -1
+NOTHING = 0
+
+
+class Ending(NamedTuple):
+    """Why the host ended a run: a failure kind, and what to say."""
+
+    kind: str
+    message: str
+
+
+class RunEnded(Exception):  # noqa: N818  # control flow inside the boundary, not an error
+    """Unwinds a host function when the run is over. Turned into a trap by the import."""
+
+
+class Ticks:
+    """How often the epoch has advanced. The ticker counts, runs compare."""
+
+    __slots__ = ("count", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.count = 0
+        self.seconds = seconds
+
+
+class RunState:
+    """Everything that a run's host functions need."""
+
+    def __init__(
+        self,
+        *,
+        limits: Limits,
+        modules: HostModules,
+        scheduler: Scheduler,
+        ticks: Ticks,
+        clock: Callable[[], float],
+        frame: bytes,
+    ) -> None:
+        self.limits = limits
+        self.modules = modules
+        self.scheduler = scheduler
+        self.clock = clock
+        self.memory: GuestMemory | None = None
+        self.output = Output(limits.output_bytes)
+        self.ending: Ending | None = None
+        self.calls: list[CallRecord] = []
+        self.calling: tuple[CallRequest, float] | None = None
+        """The plain function that runs on the guest's thread now, and since when."""
+
+        self._held = frame
+        self._call_count = 0
+        self._outstanding: dict[int, PendingCall] = {}
+        self._inbox: SimpleQueue[tuple[PendingCall, bytes] | None] = SimpleQueue()
+        self._settled: deque[bytes] = deque()
+
+        self.began = monotonic()
+        self.deadline = self.began + limits.wall_seconds
+        self._ticks = ticks
+        self._billed_until = ticks.count
+        self._guest_ticks = 0
+        self._most_ticks = limits.cpu_seconds / ticks.seconds
+
+    # ---- time
+
+    def remaining(self) -> float:
+        """Seconds until the run's wall clock runs out."""
+        return self.deadline - monotonic()
+
+    def cpu_seconds(self) -> float:
+        """Time spent in guest code, in whole ticks."""
+        return self._guest_ticks * self._ticks.seconds
+
+    def leave_guest(self) -> None:
+        """Guest code stops being billed: a host function begins."""
+        now = self._ticks.count
+        if now != self._billed_until:
+            self._guest_ticks += now - self._billed_until
+
+    def enter_guest(self) -> None:
+        """Guest code is billed again."""
+        self._billed_until = self._ticks.count
+
+    def check(self) -> None:
+        """Ends the run if its time is up.
+
+        Raises:
+            RunEnded: it is, or something else has ended it.
+        """
+        if self.ending is None:
+            if monotonic() >= self.deadline:
+                self.end("timeout", f"The run took longer than {self.limits.wall_seconds:g} s.")
+            elif self._guest_ticks > self._most_ticks:
+                self.end("timeout", f"The program computed for longer than {self.limits.cpu_seconds:g} s of CPU time.")
+        if self.ending is not None:
+            raise RunEnded
+
+    def tick(self) -> None:
+        """The epoch advanced while guest code ran.
+
+        Raises:
+            RunEnded: the run's time is up.
+        """
+        self.leave_guest()
+        self.enter_guest()
+        self.check()
+
+    # ---- ending, from any thread
+
+    def end(self, kind: str, message: str) -> None:
+        """Ends the run at the next tick or wait. The first reason stays."""
+        if self.ending is None:
+            self.ending = Ending(kind, message)
+            self._inbox.put(None)
+
+    def cancel(self) -> None:
+        """The host no longer wants the result."""
+        self.end("cancelled", "The run was cancelled.")
+
+    # ---- calls
+
+    def guest_memory(self) -> GuestMemory:
+        """The instance's memory; there is no instance before it is made."""
+        if self.memory is None:
+            raise RunEnded
+        return self.memory
+
+    def _give(self, data: bytes, pointer: int, capacity: int) -> int:
+        """Writes a reply if it fits, else holds it for `take`. The answer is its length."""
+        length = len(data)
+        if length <= capacity:
+            self.guest_memory().write(pointer, data)
+        else:
+            self._held = data
+        return length
+
+    def take(self, pointer: int, length: int) -> int:
+        """The held frame, whole or not at all."""
+        if length != len(self._held):
+            return REFUSED
+        held, self._held = self._held, b""
+        self.guest_memory().write(pointer, held)
+        return length
+
+    def _read_request(self, pointer: int, length: int) -> CallRequest | ImportRequest | bytes:
+        """A request, or the reply that refuses it."""
+        if length > self.limits.frame_bytes:
+            return too_large("The call", length, self.limits.frame_bytes)
+        try:
+            return decode_request(self.guest_memory().read(pointer, length))
+        except WireError as error:
+            return encode_error(ErrorFrame("protocol", f"The request was not understood: {error}."))
+
+    def _count_call(self) -> None:
+        self._call_count += 1
+        if self._call_count > self.limits.host_calls:
+            self.end("limit", f"The program made more than {self.limits.host_calls} host calls.")
+            raise RunEnded
+
+    def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
+        """A call that guest code waits for."""
+        self._count_call()
+        request = self._read_request(pointer, length)
+        if type(request) is CallRequest:
+            return self._give(self._perform(request, length), reply, capacity)
+        data = answer_import(self.modules, request) if type(request) is ImportRequest else request
+        assert type(data) is bytes
+        return self._give(data, reply, capacity)
+
+    def _perform(self, request: CallRequest, request_bytes: int) -> bytes:
+        function = find_function(self.modules, request)
+        if function is None:
+            return unknown_function(request)
+        if function.is_async:
+            return self._await_reply(self._begin(function, request, request_bytes))
+        began = perf_counter()
+        self.calling = (request, monotonic())
+        try:
+            value = function.function(*request.arguments)
+        except BaseException as error:
+            data = failed(error)
+        else:
+            if is_awaitable(value):
+                return self._await_reply(self._begin(function, request, request_bytes, awaiting=value))
+            data = reply_with(request, value, self.limits.frame_bytes)
+        finally:
+            self.calling = None
+        self._record(request, data, perf_counter() - began, request_bytes)
+        if self.ending is not None:
+            raise RunEnded
+        return data
+
+    def _record(self, request: CallRequest, reply: bytes, seconds: float, request_bytes: int) -> None:
+        self.calls.append(
+            CallRecord(request.module, request.function, outcome_of(reply), seconds, request_bytes, len(reply))
+        )
+
+    def _begin(
+        self, function: HostFunction, request: CallRequest, request_bytes: int, awaiting: object = None
+    ) -> PendingCall:
+        call = PendingCall(self._call_count, function, request, request_bytes)
+        self._outstanding[call.identity] = call
+        if awaiting is None:
+            self.scheduler.start(call, self.deliver)
+        else:
+            self.scheduler.start_awaiting(call, awaiting, self.deliver)
+        return call
+
+    def unfinished_calls(self) -> list[CallRecord]:
+        """Calls that had been started and had no reply when the run ended: they may take effect."""
+        now = perf_counter()
+        return [
+            CallRecord(call.request.module, call.request.function, "unfinished", now - call.began, call.request_bytes, 0)
+            for call in self._outstanding.values()
+        ]
+
+    def start(self, pointer: int, length: int) -> int:
+        """A call that guest code goes on from: its number, by which the reply will be known."""
+        self._count_call()
+        request = self._read_request(pointer, length)
+        if type(request) is CallRequest:
+            function = find_function(self.modules, request)
+            if function is not None:
+                return self._begin(function, request, length).identity
+            request = unknown_function(request)
+        if type(request) is not bytes:
+            return REFUSED
+        # Refused before it began: the reply is ready, and arrives like any other.
+        self._settled.append(encode_settled(self._call_count, request))
+        return self._call_count
+
+    def deliver(self, call: PendingCall, reply: bytes) -> None:
+        """A scheduled call is done. From any thread."""
+        self._inbox.put((call, reply))
+
+    def _receive(self, timeout: float | None) -> tuple[PendingCall, bytes] | None:
+        """The next reply; None when `timeout` is over first.
+
+        Raises:
+            RunEnded: the run's time is up, or it was ended.
+        """
+        until = self.deadline if timeout is None else min(self.deadline, monotonic() + timeout)
+        while True:
+            try:
+                arrived = self._inbox.get(timeout=max(0.0, until - monotonic()))
+            except Empty:
+                self.check()
+                return None
+            if arrived is None:
+                self.check()
+                continue
+            call, reply = arrived
+            if self._outstanding.pop(call.identity, None) is None:
+                continue
+            self._record(call.request, reply, perf_counter() - call.began, call.request_bytes)
+            return arrived
+
+    def _await_reply(self, awaited: PendingCall) -> bytes:
+        while True:
+            arrived = self._receive(None)
+            if arrived is None:
+                continue
+            call, reply = arrived
+            if call is awaited:
+                return reply
+            self._settled.append(encode_settled(call.identity, reply))
+
+    def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
+        """The next settled call; 0 when the time is over first; refused when nothing can come."""
+        if not self._settled:
+            if microseconds < 0 and not self._outstanding:
+                return REFUSED
+            arrived = self._receive(None if microseconds < 0 else microseconds / 1e6)
+            if arrived is None:
+                return NOTHING
+            call, reply = arrived
+            self._settled.append(encode_settled(call.identity, reply))
+        return self._give(self._settled.popleft(), pointer, capacity)
+
+    # ---- the rest
+
+    def log(self, stream: int, pointer: int, length: int) -> None:
+        """Text that guest code printed."""
+        kept = self.output.room(length)
+        if kept:
+            self.output.add(stream, self.guest_memory().read(pointer, kept))
+
+    def now(self, clock: int) -> int:
+        """Nanoseconds: of the granted clock (0), or since the run began."""
+        if clock == 0:
+            return int(self.clock() * 1e9)
+        return int((monotonic() - self.began) * 1e9)

@@ -1,0 +1,246 @@
+"""The wire: frames between host and guest, as guest/WIRE.md specifies them.
+
+Frames are JSON in UTF-8. What arrives is checked field by field, and an unknown field is refused:
+a guest that speaks another version is told so instead of being half understood.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+WIRE_VERSION = 1
+
+JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
+
+
+class WireError(Exception):
+    """A frame that the wire doesn't allow. Never leaves the boundary and the code that drives it."""
+
+
+class CallRequest(NamedTuple):
+    """Guest → host: call a function of a module."""
+
+    module: str
+    function: str
+    arguments: list[Any]
+
+
+class ImportRequest(NamedTuple):
+    """Guest → host: which functions does this module have?"""
+
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorFrame:
+    """Host → guest: the call failed. `kind` is for programs, `message` for reading."""
+
+    kind: str
+    message: str
+    name: str | None = None
+    data: JsonValue = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFrame:
+    """Host → guest: run this program."""
+
+    source: str
+    file: str
+    seed: str
+    stack: int
+
+
+@dataclass(frozen=True, slots=True)
+class GuestError:
+    """What the guest says of a thrown value. Hostile text, bounded in length."""
+
+    name: str
+    message: str
+    stack: str
+    module: str = ""
+    function: str = ""
+    kind: str = ""
+    causes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeFrame:
+    """Guest → host: the run's value, or why it failed."""
+
+    value: Any = None
+    failure_kind: str | None = None
+    error: GuestError | None = None
+
+
+# ---- JSON
+
+
+def _refuse_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_scan = _decoder.scan_once
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_encode_ascii = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":")).encode
+
+
+def decode_json(data: bytes) -> Any:
+    """The value that `data` holds.
+
+    Raises:
+        WireError: it is not one JSON value in UTF-8, or too deep.
+    """
+    try:
+        text = data.decode("utf-8")
+        value, end = _scan(text, 0)
+    except (ValueError, StopIteration, RecursionError) as error:
+        raise WireError(f"not JSON: {type(error).__name__}") from None
+    if end != len(text):
+        raise WireError("not JSON: text after the value")
+    if b"\\ud" in data or b"\\uD" in data:
+        return _without_lone_surrogates(value)
+    return value
+
+
+def _without_lone_surrogates(value: Any) -> Any:
+    """Half a surrogate pair is no character: text that the host could not even print."""
+    text = _encode(value).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _scan(text, 0)[0]
+
+
+def encode_json(value: object) -> bytes:
+    """`value` as JSON in UTF-8; lone surrogates are escaped.
+
+    Raises:
+        WireError: it has no JSON form (a set, NaN, a cycle).
+    """
+    try:
+        text = _encode(value)
+        try:
+            return text.encode("utf-8")
+        except UnicodeEncodeError:
+            return _encode_ascii(value).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        reason = "nested too deeply or circular" if isinstance(error, RecursionError) else str(error)
+        raise WireError(reason) from None
+
+
+# ---- guest → host
+
+_CALL_FIELDS = {"op", "module", "function", "arguments"}
+_IMPORT_FIELDS = {"op", "module"}
+
+
+def decode_request(data: bytes) -> CallRequest | ImportRequest:
+    """A request frame.
+
+    Raises:
+        WireError: the frame is not one that the wire allows.
+    """
+    frame = decode_json(data)
+    if type(frame) is not dict:
+        raise WireError("a request is an object")
+    fields = cast("dict[str, Any]", frame)
+    op = fields.get("op")
+    if op == "call":
+        if fields.keys() != _CALL_FIELDS:
+            raise WireError("a call has the fields op, module, function and arguments")
+        module, function, arguments = fields["module"], fields["function"], fields["arguments"]
+        if type(module) is not str or type(function) is not str or type(arguments) is not list:
+            raise WireError("a call's module and function are strings, its arguments an array")
+        return CallRequest(module, function, cast("list[Any]", arguments))
+    if op == "import":
+        if fields.keys() != _IMPORT_FIELDS or type(fields["module"]) is not str:
+            raise WireError("an import has the fields op and module, a string")
+        return ImportRequest(fields["module"])
+    raise WireError("a request's op is call or import")
+
+
+_FAILURE_KINDS = ("syntax", "raised", "out_of_memory")
+_ERROR_FIELDS = {"name", "message", "stack"}
+_MOST_ERROR_TEXT = 16_000
+
+
+def decode_outcome(data: bytes) -> OutcomeFrame:
+    """The frame that ends a run.
+
+    Raises:
+        WireError: the frame is not one that the wire allows.
+    """
+    frame = decode_json(data)
+    if type(frame) is not dict or frame.get("wire") != WIRE_VERSION:  # pyright: ignore[reportUnknownMemberType]
+        raise WireError(f"an outcome says wire {WIRE_VERSION}")
+    fields = cast("dict[str, Any]", frame)
+    if not fields.keys() <= {"wire", "value", "failure"} or fields.keys() >= {"value", "failure"}:
+        raise WireError("an outcome has a value or a failure")
+    if "failure" not in fields:
+        return OutcomeFrame(value=fields.get("value"))
+    failure = fields["failure"]
+    if type(failure) is not dict or failure.keys() != {"kind", "error"}:  # pyright: ignore[reportUnknownMemberType]
+        raise WireError("a failure has the fields kind and error")
+    kind = cast("dict[str, Any]", failure)["kind"]
+    if kind not in _FAILURE_KINDS:
+        raise WireError("a failure's kind is one of " + ", ".join(_FAILURE_KINDS))
+    return OutcomeFrame(failure_kind=kind, error=_decode_error(cast("dict[str, Any]", failure)["error"]))
+
+
+def _decode_error(error: object) -> GuestError:
+    if type(error) is not dict:
+        raise WireError("a failure's error is an object")
+    fields = cast("dict[str, Any]", error)
+    optional = {"module", "function", "kind"}
+    if not _ERROR_FIELDS <= fields.keys() <= _ERROR_FIELDS | optional | {"causes"}:
+        raise WireError("an error has the fields name, message and stack")
+    texts: dict[str, str] = {}
+    for name in fields.keys() - {"causes"}:
+        if type(fields[name]) is not str:
+            raise WireError(f"an error's {name} is a string")
+        texts[name] = fields[name][:_MOST_ERROR_TEXT]
+    causes = fields.get("causes", [])
+    if type(causes) is not list or not all(type(cause) is str for cause in cast("list[Any]", causes)):
+        raise WireError("an error's causes are strings")
+    kept = tuple(cause[:_MOST_ERROR_TEXT] for cause in cast("list[str]", causes)[:5])
+    return GuestError(**texts, causes=kept)
+
+
+# ---- host → guest
+
+
+def encode_run(frame: RunFrame) -> bytes:
+    """The frame that starts a run."""
+    return encode_json(
+        {"wire": WIRE_VERSION, "source": frame.source, "file": frame.file, "seed": frame.seed, "stack": frame.stack}
+    )
+
+
+def encode_value(value: object) -> bytes:
+    """The reply that carries a call's value.
+
+    Raises:
+        WireError: the value has no JSON form.
+    """
+    return b'{"ok":%b}' % encode_json(value)
+
+
+def encode_error(error: ErrorFrame) -> bytes:
+    """The reply that says why a call failed."""
+    fields: dict[str, Any] = {"kind": error.kind, "message": error.message}
+    if error.name is not None:
+        fields["name"] = error.name
+    if error.data is not None:
+        fields["data"] = error.data
+    return b'{"error":%b}' % encode_json(fields)
+
+
+def encode_settled(call: int, reply: bytes) -> bytes:
+    """A started call's reply, with the number by which it was started."""
+    return b'{"id":%d,%b' % (call, reply[1:])
+
+
+def encode_module(module: str, functions: list[str], *, is_async: bool) -> bytes:
+    """The reply to an import."""
+    return encode_value({"module": module, "functions": functions, "async": is_async})

@@ -1,0 +1,58 @@
+"""What one run may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+from toolbridge.errors import LimitsError
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# An instance needs this much to exist at all, and more than 32 bits can't be addressed.
+LEAST_MEMORY = 8 * MIB
+MOST_MEMORY = 4096 * MIB - 65536
+# The engine's stack lives in a reserved part of guest memory, and native stacks are 32 times as large.
+LEAST_STACK = 64 * KIB
+MOST_STACK = 2 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use. Every limit is finite; reaching one ends the run, or fails the call."""
+
+    wall_seconds: float = 30.0
+    """From start to end, waiting included. Reached: failure `timeout`."""
+    cpu_seconds: float = 10.0
+    """Spent in guest code; host calls don't count. Reached: failure `timeout`."""
+    memory_bytes: int = 64 * MIB
+    """Guest memory. Reached: an error that guest code can catch, else failure `out_of_memory`."""
+    host_calls: int = 10_000
+    """Calls of host functions. Reached: failure `limit`."""
+    calls_in_flight: int = 64
+    """Calls at the same time; further ones wait their turn."""
+    call_seconds: float = 30.0
+    """One call, from when it starts. Reached: an error that guest code can catch."""
+    frame_bytes: int = 8 * MIB
+    """One message across the boundary: the program, a call's arguments or reply, the value."""
+    output_bytes: int = 1 * MIB
+    """Kept of stdout and stderr together; the rest is dropped, with a marker."""
+    stack_bytes: int = 1 * MIB
+    """The engine's stack. Reached: an error that guest code can catch."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value: object = getattr(self, field.name)
+            wants_float = field.name.endswith("_seconds")
+            if isinstance(value, bool) or not isinstance(value, (int, float) if wants_float else int):
+                raise LimitsError(field.name, value, "a number" if wants_float else "a whole number")
+            if not 0 < value < (1e9 if wants_float else 2**53):
+                raise LimitsError(field.name, value, "a positive, finite number")
+        if not LEAST_MEMORY <= self.memory_bytes <= MOST_MEMORY:
+            raise LimitsError("memory_bytes", self.memory_bytes, f"{LEAST_MEMORY} to {MOST_MEMORY} bytes")
+        if not LEAST_STACK <= self.stack_bytes <= MOST_STACK:
+            raise LimitsError("stack_bytes", self.stack_bytes, f"{LEAST_STACK} to {MOST_STACK} bytes")
+
+    def with_(self, **changes: float) -> Limits:
+        """A copy with some limits changed."""
+        return replace(self, **changes)  # pyright: ignore[reportArgumentType]  # checked in __post_init__

@@ -1,0 +1,156 @@
+"""SECURITY: compiled code on disk. It is native code, so only what we ourselves wrote is ever loaded.
+
+An entry is named by everything it was made from (image, Wasmtime, settings, platform) and by the
+SHA-256 of its own content. It is loaded only from a directory, and a file, that belong to this user
+and that nobody else can write; anything else is treated as absent and compiled anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+_log = logging.getLogger("toolbridge")
+
+SUFFIX = ".cwasm"
+_ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{64}\.cwasm")
+_UNUSED_FOR = 30 * 24 * 3600.0
+
+# Other users can't be told apart by mode bits on Windows; the profile directory is the protection there.
+_POSIX = os.name == "posix"
+_CACHE_VARIABLE = "TOOLBRIDGE_CACHE_DIR"
+
+
+class UnsafeCacheError(Exception):
+    """The cache directory can't be trusted. Never leaves this module."""
+
+
+def default_directory() -> Path:
+    """Where this user's compiled images are kept."""
+    chosen = os.environ.get(_CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "toolbridge"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "toolbridge" / "Cache"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "toolbridge"
+
+
+def entry_key(*facts: str) -> str:
+    """What an entry's name says of its origin."""
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
+
+
+class CompileCache:
+    """The compiled images in one directory."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory
+
+    def find(self, key: str) -> Path | None:
+        """A verified entry, or None. A damaged or foreign one is removed where possible."""
+        try:
+            directory = self._trusted_directory(create=False)
+            for path in _entries(directory, key):
+                if _is_trustworthy(path):
+                    return path
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        except (UnsafeCacheError, OSError) as error:
+            _log.debug("compile cache not used: %s", error)
+        return None
+
+    def store(self, key: str, code: bytes) -> Path | None:
+        """Keeps compiled code; None when there is no safe place for it."""
+        try:
+            directory = self._trusted_directory(create=True)
+            path = directory / f"{key}-{hashlib.sha256(code).hexdigest()}{SUFFIX}"
+            _write_beside_and_replace(path, code)
+            _remove_unused(directory, keep=path)
+        except (UnsafeCacheError, OSError) as error:
+            _log.warning("compiled code is not cached, so every start compiles: %s", error)
+            return None
+        return path
+
+    def discard(self, path: Path) -> None:
+        """Removes an entry that turned out not to load."""
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+    def _trusted_directory(self, *, create: bool) -> Path:
+        try:
+            directory = self._directory if self._directory is not None else default_directory()
+        except RuntimeError as error:  # no home directory
+            raise UnsafeCacheError(str(error)) from error
+        if create:
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                directory.mkdir(mode=0o700)
+        facts = directory.lstat()
+        if not stat.S_ISDIR(facts.st_mode):
+            raise UnsafeCacheError(f"{directory} is not a directory (a symbolic link isn't followed)")
+        if _POSIX and facts.st_uid != os.geteuid():
+            raise UnsafeCacheError(f"{directory} belongs to another user")
+        if _POSIX and facts.st_mode & 0o077:
+            raise UnsafeCacheError(f"{directory} is accessible to others; run `chmod 700` on it")
+        return directory
+
+
+def _entries(directory: Path, key: str) -> Iterator[Path]:
+    for name in os.listdir(directory):
+        if name.startswith(key + "-") and _ENTRY.fullmatch(name):
+            yield directory / name
+
+
+def _is_trustworthy(path: Path) -> bool:
+    """A regular file of ours that nobody else can write, whose content is what its name says."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError:
+        return False
+    with open(descriptor, "rb") as file:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            return False
+        if _POSIX and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022 or facts.st_nlink != 1):
+            return False
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return path.name == f"{path.name[:32]}-{digest}{SUFFIX}"
+
+
+def _write_beside_and_replace(path: Path, content: bytes) -> None:
+    """All or nothing: a mapped file is never written to, and two writers don't collide."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix="new-", suffix=".tmp")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _remove_unused(directory: Path, keep: Path, now: Callable[[], float] = time.time) -> None:
+    """Entries of other versions, and what an interrupted writer left, after a month."""
+    for name in os.listdir(directory):
+        path = directory / name
+        if path == keep or not (_ENTRY.fullmatch(name) or name.endswith(".tmp")):
+            continue
+        with contextlib.suppress(OSError):
+            if now() - path.stat().st_mtime > _UNUSED_FOR:
+                path.unlink()

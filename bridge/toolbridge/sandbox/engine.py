@@ -1,0 +1,175 @@
+"""The engine: Wasmtime configured for hostile code, one per process, and the images it runs."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from toolbridge.boundary import library
+from toolbridge.boundary.imports import define_imports
+from toolbridge.errors import EngineError, GuestImageError
+from toolbridge.limits import MOST_STACK
+from toolbridge.sandbox.compile_cache import CompileCache, entry_key
+from toolbridge.sandbox.guest_threads import GuestThreads
+from toolbridge.sandbox.ticker import EpochTicker
+from toolbridge_guest import GuestImage, guest_image
+
+# Measured: with a native stack of 32 times the engine's own, no recursion overruns it first.
+WASM_STACK_BYTES = 32 * MOST_STACK
+# The library aborts the process when its asynchronous stack, which we never use, is smaller.
+_ASYNC_STACK_BYTES = WASM_STACK_BYTES + 1024 * 1024
+_OPTIMISE_FOR_SPEED = 1
+
+# Part of a cached entry's key: change it with the configuration below.
+_SETTINGS = f"epoch speed core-1 stack={WASM_STACK_BYTES}"
+
+CompileNotice = Callable[[str], None]
+"""Called with an image's language before a compilation that takes seconds."""
+
+
+def _new_engine() -> int:
+    config = library.config_new()
+    library.config_epoch_interruption_set(config, True)
+    library.config_async_stack_size_set(config, _ASYNC_STACK_BYTES)
+    library.config_max_wasm_stack_set(config, WASM_STACK_BYTES)
+    library.config_cranelift_opt_level_set(config, _OPTIMISE_FOR_SPEED)
+    # Our images need plain WebAssembly; what they don't need is not there to be attacked.
+    for switch_off in (
+        library.config_wasm_threads_set,
+        library.config_wasm_tail_call_set,
+        library.config_wasm_exceptions_set,
+        library.config_wasm_gc_set,
+        library.config_wasm_function_references_set,
+        library.config_wasm_relaxed_simd_set,
+        library.config_wasm_simd_set,
+        library.config_wasm_multi_memory_set,
+        library.config_wasm_memory64_set,
+    ):
+        switch_off(config, False)
+    engine = library.engine_new_with_config(config)
+    if not engine:
+        raise EngineError("start", "no engine for this platform")
+    return engine
+
+
+class Engine:
+    """Wasmtime's engine with everything that lives as long as it does."""
+
+    def __init__(self, cache: CompileCache | None = None) -> None:
+        self.pointer = _new_engine()
+        self.ticker = EpochTicker(self.pointer)
+        self.threads = GuestThreads(WASM_STACK_BYTES)
+        self._cache = cache or CompileCache()
+        self._linker = library.linker_new(self.pointer)
+        define_imports(self._linker)
+        self._lock = threading.Lock()
+        self._ready: dict[str, int] = {}
+
+    def image(self, language: str, on_compile: CompileNotice | None = None) -> int:
+        """The image for a language, compiled and linked, ready to be instantiated.
+
+        Raises:
+            GuestImageError: the image is missing or damaged.
+        """
+        ready = self._ready.get(language)
+        if ready is None:
+            with self._lock:
+                ready = self._ready.get(language)
+                if ready is None:
+                    ready = self._link(self._load(_find_image(language), on_compile))
+                    self._ready[language] = ready
+        return ready
+
+    def _link(self, module: int) -> int:
+        pre = ctypes.c_void_p()
+        library.check(library.linker_instantiate_pre(self._linker, module, ctypes.byref(pre)), "link the guest image")
+        assert pre.value
+        return pre.value
+
+    def _load(self, image: GuestImage, on_compile: CompileNotice | None) -> int:
+        key = _cache_key(image)
+        path = self._cache.find(key)
+        if path is not None:
+            module = self._deserialise(path)
+            if module is not None:
+                return module
+            self._cache.discard(path)  # for another processor, say
+        if on_compile is not None:
+            on_compile(image.language)
+        module = self._compile(image)
+        self._cache.store(key, _serialise(module))
+        return module
+
+    def _deserialise(self, path: Path) -> int | None:
+        module = ctypes.c_void_p()
+        error = library.module_deserialize_file(self.pointer, os.fsencode(path), ctypes.byref(module))
+        if error:
+            library.error_delete(error)
+            return None
+        return module.value
+
+    def _compile(self, image: GuestImage) -> int:
+        try:
+            code = image.path.read_bytes()
+        except OSError as error:
+            raise GuestImageError(image.language, f"can't be read ({error.strerror})") from error
+        if hashlib.sha256(code).hexdigest() != image.sha256:
+            raise GuestImageError(image.language, "is damaged: its content doesn't match its manifest")
+        module = ctypes.c_void_p()
+        error = library.module_new(self.pointer, code, len(code), ctypes.byref(module))
+        library.check(error, f"compile the {image.language} guest image")
+        assert module.value
+        return module.value
+
+
+def _find_image(language: str) -> GuestImage:
+    try:
+        image = guest_image(language)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise GuestImageError(language, f"has a damaged manifest ({error})") from error
+    if image is None:
+        raise GuestImageError(language, "has not been built")
+    return image
+
+
+def _cache_key(image: GuestImage) -> str:
+    facts = library.LIBRARY_PATH.stat()
+    build = f"{library.WASMTIME_VERSION} {facts.st_size} {facts.st_mtime_ns}"
+    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+    return entry_key(image.sha256, build, _SETTINGS, sys.platform, machine)
+
+
+def _serialise(module: int) -> bytes:
+    vector = library.ByteVector()
+    library.check(library.module_serialize(module, ctypes.byref(vector)), "serialise the compiled image")
+    return library.take_bytes(vector)
+
+
+_shared: Engine | None = None
+_shared_lock = threading.Lock()
+
+
+def shared_engine() -> Engine:
+    """The engine of this process, made on first use."""
+    global _shared
+    if _shared is None:
+        with _shared_lock:
+            if _shared is None:
+                _shared = Engine()
+    return _shared
+
+
+def _forget_engine() -> None:
+    """After a fork the child has none of the engine's threads: it makes an engine of its own."""
+    global _shared, _shared_lock
+    _shared = None
+    _shared_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_engine)

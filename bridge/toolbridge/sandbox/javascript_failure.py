@@ -1,0 +1,126 @@
+"""From what the JavaScript guest says of an error to a failure with the author's own lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from toolbridge.boundary.host_call import CallRecord
+from toolbridge.boundary.wire import GuestError
+from toolbridge.sandbox.outcome import Failure, FailureKind
+
+PROGRAM_FILE = "main.js"
+
+_FRAME = re.compile(rf"^\s*at (?:(.*?) \()?{re.escape(PROGRAM_FILE)}:(\d{{1,9}}):(\d{{1,9}})\)?$")
+_MOST_FRAMES = 8
+_MOST_LINE = 160
+_CONTEXT_LINES = 2
+_MOST_CALLS = 10
+
+# Names that other runtimes have, and what there is here instead.
+_ELSEWHERE = {
+    "fetch": "There is no network here: call a tool of a host module.",
+    "XMLHttpRequest": "There is no network here: call a tool of a host module.",
+    "WebSocket": "There is no network here: call a tool of a host module.",
+    "process": "There is no process object here: no environment, no arguments, no exit.",
+    "Buffer": "There is no Buffer here: use Uint8Array, TextEncoder and TextDecoder, atob and btoa.",
+    "Deno": "This is not Deno: only ECMAScript and host modules are here.",
+    "Bun": "This is not Bun: only ECMAScript and host modules are here.",
+    "window": "This is not a browser: use globalThis.",
+    "document": "This is not a browser: there is no page.",
+    "localStorage": "Nothing is stored between runs.",
+    "module": "Give the run's value with `export default`, `return` or a last expression.",
+    "exports": "Give the run's value with `export default`, `return` or a last expression.",
+    "WebAssembly": "WebAssembly is not available inside the sandbox.",
+    "alert": "Use console.log.",
+    "prompt": "Nobody can be asked from inside a run.",
+}
+_NOT_DEFINED = re.compile(r"^'?([\w$]+)'? is not defined$")
+
+
+def describe(
+    kind: FailureKind, error: GuestError, source: str, calls: Sequence[CallRecord], *, extra_notes: Sequence[str] = ()
+) -> Failure:
+    """The failure for an error that the guest reported."""
+    frames = _program_frames(error.stack)
+    line, column = (frames[0][1], frames[0][2]) if frames else (None, None)
+    message = f"{error.name}: {error.message}" if error.name else f"Uncaught: {error.message}"
+    notes = [*_hints(error, source), *(f"Caused by: {cause}" for cause in error.causes), *extra_notes]
+    if calls:
+        notes.append(describe_calls(calls))
+    trace = () if kind == "syntax" else tuple(dict.fromkeys(_frame_text(*frame) for frame in frames))
+    return Failure(
+        kind=kind,
+        message=message,
+        line=line,
+        column=column,
+        excerpt=excerpt(source, line, column) if line else "",
+        trace=trace,
+        notes=tuple(notes),
+    )
+
+
+def _program_frames(stack: str) -> list[tuple[str, int, int]]:
+    """The frames of the program itself: function, line, column. The prelude's are left out."""
+    frames: list[tuple[str, int, int]] = []
+    for text in stack.split("\n"):
+        match = _FRAME.match(text)
+        if match and len(frames) < _MOST_FRAMES:
+            frames.append((match[1] or "", int(match[2]), int(match[3])))
+    return frames
+
+
+def _frame_text(function: str, line: int, column: int) -> str:
+    place = f"line {line}, column {column}"
+    return f"{function} ({place})" if function and function not in ("<anonymous>", "<eval>") else place
+
+
+def excerpt(source: str, line: int, column: int | None) -> str:
+    """The lines around a place, the line marked and the column pointed at."""
+    lines = source.split("\n")
+    if not 1 <= line <= len(lines):
+        return ""
+    first = max(1, line - _CONTEXT_LINES)
+    last = min(len(lines), line + _CONTEXT_LINES)
+    width = len(str(last))
+    shown: list[str] = []
+    for number in range(first, last + 1):
+        text = lines[number - 1].rstrip("\r").replace("\t", " ")
+        start = 0
+        if number == line and column and column > _MOST_LINE:
+            start = column - _MOST_LINE // 2
+        cut = text[start : start + _MOST_LINE]
+        mark = ">" if number == line else " "
+        shown.append(f"{mark} {number:>{width}} | {'…' if start else ''}{cut}{'…' if start + _MOST_LINE < len(text) else ''}")
+        if number == line and column:
+            offset = column - 1 - start + (1 if start else 0)
+            shown.append(f"  {'':>{width}} | {' ' * max(0, offset)}^")
+    return "\n".join(shown)
+
+
+def _hints(error: GuestError, source: str) -> list[str]:
+    match = _NOT_DEFINED.match(error.message)
+    if error.name != "ReferenceError" or not match:
+        return []
+    name = match[1]
+    if name in _ELSEWHERE:
+        return [f"Hint: {_ELSEWHERE[name]}"]
+    guess = _nearest_name(name, source)
+    return [f"Hint: did you mean {guess}?"] if guess else []
+
+
+def _nearest_name(name: str, source: str) -> str | None:
+    """The name in the program that is spelt most like this one."""
+    import difflib
+
+    known = set(re.findall(r"[A-Za-z_$][\w$]*", source[:200_000])) - {name}
+    guesses = difflib.get_close_matches(name, sorted(known)[:5_000], n=1, cutoff=0.75)
+    return guesses[0] if guesses else None
+
+
+def describe_calls(calls: Sequence[CallRecord]) -> str:
+    """Which host calls had been made: what a repaired program must not do twice."""
+    shown = [f"  {call.module} {call.function}: {call.outcome}" for call in calls[:_MOST_CALLS]]
+    if len(calls) > _MOST_CALLS:
+        shown.append(f"  … and {len(calls) - _MOST_CALLS} more")
+    return "Calls already made (their effects remain):\n" + "\n".join(shown)

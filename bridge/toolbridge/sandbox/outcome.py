@@ -1,0 +1,71 @@
+"""What a run gives back: values for programs, and failures that a model can repair its code from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolbridge.boundary.host_call import CallRecord
+
+FailureKind = Literal[
+    "syntax", "type", "raised", "timeout", "out_of_memory", "limit", "denied", "protocol", "crashed", "cancelled"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a run has no value. `str(failure)` is the whole text that a model needs."""
+
+    kind: FailureKind
+    message: str
+    """One line: the error's name and what it says."""
+    line: int | None = None
+    """Of the program, from 1; None when no line of it is to blame."""
+    column: int | None = None
+    excerpt: str = ""
+    """The program's lines around it, the place marked."""
+    trace: tuple[str, ...] = ()
+    """The program's own stack frames, innermost first."""
+    notes: tuple[str, ...] = ()
+    """Hints, causes, and which calls had already been made."""
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.line is not None and not self.trace:
+            parts.append(f"  at line {self.line}" + (f", column {self.column}" if self.column else ""))
+        parts.extend(f"  at {frame}" for frame in self.trace)
+        if self.excerpt:
+            parts.append(self.excerpt)
+        parts.extend(self.notes)
+        return "\n".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a run used."""
+
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Time in guest code, counted in ticks of a few milliseconds."""
+    memory_bytes: int = 0
+    """The guest's memory at the end; it never shrinks."""
+    output_bytes_dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The outcome of one run."""
+
+    value: Any = None
+    """What the program gave back, as JSON types; None when it failed."""
+    stdout: str = ""
+    stderr: str = ""
+    calls: tuple[CallRecord, ...] = ()
+    """Every host call, in the order in which they ended."""
+    failure: Failure | None = None
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the program ran to its end."""
+        return self.failure is None

@@ -1,0 +1,117 @@
+"""A session: several runs that share one guest's state."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from types import TracebackType
+
+from toolbridge.errors import SandboxClosedError, SessionBusyError
+from toolbridge.limits import Limits
+from toolbridge.sandbox.instance import Instance
+from toolbridge.sandbox.outcome import RunResult
+
+_STATE_LOST = "The session's state is lost: the next run starts afresh."
+
+
+class Session:
+    """Runs programs one after another in one guest: what one declares, the next can use.
+
+    A run that is stopped (timeout, limit, crash) takes the guest's state with it; the failure says
+    so, and the next run starts with a fresh guest. Make one with `Sandbox.session()`.
+    """
+
+    def __init__(
+        self,
+        run_sync: Callable[[str, Limits, bytes | None, Session], RunResult],
+        run: Callable[[str, Limits, bytes | None, Session], Awaitable[RunResult]],
+        limits: Limits,
+    ) -> None:
+        self._run_sync = run_sync
+        self._run = run
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._busy = False
+        self._closed = False
+        self._instance: Instance | None = None
+
+    def run_sync(self, source: str, *, seed: bytes | None = None) -> RunResult:
+        """Runs a program in this session and waits for its result.
+
+        Raises:
+            ToolbridgeError: the session is closed or busy, or the installation is broken.
+        """
+        had_state = self._begin()
+        try:
+            return self._noted(self._run_sync(source, self._limits, seed, self), had_state)
+        finally:
+            self._end()
+
+    async def run(self, source: str, *, seed: bytes | None = None) -> RunResult:
+        """Runs a program in this session.
+
+        Raises:
+            ToolbridgeError: the session is closed or busy, or the installation is broken.
+        """
+        had_state = self._begin()
+        try:
+            return self._noted(await self._run(source, self._limits, seed, self), had_state)
+        finally:
+            self._end()
+
+    def close(self) -> None:
+        """Frees the guest. A run that is under way ends first."""
+        with self._lock:
+            self._closed = True
+            instance, self._instance = self._instance, None
+        if instance is not None:
+            instance.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self) -> bool:
+        with self._lock:
+            if self._closed:
+                raise SandboxClosedError("session")
+            if self._busy:
+                raise SessionBusyError
+            self._busy = True
+            return self._instance is not None
+
+    def _end(self) -> None:
+        with self._lock:
+            self._busy = False
+
+    def _noted(self, result: RunResult, had_state: bool) -> RunResult:
+        if result.failure is None or not had_state or self._instance is not None:
+            return result
+        return replace(result, failure=replace(result.failure, notes=(*result.failure.notes, _STATE_LOST)))
+
+    # ---- on the guest thread
+
+    def take_instance(self, new_instance: Callable[[], Instance]) -> Instance:
+        """The session's guest, for one run: it comes back through `keep_instance`, or not at all."""
+        with self._lock:
+            instance, self._instance = self._instance, None
+        return instance if instance is not None else new_instance()
+
+    def keep_instance(self, instance: Instance) -> None:
+        """The guest survived its run."""
+        with self._lock:
+            if not self._closed and self._instance is None:
+                self._instance = instance
+                return
+        instance.close()

@@ -1,0 +1,194 @@
+"""Bakes an initialised instance into a new module: its memory becomes the data section.
+
+Instantiating the baked module gives an engine that is already initialised, by copy-on-write,
+instead of initialising one for every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+PAGE = 4096
+WASM_PAGE = 65536
+MAGIC = b"\0asm\1\0\0\0"
+
+TYPE_I32, TYPE_I64 = 0x7F, 0x7E
+EXPORT_GLOBAL = 3
+SECTION_MEMORY, SECTION_GLOBAL, SECTION_EXPORT, SECTION_START = 5, 6, 7, 8
+SECTION_DATA, SECTION_DATA_COUNT, SECTION_CUSTOM = 11, 12, 0
+OP_I32_CONST, OP_I64_CONST, OP_F32_CONST, OP_F64_CONST, OP_END = 0x41, 0x42, 0x43, 0x44, 0x0B
+OP_GLOBAL_GET, OP_REF_NULL, OP_REF_FUNC = 0x23, 0xD0, 0xD2
+
+
+class Global(NamedTuple):
+    """One entry of the global section, its initialiser as it was encoded."""
+
+    type: int
+    mutable: int
+    initialiser: bytes
+
+
+def read_unsigned(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned LEB128 number and the position after it."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def unsigned(value: int) -> bytes:
+    """`value` as unsigned LEB128."""
+    out = bytearray()
+    while True:
+        byte = value & 0x7F
+        value >>= 7
+        if not value:
+            out.append(byte)
+            return bytes(out)
+        out.append(byte | 0x80)
+
+
+def signed(value: int) -> bytes:
+    """`value` as signed LEB128."""
+    out = bytearray()
+    while True:
+        byte = value & 0x7F
+        value >>= 7
+        if (value == 0 and not byte & 0x40) or (value == -1 and byte & 0x40):
+            out.append(byte)
+            return bytes(out)
+        out.append(byte | 0x80)
+
+
+def sections(module: bytes) -> Iterator[tuple[int, bytes]]:
+    """The module's sections in order: id and content."""
+    if module[:8] != MAGIC:
+        raise ValueError("not a WebAssembly module")
+    at = 8
+    while at < len(module):
+        section = module[at]
+        length, at = read_unsigned(module, at + 1)
+        yield section, module[at : at + length]
+        at += length
+
+
+def _end_of_initialiser(data: bytes, at: int) -> int:
+    while data[at] != OP_END:
+        operator = data[at]
+        at += 1
+        if operator in (OP_I32_CONST, OP_I64_CONST, OP_GLOBAL_GET, OP_REF_NULL, OP_REF_FUNC):
+            _, at = read_unsigned(data, at)
+        elif operator == OP_F32_CONST:
+            at += 4
+        elif operator == OP_F64_CONST:
+            at += 8
+        else:
+            raise ValueError(f"unknown operator {operator:#x} in a global's initialiser")
+    return at + 1
+
+
+def _globals(module: bytes) -> list[Global]:
+    found: list[Global] = []
+    for section, data in sections(module):
+        if section == SECTION_GLOBAL:
+            count, at = read_unsigned(data, 0)
+            for _ in range(count):
+                end = _end_of_initialiser(data, at + 2)
+                found.append(Global(data[at], data[at + 1], data[at + 2 : end]))
+                at = end
+    return found
+
+
+class Export(NamedTuple):
+    """One entry of the export section."""
+
+    name: str
+    kind: int
+    index: int
+
+
+def exports(module: bytes) -> list[Export]:
+    """What the module exports."""
+    found: list[Export] = []
+    for section, data in sections(module):
+        if section == SECTION_EXPORT:
+            count, at = read_unsigned(data, 0)
+            for _ in range(count):
+                length, at = read_unsigned(data, at)
+                name = data[at : at + length].decode()
+                kind = data[at + length]
+                index, at = read_unsigned(data, at + length + 1)
+                found.append(Export(name, kind, index))
+    return found
+
+
+def _non_zero_span(memory: bytes) -> tuple[int, int]:
+    """The page-aligned span from the first to the last byte that isn't zero."""
+    zero = bytes(PAGE)
+    used = [at for at in range(0, len(memory), PAGE) if memory[at : at + PAGE] != zero]
+    return (used[0], used[-1] + PAGE) if used else (0, 0)
+
+
+def _encode_globals(entries: list[Global], names: Mapping[int, str], values: Mapping[str, int]) -> bytes:
+    out = bytearray(unsigned(len(entries)))
+    for index, entry in enumerate(entries):
+        initialiser = entry.initialiser
+        if entry.mutable:
+            operator = {TYPE_I32: OP_I32_CONST, TYPE_I64: OP_I64_CONST}[entry.type]
+            initialiser = bytes([operator]) + signed(values[names[index]]) + bytes([OP_END])
+        out += bytes([entry.type, entry.mutable]) + initialiser
+    return bytes(out)
+
+
+def _encode_exports(kept: list[Export]) -> bytes:
+    out = bytearray(unsigned(len(kept)))
+    for export in kept:
+        name = export.name.encode()
+        out += unsigned(len(name)) + name + bytes([export.kind]) + unsigned(export.index)
+    return bytes(out)
+
+
+def bake(
+    module: bytes, memory: bytes, global_value: Callable[[str], int], keep_exports: frozenset[str]
+) -> bytes:
+    """A module whose fresh instance has this memory and these values of its mutable globals.
+
+    `module` must export every mutable global; the baked module exports `keep_exports` only.
+    """
+    exported = exports(module)
+    names = {export.index: export.name for export in exported if export.kind == EXPORT_GLOBAL}
+    entries = _globals(module)
+    for index, entry in enumerate(entries):
+        if entry.mutable and index not in names:
+            raise ValueError(f"mutable global {index} is not exported, so its value can't be baked")
+    values = {name: global_value(name) for name in names.values()}
+    start, end = _non_zero_span(memory)
+
+    out = bytearray(MAGIC)
+    for section, data in sections(module):
+        if section in (SECTION_START, SECTION_CUSTOM):
+            continue
+        if section == SECTION_MEMORY:
+            count, at = read_unsigned(data, 0)
+            if count != 1:
+                raise ValueError(f"expected one memory, found {count}")
+            _, after_minimum = read_unsigned(data, at + 1)
+            data = unsigned(1) + data[at : at + 1] + unsigned(len(memory) // WASM_PAGE) + data[after_minimum:]
+        elif section == SECTION_GLOBAL:
+            data = _encode_globals(entries, names, values)
+        elif section == SECTION_EXPORT:
+            data = _encode_exports([export for export in exported if export.name in keep_exports])
+        elif section == SECTION_DATA_COUNT:
+            data = unsigned(1)
+        elif section == SECTION_DATA:
+            offset = start if start < 1 << 31 else start - (1 << 32)
+            segment = bytes([0, OP_I32_CONST]) + signed(offset) + bytes([OP_END])
+            data = unsigned(1) + segment + unsigned(end - start) + memory[start:end]
+        out.append(section)
+        out += unsigned(len(data)) + data
+    return bytes(out)

@@ -1,0 +1,221 @@
+"""Builds the guest images from registry packages: `python guest/build.py [--force]`.
+
+Run by `make guest` and by the wheel's build hook (hatch_build.py). A rebuild with nothing changed
+does nothing. What is fetched is pinned by version and hash; nothing that is fetched is committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Protocol, cast
+
+GUEST = Path(__file__).resolve().parent
+if str(GUEST) not in sys.path:
+    sys.path.insert(0, str(GUEST))
+
+IMAGES = GUEST / "toolbridge_guest" / "images"
+NOTICES = GUEST / "toolbridge_guest" / "licences"
+CACHE = GUEST / ".build"
+RECIPES = {"javascript": "js.recipe"}
+
+
+class BuildError(Exception):
+    """A step of the build failed; the message says which and what to do."""
+
+
+class Recipe(Protocol):
+    """How one image is made."""
+
+    def inputs(self) -> list[Path]:
+        """Every file of ours that the image depends on."""
+        ...
+
+    def make(self, workshop: Workshop) -> bytes:
+        """The image's bytes."""
+        ...
+
+
+class Workshop:
+    """What a recipe works with: steps that show progress, fetched packages, scratch space."""
+
+    def __init__(self, image: str) -> None:
+        self.image = image
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Iterator[None]:
+        """Names the step in progress and in the error, should it fail."""
+        print(f"guest/{self.image}: {title} …", file=sys.stderr, end="", flush=True)
+        began = time.monotonic()
+        try:
+            yield
+        except BuildError as error:
+            print(" failed", file=sys.stderr, flush=True)
+            raise BuildError(f"guest/{self.image}: step '{title}' failed.\n{error}") from error
+        except Exception as error:
+            print(" failed", file=sys.stderr, flush=True)
+            raise BuildError(f"guest/{self.image}: step '{title}' failed: {type(error).__name__}: {error}") from error
+        print(f" {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+
+    def command(self, arguments: Sequence[str | Path]) -> None:
+        """Runs a program of the build; its output is shown only when it fails."""
+        environment = dict(os.environ)
+        environment["ZIG_GLOBAL_CACHE_DIR"] = environment["ZIG_LOCAL_CACHE_DIR"] = str(CACHE / "zig-cache")
+        words = [str(argument) for argument in arguments]
+        done = subprocess.run(
+            words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+        )
+        if done.returncode:
+            output = (done.stdout + done.stderr).strip()[-4000:]
+            raise BuildError(f"{output}\n{Path(words[0]).name} ended with exit code {done.returncode}.")
+
+    def pip(self, *arguments: str | Path) -> None:
+        """Runs pip with the user's own index configuration."""
+        try:
+            self.command([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments])
+        except BuildError as error:
+            raise BuildError(
+                f"{error}\nA package could not be fetched. Check that `{sys.executable} -m pip download` reaches "
+                "your package index (network, proxy, PIP_INDEX_URL), then run the build again."
+            ) from error
+
+    def install(self, requirements: Path) -> Path:
+        """A directory with the pinned packages of a requirements file, fetched once per platform."""
+        target = CACHE / f"{requirements.stem}-{_digest([requirements])[:16]}-{platform.system()}-{platform.machine()}"
+        if not target.exists():
+            with _scratch() as scratch:
+                self.pip(
+                    *("install", "--no-deps", "--no-compile", "--require-hashes", "--only-binary", ":all:"),
+                    *("--target", scratch, "--requirement", requirements),
+                )
+                _move_into_place(scratch, target)
+        return target
+
+    def unpack_sdist(self, requirements: Path, package: str) -> Path:
+        """The unpacked source distribution of a hash-pinned package, fetched once."""
+        target = CACHE / f"{requirements.stem}-{_digest([requirements])[:16]}"
+        if not target.exists():
+            with _scratch() as scratch:
+                self.pip(
+                    *("download", "--no-deps", "--require-hashes", "--no-binary", package),
+                    *("--dest", scratch, "--requirement", requirements),
+                )
+                archives = list(scratch.glob("*.tar.gz"))
+                if len(archives) != 1:
+                    raise BuildError(f"expected one source archive of {package}, found {len(archives)}")
+                unpacked = scratch / "unpacked"
+                with tarfile.open(archives[0]) as archive:
+                    archive.extractall(unpacked, filter="data")
+                _move_into_place(unpacked, target)
+        roots = list(target.iterdir())
+        if len(roots) != 1:
+            raise BuildError(f"the source archive of {package} has an unexpected layout: delete {target} and try again")
+        return roots[0]
+
+    def fresh_directory(self, name: str) -> Path:
+        """An empty scratch directory of this build."""
+        directory = CACHE / name
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        return directory
+
+    def notice(self, name: str, *sources: Path | str) -> None:
+        """Puts a licence notice beside the images: a file's text, or the text itself."""
+        NOTICES.mkdir(parents=True, exist_ok=True)
+        texts = [source.read_text(encoding="utf-8") if isinstance(source, Path) else source for source in sources]
+        (NOTICES / f"{name}.txt").write_text("\n\n".join(text.strip() for text in texts) + "\n", encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as scratch:
+        yield Path(scratch)
+
+
+def _move_into_place(source: Path, target: Path) -> None:
+    """All or nothing, and a second build that was faster wins."""
+    try:
+        source.rename(target)
+    except OSError:
+        if not target.exists():
+            raise
+
+
+def _digest(paths: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        digest.update(f"{path.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def _stamp(recipe: Recipe) -> str:
+    """Changes whenever the image would."""
+    own = [GUEST / "build.py", GUEST / "bake.py"]
+    wasmtime = metadata.version("wasmtime")
+    return hashlib.sha256(f"{_digest([*own, *recipe.inputs()])} wasmtime {wasmtime}".encode()).hexdigest()
+
+
+def _is_current(image: Path, manifest: Path, stamp: str) -> bool:
+    try:
+        found = json.loads(manifest.read_text(encoding="utf-8"))
+        return found["stamp"] == stamp and found["bytes"] == image.stat().st_size
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def build(language: str, *, force: bool = False) -> Path:
+    """Builds one image unless it is up to date, and returns its path."""
+    recipe = cast(Recipe, import_module(RECIPES[language]))
+    image, manifest = IMAGES / f"{language}.wasm", IMAGES / f"{language}.json"
+    stamp = _stamp(recipe)
+    if not force and _is_current(image, manifest, stamp):
+        return image
+    data = recipe.make(Workshop(language))
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    facts = {"language": language, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data), "stamp": stamp}
+    for path, content in ((image, data), (manifest, json.dumps(facts, indent=1).encode() + b"\n")):
+        beside = path.with_name(path.name + ".new")
+        beside.write_bytes(content)
+        beside.replace(path)
+    print(f"guest/{language}: {len(data) / 1e6:.1f} MB, sha256 {facts['sha256']}", file=sys.stderr)
+    return image
+
+
+def main() -> int:
+    """The command line of the build."""
+    parser = argparse.ArgumentParser(description="Build the guest images from registry packages.")
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"of {', '.join(RECIPES)}; default: all")
+    parser.add_argument("--force", action="store_true", help="build even when nothing has changed")
+    options = parser.parse_args()
+    unknown = set(options.languages) - set(RECIPES)
+    if unknown:
+        parser.error(f"no such image: {', '.join(sorted(unknown))}")
+    try:
+        for language in options.languages or RECIPES:
+            build(language, force=options.force)
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

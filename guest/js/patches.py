@@ -1,0 +1,97 @@
+"""Our edits to the pinned engine source, applied at build time.
+
+Each edit finds one short anchor that occurs exactly once; a new engine version that moves one
+fails the build instead of silently building something else. What the inserted calls do is in
+`shim/program_syntax.c` and `shim/native.c`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Patch(NamedTuple):
+    """Puts `before` in front of the anchor; with `replace`, in its place."""
+
+    why: str
+    anchor: str
+    before: str
+    replace: bool = False
+
+
+PATCHES = (
+    Patch(
+        why="Declare what the interpreter calls",
+        anchor="#define DEFINE_GLOBAL_LEX_VAR (1 << 7)",
+        before=(
+            "static JSValue toolbridge_import(JSContext *, JSValueConst, JSValueConst);\n"
+            "static void toolbridge_forget_variable(JSContext *, JSAtom);\n"
+        ),
+    ),
+    Patch(
+        why="Declare what the parser calls",
+        anchor="static void set_eval_ret_undefined(JSParseState *s)",
+        before=(
+            "static bool toolbridge_is_program(JSFunctionDef *);\n"
+            "static int toolbridge_parse_return(JSParseState *);\n"
+            "static int toolbridge_parse_import(JSParseState *);\n"
+            "static int toolbridge_parse_export(JSParseState *);\n"
+            "static void toolbridge_end_program(JSFunctionDef *);\n"
+        ),
+    ),
+    Patch(
+        why="A program may return a value",
+        anchor='js_parse_error(s, "return not in a function");',
+        before="if (!toolbridge_parse_return(s)) break;",
+        replace=True,
+    ),
+    Patch(
+        why="A program may import and export",
+        anchor="} else if (s->token.val == TOK_EXPORT && fd->module) {",
+        before=(
+            "} else if (s->token.val == TOK_EXPORT && toolbridge_is_program(fd)) {\n"
+            "        if (toolbridge_parse_export(s)) return -1;\n"
+            "    } else if (s->token.val == TOK_IMPORT && toolbridge_is_program(fd) &&\n"
+            "               ((tok = peek_token(s, false)) != '(' && tok != '.')) {\n"
+            "        if (toolbridge_parse_import(s)) return -1;\n"
+            "    "
+        ),
+    ),
+    Patch(
+        why="A program's default export is its value",
+        anchor="if (has_using_be) {\n        int label_catch = fd->scopes[fd->body_scope].using_label_catch;",
+        before="toolbridge_end_program(fd);\n    ",
+    ),
+    Patch(
+        why="import() answers from our registry",
+        anchor="val = js_dynamic_import(ctx, sp[-2], sp[-1]);",
+        before="val = toolbridge_import(ctx, sp[-2], sp[-1]);",
+        replace=True,
+    ),
+    Patch(
+        why="A session's program may declare a name again",
+        anchor="if (JS_CheckDefineGlobalVar(ctx, atom, flags))",
+        before="toolbridge_forget_variable(ctx, atom);\n                ",
+    ),
+    Patch(
+        why="… also one that was a function before",
+        anchor="if (s->eval_type != JS_EVAL_TYPE_GLOBAL)\n                flags |= JS_PROP_CONFIGURABLE;",
+        before="flags |= JS_PROP_CONFIGURABLE;",
+        replace=True,
+    ),
+)
+
+
+def patched(source: str) -> str:
+    """The engine source with every patch applied.
+
+    Raises:
+        ValueError: an anchor occurs not exactly once (another engine version?).
+    """
+    for patch in PATCHES:
+        found = source.count(patch.anchor)
+        if found != 1:
+            raise ValueError(f'patch "{patch.why}": its anchor occurs {found} times instead of once: {patch.anchor!r}')
+        inserted = patch.before if patch.replace else patch.before + patch.anchor
+        source = source.replace(patch.anchor, inserted)
+    return source

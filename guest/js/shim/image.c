@@ -1,0 +1,18 @@
+/* The JavaScript guest image: the engine and our shim, compiled as one unit.
+ *
+ * One unit, because the program syntax (import, export and return in the program a
+ * run executes) needs the parser's own functions, which the engine keeps static. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <malloc.h>
+
+#include "engine.c" /* the pinned engine's quickjs.c after guest/js/patches.py */
+
+#include "program_syntax.c"
+#include "memory.c"
+#include "random.c"
+#include "host.c"
+#include "native.c"
+#include "run.c"
+#include "no_wasi.c"

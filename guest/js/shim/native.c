@@ -1,0 +1,87 @@
+/* `native`: the object through which the prelude, and only the prelude, reaches the shim.
+ * It is passed to each prelude file at build time and is not reachable from guest code. */
+
+/* native.log(stream, text) */
+static JSValue native_log(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    int32_t stream;
+    size_t length;
+    if (JS_ToInt32(ctx, &stream, argv[0]))
+        return JS_EXCEPTION;
+    const char *text = JS_ToCStringLen(ctx, &length, argv[1]);
+    if (!text)
+        return JS_EXCEPTION;
+    host_log(stream, text, length);
+    JS_FreeCString(ctx, text);
+    return JS_UNDEFINED;
+}
+
+/* native.now() → milliseconds since the run began */
+static JSValue native_now(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    return JS_NewFloat64(ctx, (double)host_now(1) / 1e6);
+}
+
+/* native.randomFill(Uint8Array) */
+static JSValue native_random_fill(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    size_t length;
+    uint8_t *bytes = JS_GetUint8Array(ctx, &length, argv[0]);
+    if (!bytes)
+        return JS_EXCEPTION;
+    random_bytes(bytes, length);
+    return JS_UNDEFINED;
+}
+
+/* native.request(frame text) → the reply's value, or throws */
+static JSValue native_request(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    size_t length;
+    const char *text = JS_ToCStringLen(ctx, &length, argv[0]);
+    if (!text)
+        return JS_EXCEPTION;
+    int32_t reply = host_call(text, length, reply_buffer, sizeof reply_buffer - 1);
+    JS_FreeCString(ctx, text);
+    return unwrap_reply(ctx, read_frame(ctx, reply), JS_UNDEFINED, JS_UNDEFINED, JS_UNDEFINED);
+}
+
+/* native.hostFunction(head, module, function, asynchronous) → a function that guest code may call */
+static JSValue native_host_function(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    const char *name = JS_ToCString(ctx, argv[DATA_FUNCTION]);
+    if (!name)
+        return JS_EXCEPTION;
+    JSCFunctionData *function = JS_ToBool(ctx, argv[DATA_COUNT]) ? start_host_function : call_host_function;
+    JSValue value = JS_NewCFunctionData2(ctx, function, name, 1, 0, DATA_COUNT, argv);
+    JS_FreeCString(ctx, name);
+    return value;
+}
+
+/* native.hooks({import, toolError, describeError, nextTimer, runTimers, forgetTimers, awaitValue}) */
+static JSValue native_hooks(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    hooks.import = JS_GetPropertyStr(ctx, argv[0], "import");
+    hooks.tool_error = JS_GetPropertyStr(ctx, argv[0], "toolError");
+    hooks.describe_error = JS_GetPropertyStr(ctx, argv[0], "describeError");
+    hooks.next_timer = JS_GetPropertyStr(ctx, argv[0], "nextTimer");
+    hooks.run_timers = JS_GetPropertyStr(ctx, argv[0], "runTimers");
+    hooks.forget_timers = JS_GetPropertyStr(ctx, argv[0], "forgetTimers");
+    hooks.await_value = JS_GetPropertyStr(ctx, argv[0], "awaitValue");
+    return JS_UNDEFINED;
+}
+
+/* OP_import: `import(specifier)`, or one binding of a static import (name is then a string). */
+static JSValue toolbridge_import(JSContext *ctx, JSValueConst specifier, JSValueConst name)
+{
+    JSValueConst arguments[2] = { specifier, JS_IsString(name) ? name : JS_UNDEFINED };
+    return JS_Call(ctx, hooks.import, JS_UNDEFINED, 2, arguments);
+}
+
+static const JSCFunctionListEntry native_functions[] = {
+    JS_CFUNC_DEF("log", 2, native_log),
+    JS_CFUNC_DEF("now", 0, native_now),
+    JS_CFUNC_DEF("randomFill", 1, native_random_fill),
+    JS_CFUNC_DEF("request", 1, native_request),
+    JS_CFUNC_DEF("hostFunction", 4, native_host_function),
+    JS_CFUNC_DEF("hooks", 1, native_hooks),
+};
