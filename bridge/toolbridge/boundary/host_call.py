@@ -8,7 +8,6 @@ and every call that guest code started without waiting (`/async` modules), runs 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
@@ -36,8 +35,7 @@ class HostFunction(NamedTuple):
 HostModules = Mapping[str, Mapping[str, HostFunction]]
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallRecord(NamedTuple):
     """One host call, as the run's result reports it."""
 
     module: str

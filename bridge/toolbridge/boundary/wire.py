@@ -7,6 +7,8 @@ a guest that speaks another version is told so instead of being half understood.
 from __future__ import annotations
 
 import json
+import json.encoder
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -82,10 +84,23 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-_scan = _decoder.scan_once
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
-_encode_ascii = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(parse_constant=_refuse_constant).scan_once
+
+
+def _encoder(*, ascii_only: bool) -> Callable[[object], str]:
+    """JSON text, compact. The C encoder is kept instead of being made for every value."""
+    slow = json.JSONEncoder(ensure_ascii=ascii_only, allow_nan=False, check_circular=False, separators=(",", ":"))
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return slow.encode
+    text = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
+    fast = make(None, slow.default, text, None, ":", ",", False, False, False)
+    join = "".join
+    return lambda value: join(fast(value, 0))
+
+
+_encode = _encoder(ascii_only=False)
+_encode_ascii = _encoder(ascii_only=True)
 
 
 def decode_json(data: bytes) -> Any:
@@ -144,7 +159,7 @@ def decode_request(data: bytes) -> CallRequest | ImportRequest:
     frame = decode_json(data)
     if type(frame) is not dict:
         raise WireError("a request is an object")
-    fields = cast("dict[str, Any]", frame)
+    fields: dict[str, Any] = frame
     op = fields.get("op")
     if op == "call":
         if fields.keys() != _CALL_FIELDS:
@@ -152,7 +167,7 @@ def decode_request(data: bytes) -> CallRequest | ImportRequest:
         module, function, arguments = fields["module"], fields["function"], fields["arguments"]
         if type(module) is not str or type(function) is not str or type(arguments) is not list:
             raise WireError("a call's module and function are strings, its arguments an array")
-        return CallRequest(module, function, cast("list[Any]", arguments))
+        return CallRequest(module, function, arguments)
     if op == "import":
         if fields.keys() != _IMPORT_FIELDS or type(fields["module"]) is not str:
             raise WireError("an import has the fields op and module, a string")

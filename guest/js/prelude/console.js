@@ -18,7 +18,10 @@ const toFixed = uncurry(Number.prototype.toFixed);
 const getMap = uncurry(Map.prototype.get);
 const setMap = uncurry(Map.prototype.set);
 const deleteMap = uncurry(Map.prototype.delete);
-const builtinToStrings = [Object.prototype.toString, Error.prototype.toString, Array.prototype.toString];
+const builtinToStrings = [
+  Object.prototype.toString, Error.prototype.toString, Array.prototype.toString, Date.prototype.toString,
+  RegExp.prototype.toString,
+];
 
 const STDOUT = 1;
 const STDERR = 2;
@@ -186,7 +189,9 @@ function trace(...values) {
   captureStackTrace(holder, trace); // leaves out this function, and so everything of the prelude
   const stack = ownProperty(holder, "stack")?.value;
   let text = values.length > 0 ? "Trace: " + format(values) : "Trace";
-  if (typeof stack === "string" && stack !== "") text += "\n" + slice(stack, 0, stack[stack.length - 1] === "\n" ? -1 : undefined);
+  if (typeof stack === "string" && stack !== "") {
+    text += "\n" + (stack[stack.length - 1] === "\n" ? slice(stack, 0, -1) : stack);
+  }
   print(STDERR, text);
 }
 

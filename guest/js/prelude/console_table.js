@@ -17,11 +17,10 @@ const LONGEST = 65536; // characters of cells; what doesn't fit would be cut any
 const MOST_COLUMNS = 1000;
 const isObject = (value) => typeof value === "object" && value !== null;
 
-const showCell = (value) => inspect(value, { __proto__: null, depth: cellDepth(value), maxArrayLength: 3, lineWidth: Infinity });
-
-// Objects with more than two properties are only named.
-function cellDepth(value) {
-  return isObject(value) && !isArray(value) && ownKeys(value).length > 2 ? -1 : 0;
+// On one line, and not deep: of an object with more than two properties only the name.
+function showCell(value) {
+  const large = isObject(value) && !isArray(value) && ownKeys(value).length > 2;
+  return inspect(value, { __proto__: null, depth: large ? -1 : 0, maxArrayLength: 3, lineWidth: Infinity });
 }
 
 function indexOfColumn(columns, name) {
@@ -127,7 +126,8 @@ function draw(table) {
       if (width > widths[column]) widths[column] = width;
     }
   }
-  let text = drawLine(widths, "┌", "┬", "┐") + "\n" + drawRow(titles, widths) + "\n" + drawLine(widths, "├", "┼", "┤");
+  let text = drawLine(widths, "┌", "┬", "┐") + "\n" + drawRow(titles, widths);
+  text += "\n" + drawLine(widths, "├", "┼", "┤");
   for (let number = 1; number < lines.length && text.length <= LONGEST; number++) {
     text += "\n" + drawRow(lines[number], widths);
   }

@@ -7,7 +7,8 @@
 const { kindOf } = shared;
 const { makeList, layOut } = shared.layout;
 const { ownProperty, dataProperty, prefixOf, formatPrimitive, indentLines, describe } = shared.titles;
-const { spend, shownKeys, keysBesidesIndices, pushProperty, kindEntries, pushErrorDetails, isErrorText } = shared.entries;
+const { spend, shownKeys, keysBesidesIndices, withoutErrorText } = shared.entries;
+const { pushProperty, kindEntries, pushErrorDetails } = shared.entries;
 const { apply } = Reflect;
 const { String } = globalThis;
 const slice = Function.prototype.call.bind(String.prototype.slice);
@@ -20,7 +21,8 @@ function formatObject(state, value, level) {
   const isError = kind === "Error" || kind === "DOMException";
   const shape = describe(value, kind, state.indentation);
   const indexed = kind === "Array" || kind === "TypedArray" || kind === "String";
-  const keys = indexed ? keysBesidesIndices(state, value, shape.length ?? 0) : shownKeys(state, value);
+  let keys = indexed ? keysBesidesIndices(state, value, shape.length ?? 0) : shownKeys(state, value);
+  if (isError) keys = withoutErrorText(value, keys, shape.base);
   const hasDetails = isError && (ownProperty(value, "cause") ?? ownProperty(value, "errors"));
   const { base } = shape;
   if (keys.length === 0 && !hasDetails) {
@@ -38,7 +40,7 @@ function formatObject(state, value, level) {
   if (level > state.depth) {
     const title = prefixOf(shape.name, shape.tag, kind === "Arguments" ? "Object" : kind);
     spend(state, title.length + 2);
-    return "[" + slice(title, 0, -1) + "]";
+    return shape.name === null ? slice(title, 0, -1) : "[" + slice(title, 0, -1) + "]";
   }
 
   state.ancestors[state.ancestors.length] = value;
@@ -47,7 +49,7 @@ function formatObject(state, value, level) {
   const entries = kindEntries(state, value, shape, level + 1);
   for (let index = 0; index < keys.length && state.budget > 0; index++) {
     const property = ownProperty(value, keys[index]);
-    if (property === undefined || (isError && isErrorText(keys[index], property, base))) continue;
+    if (property === undefined) continue; // a Proxy may say so, having listed it
     pushProperty(state, entries, keys[index], property, level + 1);
     if (shape.asArray) shape.allNumbers = false;
   }

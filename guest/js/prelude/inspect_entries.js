@@ -137,7 +137,7 @@ function formatCollectionEntries(state, value, size, level, isMap) {
 
 function formatBufferEntries(state, value, size) {
   const entries = makeList();
-  const count = size < 50 ? size : 50;
+  const count = size < state.maxArrayLength ? size : state.maxArrayLength;
   const hexadecimal = toHex(new Uint8Array(value, 0, count));
   let bytes = "";
   for (let index = 0; index < count; index++) {
@@ -182,9 +182,16 @@ function pushErrorDetails(state, entries, value, level) {
   }
 }
 
-function isErrorText(key, property, base) {
-  if (key !== "name" && key !== "message" && key !== "stack") return false;
-  return key === "stack" || (typeof property.value === "string" && indexOf(base, property.value) >= 0);
+// The keys of an error, less those whose text is in its first lines already.
+function withoutErrorText(value, keys, base) {
+  const others = makeList();
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index];
+    const text = key === "name" || key === "message" ? ownProperty(value, key)?.value : undefined;
+    if (key === "stack" || (typeof text === "string" && indexOf(base, text) >= 0)) continue;
+    others[others.length] = key;
+  }
+  return others;
 }
 
 function kindEntries(state, value, shape, level) {
@@ -203,5 +210,6 @@ function kindEntries(state, value, shape, level) {
 }
 
 shared.entries = {
-  __proto__: null, spend, shownKeys, keysBesidesIndices, pushProperty, kindEntries, pushErrorDetails, isErrorText,
+  __proto__: null, spend, shownKeys, keysBesidesIndices, pushProperty, kindEntries, pushErrorDetails,
+  withoutErrorText,
 };

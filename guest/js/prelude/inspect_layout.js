@@ -1,7 +1,8 @@
 // The text side of console.log: quoting strings and laying out the entries of an object on one line or on several.
 //
-// The layout is Node's, which everybody who reads logs is used to. Like all of the console it uses only what it captured
-// at load time, and neither template strings nor iterators nor inherited array methods, which a program may overwrite.
+// The layout is Node's, which everybody who reads logs is used to. Like all of the console it uses only what it
+// captured at load time, and no template strings (this engine compiles them to calls of String.prototype.concat),
+// iterators or inherited array methods: a program may overwrite those.
 
 const { setPrototypeOf } = Object;
 const { sqrt, round, floor, min, max } = Math;
@@ -117,7 +118,7 @@ function intoColumns(entries, indentation, allNumbers, more) {
   const worthwhile = cell * 3 + indentation < LINE_WIDTH && (total / cell > 5 || widest <= 6);
   if (!worthwhile) return entries;
   const bias = sqrt(cell - total / entries.length);
-  const biased = max(cell - bias, 1);
+  const biased = max(cell - 3 - bias, 1);
   const square = round(sqrt(2.5 * biased * count) / biased); // a character is about 2.5 times as high as wide
   const columns = min(square, floor((LINE_WIDTH - indentation) / cell), 12);
   if (columns <= 1) return entries;

@@ -1,4 +1,4 @@
-// The title of an object in the console: its class, size and tag, or all of it for dates, functions, errors and the like.
+// The title of an object in the console: its class, size and tag, or the whole text of dates, functions and errors.
 
 const { quoteInside } = shared.layout;
 const { getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;

@@ -1,0 +1,1 @@
+"""Trust: what must happen to foreign text and foreign servers before they are used."""
