@@ -29,7 +29,7 @@ test: guest ## Run the test suite
 check: $(VENV)/.installed ## Lint, type-check, and check the dependency rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 format: $(VENV)/.installed ## Put the code into the project's format

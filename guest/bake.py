@@ -109,7 +109,7 @@ class Export(NamedTuple):
 
     name: str
     kind: int
-    index: int
+    position: int
 
 
 def exports(module: bytes) -> list[Export]:
@@ -122,8 +122,8 @@ def exports(module: bytes) -> list[Export]:
                 length, at = read_unsigned(data, at)
                 name = data[at : at + length].decode()
                 kind = data[at + length]
-                index, at = read_unsigned(data, at + length + 1)
-                found.append(Export(name, kind, index))
+                position, at = read_unsigned(data, at + length + 1)
+                found.append(Export(name, kind, position))
     return found
 
 
@@ -149,46 +149,51 @@ def _encode_exports(kept: list[Export]) -> bytes:
     out = bytearray(unsigned(len(kept)))
     for export in kept:
         name = export.name.encode()
-        out += unsigned(len(name)) + name + bytes([export.kind]) + unsigned(export.index)
+        out += unsigned(len(name)) + name + bytes([export.kind]) + unsigned(export.position)
     return bytes(out)
 
 
-def bake(
-    module: bytes, memory: bytes, global_value: Callable[[str], int], keep_exports: frozenset[str]
-) -> bytes:
+def _encode_memory(section: bytes, size: int) -> bytes:
+    """The memory section with `size` bytes as its minimum."""
+    count, at = read_unsigned(section, 0)
+    if count != 1:
+        raise ValueError(f"expected one memory, found {count}")
+    _, after_minimum = read_unsigned(section, at + 1)
+    return unsigned(1) + section[at : at + 1] + unsigned(size // WASM_PAGE) + section[after_minimum:]
+
+
+def _encode_data(memory: bytes) -> bytes:
+    """One segment, so that copy-on-write applies to all of it."""
+    start, end = _non_zero_span(memory)
+    offset = start if start < 1 << 31 else start - (1 << 32)
+    segment = bytes([0, OP_I32_CONST]) + signed(offset) + bytes([OP_END])
+    return unsigned(1) + segment + unsigned(end - start) + memory[start:end]
+
+
+def bake(module: bytes, memory: bytes, global_value: Callable[[str], int], keep_exports: frozenset[str]) -> bytes:
     """A module whose fresh instance has this memory and these values of its mutable globals.
 
     `module` must export every mutable global; the baked module exports `keep_exports` only.
     """
     exported = exports(module)
-    names = {export.index: export.name for export in exported if export.kind == EXPORT_GLOBAL}
+    names = {export.position: export.name for export in exported if export.kind == EXPORT_GLOBAL}
     entries = _globals(module)
     for index, entry in enumerate(entries):
         if entry.mutable and index not in names:
             raise ValueError(f"mutable global {index} is not exported, so its value can't be baked")
     values = {name: global_value(name) for name in names.values()}
-    start, end = _non_zero_span(memory)
 
+    replaced = {
+        SECTION_GLOBAL: _encode_globals(entries, names, values),
+        SECTION_EXPORT: _encode_exports([export for export in exported if export.name in keep_exports]),
+        SECTION_DATA_COUNT: unsigned(1),
+        SECTION_DATA: _encode_data(memory),
+    }
     out = bytearray(MAGIC)
     for section, data in sections(module):
         if section in (SECTION_START, SECTION_CUSTOM):
             continue
-        if section == SECTION_MEMORY:
-            count, at = read_unsigned(data, 0)
-            if count != 1:
-                raise ValueError(f"expected one memory, found {count}")
-            _, after_minimum = read_unsigned(data, at + 1)
-            data = unsigned(1) + data[at : at + 1] + unsigned(len(memory) // WASM_PAGE) + data[after_minimum:]
-        elif section == SECTION_GLOBAL:
-            data = _encode_globals(entries, names, values)
-        elif section == SECTION_EXPORT:
-            data = _encode_exports([export for export in exported if export.name in keep_exports])
-        elif section == SECTION_DATA_COUNT:
-            data = unsigned(1)
-        elif section == SECTION_DATA:
-            offset = start if start < 1 << 31 else start - (1 << 32)
-            segment = bytes([0, OP_I32_CONST]) + signed(offset) + bytes([OP_END])
-            data = unsigned(1) + segment + unsigned(end - start) + memory[start:end]
+        content = _encode_memory(data, len(memory)) if section == SECTION_MEMORY else replaced.get(section, data)
         out.append(section)
-        out += unsigned(len(data)) + data
+        out += unsigned(len(content)) + content
     return bytes(out)

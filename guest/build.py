@@ -18,7 +18,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Protocol, cast
@@ -56,7 +56,7 @@ class Workshop:
         self.image = image
 
     @contextlib.contextmanager
-    def step(self, title: str) -> Iterator[None]:
+    def step(self, title: str) -> Generator[None]:
         """Names the step in progress and in the error, should it fail."""
         print(f"guest/{self.image}: {title} …", file=sys.stderr, end="", flush=True)
         began = time.monotonic()
@@ -76,7 +76,13 @@ class Workshop:
         environment["ZIG_GLOBAL_CACHE_DIR"] = environment["ZIG_LOCAL_CACHE_DIR"] = str(CACHE / "zig-cache")
         words = [str(argument) for argument in arguments]
         done = subprocess.run(
-            words, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace"
+            words,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
         )
         if done.returncode:
             output = (done.stdout + done.stderr).strip()[-4000:]
@@ -140,7 +146,7 @@ class Workshop:
 
 
 @contextlib.contextmanager
-def _scratch() -> Iterator[Path]:
+def _scratch() -> Generator[Path]:
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as scratch:
         yield Path(scratch)

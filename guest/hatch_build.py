@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 
-class GuestImageHook(BuildHookInterface):  # type: ignore[type-arg]
+class GuestImageHook(BuildHookInterface[Any]):
     """Builds what `guest/build.py` builds, before the wheel is put together."""
 
     PLUGIN_NAME = "custom"

@@ -64,4 +64,6 @@ class SessionBusyError(ToolbridgeError):
     """A session runs one program at a time."""
 
     def __init__(self) -> None:
-        super().__init__("This session is running a program: await it before running another, or open a second session.")
+        super().__init__(
+            "This session is running a program: await it before running another, or open a second session."
+        )

@@ -1,0 +1,1 @@
+"""The JavaScript guest: what runs inside, and how its image is made."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,13 +103,13 @@ def _bake(raw: bytes) -> bytes:
     def log(_stream: int, pointer: int, length: int) -> None:
         messages.append(memory[0].read(store, pointer, pointer + length).decode("utf-8", "replace"))
 
+    # The clock stands still while the image is made; nothing else may be called.
+    answers: dict[str, Callable[..., int | None]] = {"log": log, "now": _stopped_clock}
     for item in module.imports:
-        kind = item.type
+        kind, name = item.type, item.name or ""
         if item.module != IMPORT_MODULE or not isinstance(kind, wasmtime.FuncType):
-            raise ValueError(f"the image imports {item.module}.{item.name}: only {IMPORT_MODULE}.* is allowed")
-        # The clock stands still while the image is made; nothing else may be called.
-        answers = {"log": log, "now": lambda _clock: 0}
-        linker.define_func(IMPORT_MODULE, item.name, kind, answers.get(item.name, _refuse))
+            raise ValueError(f"the image imports {item.module}.{name}: only {IMPORT_MODULE}.* is allowed")
+        linker.define_func(IMPORT_MODULE, name, kind, answers.get(name, _refuse))
     instance = linker.instantiate(store, module)
     exports = instance.exports(store)
     exported_memory = exports["memory"]
@@ -130,7 +130,9 @@ def _bake(raw: bytes) -> bytes:
     return bake(raw, bytes(exported_memory.read(store)), global_value, KEEP_EXPORTS)
 
 
+def _stopped_clock(_clock: int) -> int:
+    return 0
+
+
 def _refuse(*_arguments: int) -> int:
     raise RuntimeError("the image called the host while it was made")
-
-

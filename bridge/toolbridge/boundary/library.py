@@ -112,13 +112,9 @@ store_epoch_deadline_callback = _declare(
     "wasmtime_store_epoch_deadline_callback", None, Address, EpochCallback, c_void_p, Finalizer
 )
 context_set_epoch_deadline = _declare("wasmtime_context_set_epoch_deadline", None, Address, c_uint64)
-instance_pre_instantiate = _declare(
-    "wasmtime_instance_pre_instantiate", Address, Address, Address, Address, OutAddress
-)
+instance_pre_instantiate = _declare("wasmtime_instance_pre_instantiate", Address, Address, Address, Address, OutAddress)
 instance_export_get = _declare("wasmtime_instance_export_get", c_bool, Address, Address, c_char_p, c_size_t, Address)
-func_call_unchecked = _declare(
-    "wasmtime_func_call_unchecked", Address, Address, Address, Address, c_size_t, OutAddress
-)
+func_call_unchecked = _declare("wasmtime_func_call_unchecked", Address, Address, Address, Address, c_size_t, OutAddress)
 memory_data = _declare("wasmtime_memory_data", Address, Address, Address)
 memory_data_size = _declare("wasmtime_memory_data_size", c_size_t, Address, Address)
 

@@ -252,7 +252,9 @@ class RunState:
         """Calls that had been started and had no reply when the run ended: they may take effect."""
         now = perf_counter()
         return [
-            CallRecord(call.request.module, call.request.function, "unfinished", now - call.began, call.request_bytes, 0)
+            CallRecord(
+                call.request.module, call.request.function, "unfinished", now - call.began, call.request_bytes, 0
+            )
             for call in self._outstanding.values()
         ]
 

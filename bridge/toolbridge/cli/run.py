@@ -17,7 +17,7 @@ from toolbridge.cli.terminal import compile_notice, write
 _UNITS = {"": 2**20, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
-class _Memory(click.ParamType):
+class _Memory(click.ParamType[int]):
     """A size: `64` (MiB), `512K`, `64M`, `1G`."""
 
     name = "size"
@@ -41,7 +41,9 @@ class _Memory(click.ParamType):
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop after this long. Default: 30.")
-@click.option("--memory", type=_Memory(), metavar="SIZE", help="Memory the program may use (64, 64M, 1G). Default: 64M.")
+@click.option(
+    "--memory", type=_Memory(), metavar="SIZE", help="Memory the program may use (64, 64M, 1G). Default: 64M."
+)
 def command(file: str, as_json: bool, timeout: float | None, memory: int | None) -> int:
     """Run a JavaScript program from FILE, or from standard input for "-".
 

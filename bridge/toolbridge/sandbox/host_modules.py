@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
 from toolbridge.boundary.host_call import HostFunction, HostModules
 from toolbridge.errors import HostModuleError
@@ -55,10 +56,8 @@ def _is_coroutine_function(function: Any) -> bool:
             function = function.__func__
         elif isinstance(function, FunctionType):
             return bool(function.__code__.co_flags & _CO_COROUTINE)
-        elif hasattr(function, "func"):  # functools.partial
+        elif isinstance(function, partial):
             function = function.func
-        elif isinstance(getattr(type(function), "__call__", None), FunctionType):
-            function = type(function).__call__
-        else:
-            return False
+        else:  # an object that can be called, or something built in
+            function = getattr(cast("type[Any]", type(function)), "__call__", None)  # noqa: B004  # the method itself is wanted
     return False

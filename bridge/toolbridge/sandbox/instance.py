@@ -55,9 +55,7 @@ class Instance:
     def _instantiate(self, image: int) -> None:
         instance = ctypes.create_string_buffer(_INSTANCE_BYTES)
         trap = c_void_p()
-        error = library.instance_pre_instantiate(
-            image, self._context, ctypes.addressof(instance), ctypes.byref(trap)
-        )
+        error = library.instance_pre_instantiate(image, self._context, ctypes.addressof(instance), ctypes.byref(trap))
         library.check(error, "instantiate the guest")
         if trap.value:
             raise EngineError("instantiate the guest", _describe_trap(trap.value).args[0])

@@ -91,7 +91,9 @@ def excerpt(source: str, line: int, column: int | None) -> str:
             start = column - _MOST_LINE // 2
         cut = text[start : start + _MOST_LINE]
         mark = ">" if number == line else " "
-        shown.append(f"{mark} {number:>{width}} | {'…' if start else ''}{cut}{'…' if start + _MOST_LINE < len(text) else ''}")
+        shown.append(
+            f"{mark} {number:>{width}} | {'…' if start else ''}{cut}{'…' if start + _MOST_LINE < len(text) else ''}"
+        )
         if number == line and column:
             offset = column - 1 - start + (1 if start else 0)
             shown.append(f"  {'':>{width}} | {' ' * max(0, offset)}^")

@@ -74,16 +74,16 @@ class Sandbox:
     def __enter__(self) -> Sandbox:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _check_open(self) -> None:
         if self._closed:
             raise SandboxClosedError("sandbox")
 
-    def _run_sync(
-        self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None
-    ) -> RunResult:
+    def _run_sync(self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None) -> RunResult:
         limits = limits or self._limits
         refused = _too_large(source, limits)
         if refused is not None:
@@ -94,20 +94,20 @@ class Sandbox:
         finally:
             cancel_calls()
 
-    async def _run(
-        self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None
-    ) -> RunResult:
+    async def _run(self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None) -> RunResult:
         from anyio import create_task_group
 
         limits = limits or self._limits
         refused = _too_large(source, limits)
         if refused is not None:
             return refused
+        result: RunResult | None = None
         async with create_task_group() as calls:
             scheduler = TaskScheduler(limits, group_spawner(calls))
             execution = self._execution(source, limits, seed, session, scheduler)
             result = await wait_for_async(execution, event_loop_poster())
             calls.cancel_scope.cancel()
+        assert result is not None
         return result
 
     def _execution(

@@ -7,7 +7,8 @@ of ours runs while the sandbox is open. Both are anyio's, which is imported only
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
 
 Deliver = Callable[[PendingCall, bytes], None]
-Task = Callable[[], Awaitable[None]]
+Task = Callable[[], Coroutine[Any, Any, None]]
 Spawn = Callable[[Task], None]
 
 
@@ -139,7 +140,7 @@ def group_spawner(tasks: TaskGroup) -> Spawn:
     call_soon = event_loop_poster()
 
     def spawn(task: Task) -> None:
-        call_soon(lambda: tasks.start_soon(task))
+        call_soon(partial(tasks.start_soon, task))
 
     return spawn
 
