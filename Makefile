@@ -15,6 +15,7 @@ $(VENV)/.installed: pyproject.toml guest/hatch_build.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m compileall -q bridge codegen guest/toolbridge_guest
 	touch $@
 
 guest: $(VENV)/.installed ## Build the guest images

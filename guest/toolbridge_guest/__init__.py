@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import os
 from typing import NamedTuple
 
-_IMAGES = Path(__file__).parent / "images"
+_IMAGES = os.path.join(os.path.dirname(__file__), "images")
 
 
 class GuestImage(NamedTuple):
     """A built image: where it is, and the SHA-256 of what it should contain."""
 
     language: str
-    path: Path
+    path: str
     sha256: str
 
 
@@ -24,13 +24,14 @@ def guest_image(language: str) -> GuestImage | None:
         ValueError: the image's manifest is damaged.
     """
     try:
-        manifest = json.loads((_IMAGES / f"{language}.json").read_text(encoding="utf-8"))
+        with open(os.path.join(_IMAGES, f"{language}.json"), encoding="utf-8") as file:
+            manifest = json.load(file)
     except FileNotFoundError:
         return None
     digest = manifest["sha256"]
     if not isinstance(digest, str) or len(digest) != 64:
         raise ValueError("the manifest has no sha256")
-    return GuestImage(language, _IMAGES / f"{language}.wasm", digest)
+    return GuestImage(language, os.path.join(_IMAGES, f"{language}.wasm"), digest)
 
 
 __all__ = ["GuestImage", "guest_image"]

@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Callable
 from ctypes import c_bool, c_char_p, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
-from pathlib import Path
 from typing import Any
 
 from toolbridge.errors import EngineError
@@ -25,20 +24,21 @@ _NAMES = {"linux": "_libwasmtime.so", "darwin": "_libwasmtime.dylib", "win32": "
 _MACHINES = {"AMD64": "x86_64", "amd64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
 
 
-def _library_path() -> Path:
+def _library_path() -> str:
     spec = importlib.util.find_spec("wasmtime")
     if spec is None or spec.origin is None:
         raise EngineError("load", f"the wasmtime package is not installed; install wasmtime=={WASMTIME_VERSION}")
     machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
     machine = _MACHINES.get(machine, machine)
-    path = Path(spec.origin).parent / f"{sys.platform}-{machine}" / _NAMES.get(sys.platform, "")
-    if not path.is_file():
+    directory = os.path.dirname(spec.origin)
+    path = os.path.join(directory, f"{sys.platform}-{machine}", _NAMES.get(sys.platform, ""))
+    if not os.path.isfile(path):
         raise EngineError("load", f"the wasmtime package has no library for {sys.platform} on {machine}")
     return path
 
 
 LIBRARY_PATH = _library_path()
-_library = ctypes.CDLL(str(LIBRARY_PATH))
+_library = ctypes.CDLL(LIBRARY_PATH)
 
 # Opaque pointers, out-parameters and structures are all passed as addresses.
 Address = c_void_p

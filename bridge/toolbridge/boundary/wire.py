@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import json.encoder
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 WIRE_VERSION = 1
@@ -35,8 +34,7 @@ class ImportRequest(NamedTuple):
     module: str
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorFrame:
+class ErrorFrame(NamedTuple):
     """Host → guest: the call failed. `kind` is for programs, `message` for reading."""
 
     kind: str
@@ -45,8 +43,7 @@ class ErrorFrame:
     data: JsonValue = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunFrame:
+class RunFrame(NamedTuple):
     """Host → guest: run this program."""
 
     source: str
@@ -55,8 +52,7 @@ class RunFrame:
     stack: int
 
 
-@dataclass(frozen=True, slots=True)
-class GuestError:
+class GuestError(NamedTuple):
     """What the guest says of a thrown value. Hostile text, bounded in length."""
 
     name: str
@@ -68,8 +64,7 @@ class GuestError:
     causes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OutcomeFrame:
+class OutcomeFrame(NamedTuple):
     """Guest → host: the run's value, or why it failed."""
 
     value: Any = None

@@ -9,17 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import re
 import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
-
-_log = logging.getLogger("toolbridge")
 
 SUFFIX = ".cwasm"
 _ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{64}\.cwasm")
@@ -34,17 +29,22 @@ class UnsafeCacheError(Exception):
     """The cache directory can't be trusted. Never leaves this module."""
 
 
-def default_directory() -> Path:
+def default_directory() -> str:
     """Where this user's compiled images are kept."""
     chosen = os.environ.get(_CACHE_VARIABLE)
     if chosen:
-        return Path(chosen)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "toolbridge"
+        return chosen
+    home = os.path.expanduser("~")
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "toolbridge" / "Cache"
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "toolbridge"
+        return os.path.join(
+            os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local"), "toolbridge", "Cache"
+        )
+    if sys.platform == "darwin":
+        base = os.path.join(home, "Library", "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME", "")
+        base = base if os.path.isabs(base) else os.path.join(home, ".cache")
+    return os.path.join(base, "toolbridge")
 
 
 def entry_key(*facts: str) -> str:
@@ -55,49 +55,50 @@ def entry_key(*facts: str) -> str:
 class CompileCache:
     """The compiled images in one directory."""
 
-    def __init__(self, directory: Path | None = None) -> None:
-        self._directory = directory
+    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+        self._directory = None if directory is None else os.fspath(directory)
 
-    def find(self, key: str) -> Path | None:
-        """A verified entry, or None. A damaged or foreign one is removed where possible."""
+    def find(self, key: str) -> str | None:
+        """The path of a verified entry, or None. A damaged or foreign one is removed where possible."""
         try:
             directory = self._trusted_directory(create=False)
             for path in _entries(directory, key):
                 if _is_trustworthy(path):
                     return path
-                with contextlib.suppress(OSError):
-                    path.unlink()
-        except (UnsafeCacheError, OSError) as error:
-            _log.debug("compile cache not used: %s", error)
+                self.discard(path)
+        except (UnsafeCacheError, OSError):
+            pass  # store() will say why, if that matters
         return None
 
-    def store(self, key: str, code: bytes) -> Path | None:
+    def store(self, key: str, code: bytes) -> str | None:
         """Keeps compiled code; None when there is no safe place for it."""
         try:
             directory = self._trusted_directory(create=True)
-            path = directory / f"{key}-{hashlib.sha256(code).hexdigest()}{SUFFIX}"
+            path = os.path.join(directory, f"{key}-{hashlib.sha256(code).hexdigest()}{SUFFIX}")
             _write_beside_and_replace(path, code)
             _remove_unused(directory, keep=path)
         except (UnsafeCacheError, OSError) as error:
-            _log.warning("compiled code is not cached, so every start compiles: %s", error)
+            import logging
+
+            message = "Compiled code is not cached, so every start compiles it again: %s"
+            logging.getLogger("toolbridge").warning(message, error)
             return None
         return path
 
-    def discard(self, path: Path) -> None:
-        """Removes an entry that turned out not to load."""
+    def discard(self, path: str) -> None:
+        """Removes an entry that turned out not to be usable."""
         with contextlib.suppress(OSError):
-            path.unlink()
+            os.unlink(path)
 
-    def _trusted_directory(self, *, create: bool) -> Path:
-        try:
-            directory = self._directory if self._directory is not None else default_directory()
-        except RuntimeError as error:  # no home directory
-            raise UnsafeCacheError(str(error)) from error
+    def _trusted_directory(self, *, create: bool) -> str:
+        directory = self._directory if self._directory is not None else default_directory()
+        if not os.path.isabs(directory) and self._directory is None:
+            raise UnsafeCacheError("there is no home directory")
         if create:
-            directory.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(os.path.dirname(directory) or ".", exist_ok=True)
             with contextlib.suppress(FileExistsError):
-                directory.mkdir(mode=0o700)
-        facts = directory.lstat()
+                os.mkdir(directory, mode=0o700)
+        facts = os.lstat(directory)
         if not stat.S_ISDIR(facts.st_mode):
             raise UnsafeCacheError(f"{directory} is not a directory (a symbolic link isn't followed)")
         if _POSIX and facts.st_uid != os.geteuid():
@@ -107,15 +108,16 @@ class CompileCache:
         return directory
 
 
-def _entries(directory: Path, key: str) -> Iterator[Path]:
+def _entries(directory: str, key: str) -> Iterator[str]:
     for name in os.listdir(directory):
         if name.startswith(key + "-") and _ENTRY.fullmatch(name):
-            yield directory / name
+            yield os.path.join(directory, name)
 
 
-def _is_trustworthy(path: Path) -> bool:
+def _is_trustworthy(path: str) -> bool:
     """A regular file of ours that nobody else can write, whose content is what its name says."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)
     except OSError:
@@ -127,12 +129,15 @@ def _is_trustworthy(path: Path) -> bool:
         if _POSIX and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022 or facts.st_nlink != 1):
             return False
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return path.name == f"{path.name[:32]}-{digest}{SUFFIX}"
+    name = os.path.basename(path)
+    return name == f"{name[:32]}-{digest}{SUFFIX}"
 
 
-def _write_beside_and_replace(path: Path, content: bytes) -> None:
+def _write_beside_and_replace(path: str, content: bytes) -> None:
     """All or nothing: a mapped file is never written to, and two writers don't collide."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix="new-", suffix=".tmp")
+    import tempfile
+
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix="new-", suffix=".tmp")
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
@@ -145,12 +150,12 @@ def _write_beside_and_replace(path: Path, content: bytes) -> None:
         raise
 
 
-def _remove_unused(directory: Path, keep: Path, now: Callable[[], float] = time.time) -> None:
+def _remove_unused(directory: str, keep: str, now: Callable[[], float] = time.time) -> None:
     """Entries of other versions, and what an interrupted writer left, after a month."""
     for name in os.listdir(directory):
-        path = directory / name
+        path = os.path.join(directory, name)
         if path == keep or not (_ENTRY.fullmatch(name) or name.endswith(".tmp")):
             continue
         with contextlib.suppress(OSError):
-            if now() - path.stat().st_mtime > _UNUSED_FOR:
-                path.unlink()
+            if now() - os.stat(path).st_mtime > _UNUSED_FOR:
+                os.unlink(path)

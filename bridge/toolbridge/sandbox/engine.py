@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import define_imports
@@ -105,7 +104,7 @@ class Engine:
         self._cache.store(key, _serialise(module))
         return module
 
-    def _deserialise(self, path: Path) -> int | None:
+    def _deserialise(self, path: str) -> int | None:
         module = ctypes.c_void_p()
         error = library.module_deserialize_file(self.pointer, os.fsencode(path), ctypes.byref(module))
         if error:
@@ -115,7 +114,8 @@ class Engine:
 
     def _compile(self, image: GuestImage) -> int:
         try:
-            code = image.path.read_bytes()
+            with open(image.path, "rb") as file:
+                code = file.read()
         except OSError as error:
             raise GuestImageError(image.language, f"can't be read ({error.strerror})") from error
         if hashlib.sha256(code).hexdigest() != image.sha256:
@@ -138,7 +138,7 @@ def _find_image(language: str) -> GuestImage:
 
 
 def _cache_key(image: GuestImage) -> str:
-    facts = library.LIBRARY_PATH.stat()
+    facts = os.stat(library.LIBRARY_PATH)
     build = f"{library.WASMTIME_VERSION} {facts.st_size} {facts.st_mtime_ns}"
     machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
     return entry_key(image.sha256, build, _SETTINGS, sys.platform, machine)

@@ -143,7 +143,7 @@ class Execution:
             return self._trapped_result(trap)
         finally:
             state.memory = None
-            if keep and self._keep_instance is not None:
+            if keep and self._keep_instance is not None and state.ending is None:
                 self._keep_instance(instance)
             else:
                 instance.close()

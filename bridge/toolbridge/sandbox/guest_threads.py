@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
+from toolbridge.errors import EngineError
+
 # Room for Python and the C library beside the WebAssembly stack.
 _HEADROOM = 2 * 1024 * 1024
 _IDLE_SECONDS = 10.0
@@ -37,6 +39,8 @@ class GuestThreads:
             before = threading.stack_size(self._stack_bytes)
             try:
                 threading.Thread(target=self._work, args=(inbox,), name="toolbridge-guest", daemon=True).start()
+            except RuntimeError as error:
+                raise EngineError("start a thread for the guest", str(error)) from error
             finally:
                 threading.stack_size(before)
 

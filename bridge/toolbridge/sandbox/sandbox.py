@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 
 from toolbridge.boundary.host_call import Scheduler
-from toolbridge.errors import SandboxClosedError
+from toolbridge.errors import SandboxClosedError, ToolbridgeError
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import CompileNotice, shared_engine
 from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_for_async
@@ -43,6 +44,7 @@ class Sandbox:
         self._clock = clock
         self._on_compile = on_compile
         self._loop = PortalLoop()
+        self._runs: weakref.WeakSet[Execution] = weakref.WeakSet()
         self._closed = False
 
     def run_sync(self, source: str, *, limits: Limits | None = None, seed: bytes | None = None) -> RunResult:
@@ -67,8 +69,10 @@ class Sandbox:
         return Session(self._run_sync, self._run, limits or self._limits)
 
     def close(self) -> None:
-        """Ends calls that still run. The sandbox can't be used afterwards."""
+        """Ends every run and call that is under way. The sandbox can't be used afterwards."""
         self._closed = True
+        for execution in list(self._runs):
+            execution.cancel()
         self._loop.close()
 
     def __enter__(self) -> Sandbox:
@@ -101,14 +105,19 @@ class Sandbox:
         refused = _too_large(source, limits)
         if refused is not None:
             return refused
-        result: RunResult | None = None
+        outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
-            scheduler = TaskScheduler(limits, group_spawner(calls))
-            execution = self._execution(source, limits, seed, session, scheduler)
-            result = await wait_for_async(execution, event_loop_poster())
+            try:
+                scheduler = TaskScheduler(limits, group_spawner(calls))
+                execution = self._execution(source, limits, seed, session, scheduler)
+                outcome = await wait_for_async(execution, event_loop_poster())
+            except ToolbridgeError as error:  # raised below, outside the group, which would wrap it
+                outcome = error
             calls.cancel_scope.cancel()
-        assert result is not None
-        return result
+        assert outcome is not None
+        if isinstance(outcome, ToolbridgeError):
+            raise outcome
+        return outcome
 
     def _execution(
         self, source: str, limits: Limits, seed: bytes | None, session: Session | None, scheduler: Scheduler
@@ -120,7 +129,7 @@ class Sandbox:
         def new_instance() -> Instance:
             return Instance(engine.pointer, image, limits.memory_bytes)
 
-        return Execution(
+        execution = Execution(
             engine=engine,
             source=source,
             seed=seed if seed is not None else fresh_seed(),
@@ -131,6 +140,8 @@ class Sandbox:
             new_instance=new_instance if session is None else lambda: session.take_instance(new_instance),
             keep_instance=None if session is None else session.keep_instance,
         )
+        self._runs.add(execution)
+        return execution
 
 
 def _too_large(source: str, limits: Limits) -> RunResult | None:
