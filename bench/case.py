@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +15,8 @@ from bench.node_peer import NodePeer
 from bench.peer_packages import Missing, native_quickjs, node_packages
 from bench.report import Finding
 
-PYTHON_PASS = "python -c pass"
+SPAWN = "python -c pass"
+MOST = "the most it may be"
 NODE_PEER = "quickjs-emscripten on Node"
 NATIVE_PEER = "quickjs-ng from PyPI (native)"
 
@@ -59,4 +60,5 @@ class Bench:
         self._open.close()
 
 
-Case = Callable[[Bench], list[Finding]]
+Case = Callable[[Bench], Iterable[Finding]]
+"""A benchmark gives its findings one by one: those before a breakdown are kept."""

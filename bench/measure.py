@@ -15,9 +15,6 @@ from time import perf_counter
 Batch = Callable[[], float]
 """Does its work a few times and answers with the seconds that one time took."""
 
-NOISY = 0.5
-"""A comparison whose middle half of ratios spans more than this part of the median is called noisy."""
-
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -30,11 +27,6 @@ class Comparison:
     """A quarter of the rounds had a lower ratio."""
     high: float
     """A quarter of the rounds had a higher ratio."""
-
-    @property
-    def is_noisy(self) -> bool:
-        """Whether to measure again before believing it."""
-        return self.high - self.low > NOISY * self.ratio
 
 
 def batch(function: Callable[[], object], times: int = 1) -> Batch:

@@ -12,6 +12,9 @@ from bench.measure import Comparison
 
 Unit = Literal["s", "B", "count"]
 
+# The middle half of the ratios, as a part of their median.
+_FAR_APART = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -29,6 +32,19 @@ class Row:
         """Whether the target is met; None where there is none."""
         return None if self.target is None else self.comparison.ratio <= self.target
 
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether noise could have decided: the target lies among the rounds, or they are far apart."""
+        found = self.comparison
+        if self.target is not None:
+            return found.low <= self.target < found.high
+        return found.high - found.low > _FAR_APART * found.ratio
+
+    @property
+    def title(self) -> str:
+        """What is compared with what."""
+        return f"{self.what}, against {self.against}"
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
@@ -36,6 +52,8 @@ class Skipped:
 
     what: str
     reason: str
+    broke: bool = False
+    """It should have been possible: something is wrong with us."""
 
 
 Finding = Row | Skipped
@@ -71,14 +89,12 @@ def table(findings: Sequence[Finding]) -> str:
     """The whole report as text."""
     rows = [finding for finding in findings if isinstance(finding, Row)]
     lines = _aligned([_HEADER, *(_cells(row) for row in rows)])
-    lines += _section(
-        "Missed targets", [f"{row.what} against {row.against}: {_gap(row)}" for row in rows if row.met is False]
-    )
-    lines += _section("Notes", [f"{row.what}: {row.note}" for row in rows if row.note])
-    lines += _section(
-        "Noisy, so measure again before believing", [_spread(row) for row in rows if row.comparison.is_noisy]
-    )
-    lines += _section("Skipped", [f"{item.what}: {item.reason}" for item in findings if isinstance(item, Skipped)])
+    lines += _section("Missed targets", [f"{row.title}: {_gap(row)}" for row in rows if row.met is False])
+    lines += _section("Notes", [f"{row.title}: {row.note}" for row in rows if row.note])
+    lines += _section("Uncertain: measure again", [_spread(row) for row in rows if row.is_uncertain])
+    skipped = [finding for finding in findings if isinstance(finding, Skipped)]
+    lines += _section("Skipped", [f"{item.what}: {item.reason}" for item in skipped if not item.broke])
+    lines += _section("BROKEN", [f"{item.what}: {item.reason}" for item in skipped if item.broke])
     return "\n".join(lines)
 
 
@@ -114,7 +130,7 @@ def _gap(row: Row) -> str:
 
 def _spread(row: Row) -> str:
     low, high = ratio(row.comparison.low), ratio(row.comparison.high)
-    return f"{row.what} against {row.against}: half of the rounds between {low} and {high}"
+    return f"{row.title}: half of the rounds between {low} and {high}"
 
 
 def as_json(findings: Sequence[Finding], *, quick: bool) -> dict[str, Any]:
@@ -123,14 +139,7 @@ def as_json(findings: Sequence[Finding], *, quick: bool) -> dict[str, Any]:
         "machine": _machine(),
         "quick": quick,
         "rows": [
-            {
-                **{"what": row.what, "against": row.against, "unit": row.unit},
-                **{"target": row.target, "met": row.met, "note": row.note},
-                **asdict(row.comparison),
-                "noisy": row.comparison.is_noisy,
-            }
-            for row in findings
-            if isinstance(row, Row)
+            {**asdict(row), "met": row.met, "uncertain": row.is_uncertain} for row in findings if isinstance(row, Row)
         ],
         "skipped": [asdict(item) for item in findings if isinstance(item, Skipped)],
     }

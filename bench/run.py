@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.case import Bench
 from bench.cases import CASES
@@ -23,7 +23,7 @@ def main() -> int:
     try:
         for number, name in enumerate(names, 1):
             _progress(f"[{number}/{len(names)}] {name} …")
-            findings += _measured(name, bench)
+            _measure(name, bench, findings)
     except KeyboardInterrupt:
         _progress("")
         print("Interrupted.", file=sys.stderr)
@@ -35,15 +35,16 @@ def main() -> int:
     if options.json is not None:
         text = json.dumps(as_json(findings, quick=options.quick), ensure_ascii=False, indent=2)
         options.json.write_text(text + "\n", "utf-8")
-    return 0
+    return int(any(isinstance(finding, Skipped) and finding.broke for finding in findings))
 
 
-def _measured(name: str, bench: Bench) -> list[Finding]:
+def _measure(name: str, bench: Bench, findings: list[Finding]) -> None:
     """One benchmark that breaks doesn't cost the others."""
     try:
-        return CASES[name](bench)
+        findings.extend(CASES[name](bench))
     except Exception as error:
-        return [Skipped(name, f"it broke: {type(error).__name__}: {error}")]
+        first_line = str(error).partition("\n")[0]
+        findings.append(Skipped(name, f"{type(error).__name__}: {first_line}", broke=True))
 
 
 def _options() -> argparse.Namespace:

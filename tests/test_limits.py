@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, asdict
 from typing import Any
 
 import pytest
@@ -16,17 +15,17 @@ COUNTS = ["memory_bytes", "host_calls", "calls_in_flight", "frame_bytes", "outpu
 
 
 def test_the_default_limits_are_these() -> None:
-    assert asdict(Limits()) == {
-        "wall_seconds": 30.0,
-        "cpu_seconds": 10.0,
-        "memory_bytes": 64 * MIB,
-        "host_calls": 10_000,
-        "calls_in_flight": 64,
-        "call_seconds": 30.0,
-        "frame_bytes": 8 * MIB,
-        "output_bytes": 1 * MIB,
-        "stack_bytes": 1 * MIB,
-    }
+    assert Limits() == Limits(
+        wall_seconds=30.0,
+        cpu_seconds=10.0,
+        memory_bytes=64 * MIB,
+        host_calls=10_000,
+        calls_in_flight=64,
+        call_seconds=30.0,
+        frame_bytes=8 * MIB,
+        output_bytes=1 * MIB,
+        stack_bytes=1 * MIB,
+    )
 
 
 @pytest.mark.parametrize("name", SECONDS + COUNTS)
@@ -84,7 +83,7 @@ def test_a_copy_has_some_limits_changed_and_the_original_none() -> None:
 
 
 def test_limits_are_frozen() -> None:
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         Limits().wall_seconds = 1  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bench.case import NATIVE_PEER, NODE_PEER, PYTHON_PASS, Bench, spawn_python
+from collections.abc import Iterable
+
+from bench.case import NATIVE_PEER, NODE_PEER, SPAWN, Bench, spawn_python
 from bench.measure import Batch, batch, compare, take_turns
 from bench.peer_packages import Missing
 from bench.report import Finding, Row, Skipped
@@ -13,9 +15,9 @@ _SHARED = "Its contexts share one Wasm memory; ours share nothing"
 _NODE_OWN_MEMORY = f"{NODE_PEER}, own Wasm memory"
 
 
-def measure(bench: Bench) -> list[Finding]:
+def measure(bench: Bench) -> Iterable[Finding]:
     """Against a process, and against peers that isolate less."""
-    contenders: dict[str, Batch] = {"ours": batch(_fresh_sandbox, 40), PYTHON_PASS: batch(spawn_python)}
+    contenders: dict[str, Batch] = {"ours": batch(_fresh_sandbox, 40), SPAWN: batch(spawn_python)}
     skipped: list[Finding] = []
     if isinstance(bench.node, Missing):
         skipped.append(Skipped(f"{_WHAT} against {NODE_PEER}", bench.node.reason))
@@ -29,7 +31,7 @@ def measure(bench: Bench) -> list[Finding]:
         contenders[NATIVE_PEER] = batch(lambda: native.Context().eval("1+1"), 40)
     samples = take_turns(contenders, bench.rounds(50))
 
-    targets = {PYTHON_PASS: 1 / 40, NODE_PEER: 1.0}
+    targets = {SPAWN: 1 / 40, NODE_PEER: 1.0}
     notes = {NODE_PEER: _SHARED, NATIVE_PEER: "No sandbox: it shares the process's memory"}
     rows = [
         Row(_WHAT, name, compare(samples["ours"], theirs), targets.get(name), note=notes.get(name, ""))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 
-from bench.case import NATIVE_PEER, Bench
+from bench.case import MOST, NATIVE_PEER, Bench
 from bench.measure import against_constant, compare
 from bench.peer_packages import Missing
 from bench.probes import probe
@@ -16,7 +17,7 @@ _WHAT = "memory of a live instance"
 _MOST = 300_000.0
 
 
-def measure(bench: Bench) -> list[Finding]:
+def measure(bench: Bench) -> Iterable[Finding]:
     """Against the most it may be, an idle Python process, and a native engine's contexts."""
     if not sys.platform.startswith("linux"):
         return [Skipped(_WHAT, "needs Linux's /proc/self/smaps_rollup")]
@@ -24,7 +25,7 @@ def measure(bench: Bench) -> list[Finding]:
     ours: list[float] = [probe("live_instances", "ours") for _ in range(rounds)]
     processes = [_idle_process() for _ in range(rounds)]
     findings: list[Finding] = [
-        Row(_WHAT, "the most it may be", against_constant(ours, _MOST), 1.0, "B"),
+        Row(_WHAT, MOST, against_constant(ours, _MOST), 1.0, "B"),
         Row(_WHAT, "an idle Python process", compare(ours, processes), unit="B"),
     ]
     if isinstance(bench.native, Missing):

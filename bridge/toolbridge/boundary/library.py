@@ -82,6 +82,7 @@ config_wasm_simd_set = _declare("wasmtime_config_wasm_simd_set", None, Address, 
 config_wasm_relaxed_simd_set = _declare("wasmtime_config_wasm_relaxed_simd_set", None, Address, c_bool)
 config_wasm_multi_memory_set = _declare("wasmtime_config_wasm_multi_memory_set", None, Address, c_bool)
 config_wasm_memory64_set = _declare("wasmtime_config_wasm_memory64_set", None, Address, c_bool)
+config_memory_may_move_set = _declare("wasmtime_config_memory_may_move_set", None, Address, c_bool)
 engine_new_with_config = _declare("wasm_engine_new_with_config", Address, Address)
 engine_increment_epoch = _declare("wasmtime_engine_increment_epoch", None, Address)
 

@@ -1,8 +1,8 @@
-"""Reading and writing guest memory: every pointer and length is the guest's word, so it is checked."""
+"""SECURITY: reading and writing guest memory. Every pointer and length is the guest's word, so it is checked."""
 
 from __future__ import annotations
 
-from ctypes import memmove, string_at
+from ctypes import c_ubyte
 
 from toolbridge.boundary.library import memory_data, memory_data_size
 
@@ -12,16 +12,23 @@ class OutOfBoundsError(Exception):
 
 
 class GuestMemory:
-    """The linear memory of one instance.
+    """The linear memory of one instance. Must not be used after the instance is closed.
 
-    Address and size are asked anew for every access: memory can grow, and so move, between two.
+    WebAssembly memory grows and never shrinks, and the engine is configured not to move it: what was
+    in bounds once stays in bounds, so the size is asked again only for what lies beyond it.
     """
 
-    __slots__ = ("_context", "_memory")
+    __slots__ = ("_base", "_context", "_memory", "_size", "_view")
 
     def __init__(self, context: int, memory: int) -> None:
         self._context = context
         self._memory = memory
+        self._base: int = memory_data(context, memory)
+        self._look()
+
+    def _look(self) -> None:
+        self._size: int = memory_data_size(self._context, self._memory)
+        self._view = memoryview((c_ubyte * self._size).from_address(self._base)).cast("B")
 
     @property
     def size(self) -> int:
@@ -34,9 +41,10 @@ class GuestMemory:
         Raises:
             OutOfBoundsError: any of them lies outside the memory.
         """
-        if pointer < 0 or length < 0 or pointer + length > memory_data_size(self._context, self._memory):
-            raise OutOfBoundsError(f"{length} bytes at {pointer}")
-        return string_at(memory_data(self._context, self._memory) + pointer, length)
+        end = pointer + length
+        if pointer < 0 or length < 0 or end > self._size:
+            self._check_grown(pointer, length)
+        return self._view[pointer:end].tobytes()
 
     def write(self, pointer: int, data: bytes) -> None:
         """Puts `data` at `pointer`.
@@ -44,7 +52,13 @@ class GuestMemory:
         Raises:
             OutOfBoundsError: any byte of it would lie outside the memory.
         """
-        length = len(data)
-        if pointer < 0 or pointer + length > memory_data_size(self._context, self._memory):
+        end = pointer + len(data)
+        if pointer < 0 or end > self._size:
+            self._check_grown(pointer, len(data))
+        self._view[pointer:end] = data
+
+    def _check_grown(self, pointer: int, length: int) -> None:
+        """What lies beyond the size that was known: the memory has grown, or it is out of bounds."""
+        self._look()
+        if pointer < 0 or length < 0 or pointer + length > self._size:
             raise OutOfBoundsError(f"{length} bytes at {pointer}")
-        memmove(memory_data(self._context, self._memory) + pointer, data, length)

@@ -33,12 +33,15 @@ from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
     ImportRequest,
+    RequestDecoder,
     WireError,
-    decode_request,
     encode_error,
     encode_settled,
 )
 from toolbridge.limits import Limits
+
+# What most functions return, and surely need not be awaited.
+_PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 
 # Answers of the imports that are not a length: guest/WIRE.md.
 REFUSED = -1
@@ -69,6 +72,9 @@ class Ticks:
 class RunState:
     """Everything that a run's host functions need."""
 
+    memory: GuestMemory
+    """Of the instance that runs the program; there is none before and after."""
+
     def __init__(
         self,
         *,
@@ -83,7 +89,6 @@ class RunState:
         self.modules = modules
         self.scheduler = scheduler
         self.clock = clock
-        self.memory: GuestMemory | None = None
         self.output = Output(limits.output_bytes)
         self.ending: Ending | None = None
         self.calls: list[CallRecord] = []
@@ -91,6 +96,7 @@ class RunState:
         """The plain function that runs on the guest's thread now, and since when."""
 
         self._held = frame
+        self._requests = RequestDecoder()
         self._call_count = 0
         self._outstanding: dict[int, PendingCall] = {}
         self._inbox: SimpleQueue[tuple[PendingCall, bytes] | None] = SimpleQueue()
@@ -161,17 +167,11 @@ class RunState:
 
     # ---- calls
 
-    def guest_memory(self) -> GuestMemory:
-        """The instance's memory; there is no instance before it is made."""
-        if self.memory is None:
-            raise RunEnded
-        return self.memory
-
     def _give(self, data: bytes, pointer: int, capacity: int) -> int:
         """Writes a reply if it fits, else holds it for `take`. The answer is its length."""
         length = len(data)
         if length <= capacity:
-            self.guest_memory().write(pointer, data)
+            self.memory.write(pointer, data)
         else:
             self._held = data
         return length
@@ -181,7 +181,7 @@ class RunState:
         if length != len(self._held):
             return REFUSED
         held, self._held = self._held, b""
-        self.guest_memory().write(pointer, held)
+        self.memory.write(pointer, held)
         return length
 
     def _read_request(self, pointer: int, length: int) -> CallRequest | ImportRequest | bytes:
@@ -189,7 +189,7 @@ class RunState:
         if length > self.limits.frame_bytes:
             return too_large("The call", length, self.limits.frame_bytes)
         try:
-            return decode_request(self.guest_memory().read(pointer, length))
+            return self._requests.decode(self.memory.read(pointer, length))
         except WireError as error:
             return encode_error(ErrorFrame("protocol", f"The request was not understood: {error}."))
 
@@ -200,7 +200,7 @@ class RunState:
             raise RunEnded
 
     def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
-        """A call that guest code waits for."""
+        """A call that guest code waits for. This is the hot path."""
         self._count_call()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
@@ -222,7 +222,7 @@ class RunState:
         except BaseException as error:
             data = failed(error)
         else:
-            if is_awaitable(value):
+            if type(value) not in _PLAIN_TYPES and is_awaitable(value):
                 return self._await_reply(self._begin(function, request, request_bytes, awaiting=value))
             data = reply_with(request, value, self.limits.frame_bytes)
         finally:
@@ -327,7 +327,7 @@ class RunState:
         """Text that guest code printed."""
         kept = self.output.room(length)
         if kept:
-            self.output.add(stream, self.guest_memory().read(pointer, kept))
+            self.output.add(stream, self.memory.read(pointer, kept))
 
     def now(self, clock: int) -> int:
         """Nanoseconds: of the granted clock (0), or since the run began."""

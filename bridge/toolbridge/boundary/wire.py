@@ -99,6 +99,29 @@ _encode = _encoder(ascii_only=False)
 _encode_ascii = _encoder(ascii_only=True)
 
 
+def _scan_json(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins at a position, and where it ends."""
+    try:
+        return _scan(text, at)
+    except (ValueError, StopIteration, RecursionError) as error:
+        raise WireError(f"not JSON: {type(error).__name__}") from None
+
+
+def _scan_whole(text: str) -> Any:
+    value, end = _scan_json(text, 0)
+    if end != len(text):
+        raise WireError("not JSON: text after the value")
+    return value
+
+
+def _safe_text(value: Any, data: bytes) -> Any:
+    """Half a surrogate pair is no character, and text with one can't even be printed: it is replaced."""
+    if b"\\ud" not in data and b"\\uD" not in data:
+        return value
+    text = _encode(value).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _scan(text, 0)[0]
+
+
 def decode_json(data: bytes) -> Any:
     """The value that `data` holds.
 
@@ -107,20 +130,9 @@ def decode_json(data: bytes) -> Any:
     """
     try:
         text = data.decode("utf-8")
-        value, end = _scan(text, 0)
-    except (ValueError, StopIteration, RecursionError) as error:
-        raise WireError(f"not JSON: {type(error).__name__}") from None
-    if end != len(text):
-        raise WireError("not JSON: text after the value")
-    if b"\\ud" in data or b"\\uD" in data:
-        return _without_lone_surrogates(value)
-    return value
-
-
-def _without_lone_surrogates(value: Any) -> Any:
-    """Half a surrogate pair is no character: text that the host could not even print."""
-    text = _encode(value).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return _scan(text, 0)[0]
+    except UnicodeDecodeError:
+        raise WireError("not UTF-8") from None
+    return _safe_text(_scan_whole(text), data)
 
 
 def encode_json(value: object) -> bytes:
@@ -130,11 +142,9 @@ def encode_json(value: object) -> bytes:
         WireError: it has no JSON form (a set, NaN, a cycle).
     """
     try:
-        text = _encode(value)
-        try:
-            return text.encode("utf-8")
-        except UnicodeEncodeError:
-            return _encode_ascii(value).encode("ascii")
+        return _encode(value).encode("utf-8")
+    except UnicodeEncodeError:
+        return _encode_ascii(value).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         reason = "nested too deeply or circular" if isinstance(error, RecursionError) else str(error)
         raise WireError(reason) from None
@@ -144,18 +154,52 @@ def encode_json(value: object) -> bytes:
 
 _CALL_FIELDS = {"op", "module", "function", "arguments"}
 _IMPORT_FIELDS = {"op", "module"}
+_LAST_FIELD = ',"arguments":'
 
 
-def decode_request(data: bytes) -> CallRequest | ImportRequest:
-    """A request frame.
+class RequestDecoder:
+    """Decodes request frames.
 
-    Raises:
-        WireError: the frame is not one that the wire allows.
+    The guest writes a function's calls with the same head every time. A head that was once decoded in
+    full is remembered, and then only the arguments are: a third of the cost of a host call.
     """
-    frame = decode_json(data)
+
+    __slots__ = ("_heads",)
+
+    def __init__(self) -> None:
+        self._heads: dict[str, tuple[str, str]] = {}
+
+    def decode(self, data: bytes) -> CallRequest | ImportRequest:
+        """A request frame.
+
+        Raises:
+            WireError: the frame is not one that the wire allows.
+        """
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise WireError("not UTF-8") from None
+        at = text.find(_LAST_FIELD) + len(_LAST_FIELD)
+        known = self._heads.get(text[:at])
+        if known is not None:
+            arguments, end = _scan_json(text, at)
+            if type(arguments) is list and text[end:] == "}":
+                return CallRequest(known[0], known[1], _safe_text(arguments, data))
+        request = _decode_fields(_safe_text(_scan_whole(text), data))
+        if type(request) is CallRequest and text.startswith(call_head(request)) and at == len(call_head(request)):
+            self._heads[text[:at]] = (request.module, request.function)
+        return request
+
+
+def call_head(request: CallRequest) -> str:
+    """A call frame up to its arguments, exactly as the guest writes it."""
+    return f'{{"op":"call","module":{_encode(request.module)},"function":{_encode(request.function)}{_LAST_FIELD}'
+
+
+def _decode_fields(frame: Any) -> CallRequest | ImportRequest:
     if type(frame) is not dict:
         raise WireError("a request is an object")
-    fields: dict[str, Any] = frame  # pyright: ignore[reportUnknownVariableType]  # cast() costs time in the hot path
+    fields = cast("dict[str, Any]", frame)
     op = fields.get("op")
     if op == "call":
         if fields.keys() != _CALL_FIELDS:
@@ -163,12 +207,21 @@ def decode_request(data: bytes) -> CallRequest | ImportRequest:
         module, function, arguments = fields["module"], fields["function"], fields["arguments"]
         if type(module) is not str or type(function) is not str or type(arguments) is not list:
             raise WireError("a call's module and function are strings, its arguments an array")
-        return CallRequest(module, function, arguments)
+        return CallRequest(module, function, cast("list[Any]", arguments))
     if op == "import":
         if fields.keys() != _IMPORT_FIELDS or type(fields["module"]) is not str:
             raise WireError("an import has the fields op and module, a string")
         return ImportRequest(fields["module"])
     raise WireError("a request's op is call or import")
+
+
+def decode_request(data: bytes) -> CallRequest | ImportRequest:
+    """One request frame, with nothing remembered.
+
+    Raises:
+        WireError: the frame is not one that the wire allows.
+    """
+    return RequestDecoder().decode(data)
 
 
 _FAILURE_KINDS = ("syntax", "raised", "out_of_memory")
@@ -234,7 +287,7 @@ def encode_value(value: object) -> bytes:
     Raises:
         WireError: the value has no JSON form.
     """
-    return b'{"ok":%b}' % encode_json(value)
+    return b'{"ok":' + encode_json(value) + b"}"
 
 
 def encode_error(error: ErrorFrame) -> bytes:

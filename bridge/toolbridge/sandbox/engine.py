@@ -25,7 +25,7 @@ _ASYNC_STACK_BYTES = WASM_STACK_BYTES + 1024 * 1024
 _OPTIMISE_FOR_SPEED = 1
 
 # Part of a cached entry's key: change it with the configuration below.
-_SETTINGS = f"epoch speed core-1 stack={WASM_STACK_BYTES}"
+_SETTINGS = f"epoch speed core-1 fixed-memory stack={WASM_STACK_BYTES}"
 
 CompileNotice = Callable[[str], None]
 """Called with an image's language before a compilation that takes seconds."""
@@ -37,6 +37,7 @@ def _new_engine() -> int:
     library.config_async_stack_size_set(config, _ASYNC_STACK_BYTES)
     library.config_max_wasm_stack_set(config, WASM_STACK_BYTES)
     library.config_cranelift_opt_level_set(config, _OPTIMISE_FOR_SPEED)
+    library.config_memory_may_move_set(config, False)  # GuestMemory relies on it
     # Our images need plain WebAssembly; what they don't need is not there to be attacked.
     for switch_off in (
         library.config_wasm_threads_set,

@@ -142,7 +142,6 @@ class Execution:
         except GuestTrap as trap:
             return self._trapped_result(trap)
         finally:
-            state.memory = None
             if keep and self._keep_instance is not None and state.ending is None:
                 self._keep_instance(instance)
             else:

@@ -88,6 +88,7 @@ class Instance:
             state.leave_guest()
         finally:
             set_current_run(None)
+            del state.memory
         if error:
             raise GuestTrap(None, library.take_error(error))
         if trap.value:

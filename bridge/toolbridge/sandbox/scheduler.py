@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
@@ -146,12 +147,13 @@ def group_spawner(tasks: TaskGroup) -> Spawn:
 
 
 def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
-    """What runs a function soon in the thread of the event loop that runs now."""
+    """What runs a function soon in the thread, and the context, of the event loop that runs now."""
     try:
         import asyncio
 
-        return asyncio.get_running_loop().call_soon_threadsafe
+        loop = asyncio.get_running_loop()
     except RuntimeError:
-        import trio.lowlevel  # pyright: ignore[reportMissingImports]
+        import trio.lowlevel
 
         return trio.lowlevel.current_trio_token().run_sync_soon
+    return partial(loop.call_soon_threadsafe, context=copy_context())

@@ -142,7 +142,7 @@ function format(values) {
   let text = "";
   let index = 0;
   if (values.length > 1 && typeof values[0] === "string") {
-    const filled = fillIn(slice(values[0], 0, LONGEST + 1), values);
+    const filled = fillIn(values[0], values);
     text = filled.text;
     index = filled.used;
   }
@@ -215,7 +215,7 @@ const console = {
     print(STDERR, format(values));
   },
   dir(value, options = undefined) {
-    print(STDOUT, inspect(value, options));
+    print(STDOUT, guarded(() => inspect(value, options)));
   },
   dirxml(...values) {
     print(STDOUT, format(values));

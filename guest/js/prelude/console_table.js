@@ -23,14 +23,10 @@ function showCell(value) {
   return inspect(value, { __proto__: null, depth: large ? -1 : 0, maxArrayLength: 3, lineWidth: Infinity });
 }
 
-function indexOfColumn(columns, name) {
-  for (let index = 0; index < columns.length; index++) if (columns[index] === name) return index;
-  return -1;
-}
-
 // A table being filled: the first column holds the row's name, the last one values that aren't objects.
 function makeTable(indexTitle) {
-  return { __proto__: null, indexTitle, columns: makeList(), rows: makeList(), hasValues: false, characters: 0 };
+  const known = { __proto__: null }; // the names in `columns`
+  return { __proto__: null, indexTitle, columns: makeList(), known, rows: makeList(), hasValues: false, characters: 0 };
 }
 
 function addRow(table, name, value, wanted) {
@@ -42,9 +38,10 @@ function addRow(table, name, value, wanted) {
       if (typeof key === "symbol") continue;
       const property = ownProperty(value, key);
       if (property === undefined ? wanted === undefined : !property.enumerable) continue;
-      if (indexOfColumn(table.columns, key) < 0) {
+      if (table.known[key] === undefined) {
         if (table.columns.length >= MOST_COLUMNS) continue;
         table.columns[table.columns.length] = key;
+        table.known[key] = true;
       }
       if (property === undefined) continue;
       row.cells[key] = property.get === undefined ? showCell(property.value) : "[Getter]";

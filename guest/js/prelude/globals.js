@@ -68,6 +68,10 @@ install(Error.prototype, "toJSON", function toJSON() {
 });
 install(getPrototypeOf(Bytes.prototype), "toJSON", function toJSON() { return [...this]; });
 
+// Raw JSON numbers could be ones that no JSON reader takes (1e999).
+delete JSON.rawJSON;
+delete JSON.isRawJSON;
+
 // ---- the run's value: a promise is awaited, a default-exported function is called
 shared.hooks.awaitValue = async (value, isDefaultExport) => {
   if (isDefaultExport && typeof value === "function") {

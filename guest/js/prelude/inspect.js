@@ -14,14 +14,16 @@ const { String } = globalThis;
 const slice = Function.prototype.call.bind(String.prototype.slice);
 
 const CUSTOM = Symbol.for("nodejs.util.inspect.custom");
-const BUDGET = 65536;
+const BUDGET = 65536; // characters
+const WORK = 200_000; // keys listed
 
 function formatObject(state, value, level) {
   const kind = kindOf(value);
   const isError = kind === "Error" || kind === "DOMException";
   const shape = describe(value, kind, state.indentation);
   const indexed = kind === "Array" || kind === "TypedArray" || kind === "String";
-  let keys = indexed ? keysBesidesIndices(state, value, shape.length ?? 0) : shownKeys(state, value);
+  const limit = level > state.depth && !isError ? 1 : Infinity; // too deep to show: is there anything at all?
+  let keys = indexed ? keysBesidesIndices(state, value, limit, shape.length ?? 0) : shownKeys(state, value, limit);
   if (isError) keys = withoutErrorText(value, keys, shape.base);
   const hasDetails = isError && (ownProperty(value, "cause") ?? ownProperty(value, "errors"));
   const { base } = shape;
@@ -115,7 +117,7 @@ function formatValue(state, value, level) {
 function inspect(value, options) {
   const state = {
     __proto__: null,
-    depth: 2, maxArrayLength: 100, lineWidth: undefined, budget: BUDGET, indentation: 0, deepest: 0,
+    depth: 2, maxArrayLength: 100, lineWidth: undefined, budget: BUDGET, work: WORK, indentation: 0, deepest: 0,
     ancestors: makeList(), circular: makeList(), formatValue,
   };
   if (typeof options === "object" && options !== null) {

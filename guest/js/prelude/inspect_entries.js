@@ -22,7 +22,7 @@ const dataViewLength = getter(DataView.prototype, "byteLength");
 
 const IDENTIFIER = /^[a-zA-Z_][a-zA-Z_0-9]*$/;
 const ARRAY_INDEX = /^(?:0|[1-9][0-9]{0,9})$/;
-const MANY_ELEMENTS = 10000; // beyond this, an array's other properties are left out: listing its keys takes too long
+const MANY_ELEMENTS = 1000; // beyond this, an array's other properties are left out: listing its keys takes too long
 
 // Takes characters off the budget; once it is used up, every loop stops at its next step.
 function spend(state, characters) {
@@ -51,11 +51,21 @@ function pushProperty(state, entries, key, property, level) {
   entries[entries.length] = name + ": " + formatDescriptor(state, property, level);
 }
 
-// Enumerable own keys from the `first`th on, as many as the budget can show.
-function shownKeys(state, value, first = 0) {
-  const all = ownKeys(value);
+// All own keys. Listing them is work that shows nothing, so it has a limit of its own (a Proxy may list any number).
+function listKeys(state, value) {
+  if (state.work < 0) {
+    state.budget = 0;
+    return makeList();
+  }
+  const keys = ownKeys(value);
+  state.work -= keys.length;
+  return keys;
+}
+
+// The enumerable ones from the `first`th on, at most `limit` of them and no more than the budget can show.
+function shownKeys(state, value, limit, all = listKeys(state, value), first = 0) {
   const keys = makeList();
-  for (let index = first; index < all.length && keys.length * 3 < state.budget; index++) {
+  for (let index = first; index < all.length && keys.length < limit && keys.length * 3 < state.budget; index++) {
     const property = ownProperty(value, all[index]);
     if (property !== undefined && property.enumerable) keys[keys.length] = all[index];
   }
@@ -63,12 +73,12 @@ function shownKeys(state, value, first = 0) {
 }
 
 // Where the keys that aren't indices begin: behind all of those, by the order in which keys are listed.
-function keysBesidesIndices(state, value, length) {
+function keysBesidesIndices(state, value, limit, length) {
   if (length > MANY_ELEMENTS) return makeList();
-  const all = ownKeys(value);
+  const all = listKeys(state, value);
   let first = all.length;
   while (first > 0 && (typeof all[first - 1] === "symbol" || execute(ARRAY_INDEX, all[first - 1]) === null)) first--;
-  return shownKeys(state, value, first);
+  return shownKeys(state, value, limit, all, first);
 }
 
 const more = (count) => "... " + count + " more item" + (count > 1 ? "s" : "");
@@ -82,7 +92,7 @@ function formatArrayEntries(state, value, length, level, shape) {
     const property = ownProperty(value, String(index));
     if (property === undefined) {
       // A hole: the next element is the next key, however far away it is.
-      if (sparseKeys === null) sparseKeys = { keys: ownKeys(value), position: 0 };
+      if (sparseKeys === null) sparseKeys = { keys: listKeys(state, value), position: 0 };
       const { keys } = sparseKeys;
       while (sparseKeys.position < keys.length && +keys[sparseKeys.position] < index) sparseKeys.position++;
       const key = keys[sparseKeys.position];

@@ -147,10 +147,10 @@ class URL {
   }
 
   // What console.log shows: the components, as if they were properties.
-  [Symbol.for("nodejs.util.inspect.custom")]() {
-    const shown = Object.create(Object.create(null, { constructor: { value: URL } }));
+  [Symbol.for("nodejs.util.inspect.custom")](depth, options, inspect) {
+    const shown = {};
     for (const name of COMPONENTS) shown[name] = this[name];
-    return shown;
+    return `URL ${inspect(shown, options)}`;
   }
 }
 

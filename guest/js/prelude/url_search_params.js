@@ -193,7 +193,9 @@ class URLSearchParams {
 
   [INSPECT](depth, options, inspect) {
     const items = this.#pairs.map(([name, value]) => `${inspect(name)} => ${inspect(value)}`);
-    return items.length === 0 ? "URLSearchParams {}" : `URLSearchParams { ${items.join(", ")} }`;
+    if (items.length === 0) return "URLSearchParams {}";
+    const line = `URLSearchParams { ${items.join(", ")} }`;
+    return line.length <= 76 ? line : `URLSearchParams {\n  ${items.join(",\n  ")} }`;
   }
 }
 

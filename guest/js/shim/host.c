@@ -93,39 +93,50 @@ static JSValue unwrap_reply(JSContext *ctx, JSValue frame, JSValueConst module, 
     return found < 0 ? JS_EXCEPTION : value;
 }
 
-/* The request frame of a call: the function's fixed head, its arguments, and the end. */
-static char *call_frame(JSContext *ctx, JSValueConst head, int argc, JSValueConst *argv, size_t *length)
+/* Appends one argument as JSON.stringify would write it as an array's element. */
+static int append_json(JSContext *ctx, JSONStringifyContext *json, JSValueConst argument)
 {
-    char *frame = NULL;
-    size_t head_length = 0, arguments_length = 0;
-    const char *head_text = NULL, *arguments_text = NULL;
-    JSValue json = JS_EXCEPTION, arguments = JS_NewArray(ctx);
-    if (JS_IsException(arguments))
-        return NULL;
+    JSValue value = js_json_check(ctx, json, JS_UNDEFINED, JS_DupValue(ctx, argument), json->empty);
+    if (JS_IsException(value))
+        return -1;
+    if (JS_IsUndefined(value))
+        value = JS_NULL;
+    return js_json_to_str(ctx, json, JS_UNDEFINED, value, json->empty);
+}
+
+/* The request frame of a call: the function's fixed head, its arguments, and the end. Written
+ * with the engine's own JSON writer, straight into one buffer: this is the hot path.
+ * Freed with JS_FreeCString. */
+static const char *call_frame(JSContext *ctx, JSValueConst head, int argc, JSValueConst *argv, size_t *length)
+{
+    const char *frame = NULL;
+    JSValue text = JS_EXCEPTION, empty = js_empty_string(ctx->rt);
+    StringBuffer buffer;
+    JSONStringifyContext json = { JS_UNDEFINED, JS_NewArray(ctx), JS_UNDEFINED, empty, empty, &buffer };
+    string_buffer_init(ctx, &buffer, 256);
+    if (JS_IsException(json.stack))
+        goto done;
     while (argc > 0 && JS_IsUndefined(argv[argc - 1]))
         argc--; /* f(a, undefined) is f(a) */
-    for (int i = 0; i < argc; i++)
-        if (JS_DefinePropertyValueUint32(ctx, arguments, i, JS_DupValue(ctx, argv[i]), JS_PROP_C_W_E) < 0)
+    string_buffer_concat_value(&buffer, head);
+    string_buffer_putc8(&buffer, '[');
+    for (int i = 0; i < argc; i++) {
+        if (i)
+            string_buffer_putc8(&buffer, ',');
+        if (append_json(ctx, &json, argv[i]))
             goto done;
-    json = JS_JSONStringify(ctx, arguments, JS_UNDEFINED, JS_UNDEFINED);
-    if (JS_IsException(json))
-        goto done;
-    arguments_text = JS_ToCStringLen(ctx, &arguments_length, json);
-    head_text = JS_ToCStringLen(ctx, &head_length, head);
-    if (!arguments_text || !head_text)
-        goto done;
-    *length = head_length + arguments_length + 1;
-    frame = js_malloc(ctx, *length);
-    if (frame) {
-        memcpy(frame, head_text, head_length);
-        memcpy(frame + head_length, arguments_text, arguments_length);
-        frame[head_length + arguments_length] = '}';
     }
+    string_buffer_putc8(&buffer, ']');
+    string_buffer_putc8(&buffer, '}');
+    text = string_buffer_end(&buffer);
+    if (!JS_IsException(text))
+        frame = JS_ToCStringLen(ctx, length, text);
 done:
-    JS_FreeCString(ctx, arguments_text);
-    JS_FreeCString(ctx, head_text);
-    JS_FreeValue(ctx, json);
-    JS_FreeValue(ctx, arguments);
+    if (JS_IsException(text))
+        string_buffer_free(&buffer);
+    JS_FreeValue(ctx, text);
+    JS_FreeValue(ctx, json.stack);
+    JS_FreeValue(ctx, empty);
     return frame;
 }
 
@@ -136,11 +147,11 @@ static JSValue call_host_function(JSContext *ctx, JSValueConst this_value, int a
                                   int magic, JSValueConst *data)
 {
     size_t length;
-    char *frame = call_frame(ctx, data[DATA_HEAD], argc, argv, &length);
+    const char *frame = call_frame(ctx, data[DATA_HEAD], argc, argv, &length);
     if (!frame)
         return JS_EXCEPTION;
     int32_t reply = host_call(frame, length, reply_buffer, sizeof reply_buffer - 1);
-    js_free(ctx, frame);
+    JS_FreeCString(ctx, frame);
     return unwrap_reply(ctx, read_frame(ctx, reply), data[DATA_MODULE], data[DATA_FUNCTION], JS_UNDEFINED);
 }
 
@@ -188,11 +199,12 @@ static JSValue start_host_function(JSContext *ctx, JSValueConst this_value, int 
     promise = JS_NewPromiseCapability(ctx, functions);
     if (JS_IsException(promise))
         return promise;
-    char *frame = call_frame(ctx, data[DATA_HEAD], argc, argv, &length);
-    int32_t id = frame ? host_start(frame, length) : -1;
-    js_free(ctx, frame);
+    const char *frame = call_frame(ctx, data[DATA_HEAD], argc, argv, &length);
+    bool has_frame = frame != NULL;
+    int32_t id = has_frame ? host_start(frame, length) : -1;
+    JS_FreeCString(ctx, frame);
     if (id < 0) {
-        if (frame)
+        if (has_frame)
             JS_ThrowInternalError(ctx, "the host refused the call");
         JSValue error = JS_GetException(ctx);
         JS_FreeValue(ctx, JS_Call(ctx, functions[1], JS_UNDEFINED, 1, (JSValueConst *)&error));
