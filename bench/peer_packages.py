@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _BENCH = Path(__file__).resolve().parent
-_CACHE = _BENCH / ".cache"
+CACHE = _BENCH / ".cache"
 _NODE_PACKAGE, _NODE_VERSION = "quickjs-emscripten", "0.32.0"
 _SECONDS_TO_INSTALL = 180
 
@@ -27,7 +27,7 @@ class Missing:
 
 def node_packages() -> Path | Missing:
     """The directory whose node_modules has quickjs-emscripten."""
-    directory = _CACHE / "npm"
+    directory = CACHE / "npm"
     manifest = directory / "node_modules" / _NODE_PACKAGE / "package.json"
     if shutil.which("node") is None:
         return Missing("Node is not installed")
@@ -44,7 +44,7 @@ def node_packages() -> Path | Missing:
 
 def native_quickjs() -> Any | Missing:
     """The module `quickjs` from PyPI's quickjs-ng: the dependency group `bench`, or a copy of our own."""
-    directory = _CACHE / "venv-packages"
+    directory = CACHE / "venv-packages"
     module = _imported(directory)
     if module is None:
         project = tomllib.loads((_BENCH.parent / "pyproject.toml").read_text("utf-8"))
@@ -74,5 +74,5 @@ def _install(command: list[str]) -> Missing | None:
         return Missing(f"could not be installed: {error}")
     if done.returncode == 0:
         return None
-    said = [line for line in done.stderr.strip().splitlines() if "error" in line.lower()]
+    said = [line for line in done.stderr.splitlines() if "error" in line.lower() and "log of this run" not in line]
     return Missing(f"could not be installed: {said[-1] if said else f'exit code {done.returncode}'}")

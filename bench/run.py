@@ -52,7 +52,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
     parser.add_argument("--quick", action="store_true", help="a fifth of the rounds: for a look, not for a record")
     parser.add_argument("--only", action="append", choices=list(CASES), metavar="NAME", help="one of: %(choices)s")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.json is not None and not options.json.parent.is_dir():
+        parser.error(f"there is no directory {options.json.parent}")  # said before the measuring, not after
+    return options
 
 
 def _progress(text: str) -> None:

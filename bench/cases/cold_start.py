@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import subprocess
@@ -10,8 +11,9 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.case import MOST, SPAWN, Bench, spawn_python
+from bench.case import MOST, SPAWN, Bench
 from bench.measure import against_constant, batch, compare, take_turns
+from bench.peer_packages import CACHE
 from bench.report import Finding, Row
 
 _MOST_HELP_CPU = 0.3
@@ -25,7 +27,7 @@ def measure(bench: Bench) -> Iterable[Finding]:
         program.write_text("1+1\n", "utf-8")
         contenders = {
             "run": batch(lambda: _output([*command, "run", str(program)])),
-            SPAWN: batch(spawn_python),
+            SPAWN: batch(lambda: _output([sys.executable, "-c", "pass"])),
             "help": lambda: _cpu_seconds([*command, "--help"]),
         }
         samples = take_turns(contenders, bench.rounds(25))
@@ -42,7 +44,10 @@ def _command() -> list[str]:
 
 
 def _output(command: list[str]) -> str:
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    """With bytecode kept apart: what is compiled is then always of the sources as they are now."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(CACHE / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
 
 
 def _cpu_seconds(command: list[str]) -> float:

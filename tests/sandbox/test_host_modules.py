@@ -168,3 +168,9 @@ def test_a_module_that_is_changed_later_stays_as_it_was() -> None:
 def test_a_host_module_error_is_also_a_value_error() -> None:
     with pytest.raises(ValueError, match="^Module 'demo'"):
         Sandbox({"demo": {}})
+
+
+@pytest.mark.parametrize("functions", [5, None, ["f"], functools])
+def test_a_module_that_is_no_mapping_of_functions_is_refused(functions: Any) -> None:
+    with pytest.raises(HostModuleError, match="^Module 'host:demo': "):
+        host_modules({"host:demo": functions})

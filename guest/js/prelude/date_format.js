@@ -131,7 +131,7 @@ function dateField(name, date, { fields, variant }) {
 }
 
 // The date fields in order, with what stands between them: ["month", " ", "day", ", ", "year"].
-function datePattern({ fields, variant }) {
+function datePattern({ fields, variant, dateStyle }) {
   const { weekday, year, month, day } = fields;
   const between = (names, separator) => names.flatMap((name, index) => (index === 0 ? [name] : [separator, name]));
   if (month === undefined) {
@@ -151,8 +151,7 @@ function datePattern({ fields, variant }) {
   }
   if (!weekday) return pattern;
   if (!day) return [...pattern, " ", "weekday"];
-  const full = weekday === "long" && month === "long";
-  return ["weekday", variant.dayFirst && full ? " " : ", ", ...pattern];
+  return ["weekday", variant.dayFirst && dateStyle === "full" ? " " : ", ", ...pattern];
 }
 
 const usesHalfDays = (cycle) => cycle === "h11" || cycle === "h12";

@@ -83,12 +83,16 @@ function describeError(value) {
     }
     if (next === undefined) break;
     const cause = describeOne(next);
-    causes[causes.length] = cause.name ? `${cause.name}: ${cause.message}` : cause.message;
+    // not a template literal: those call String.prototype.concat, which a guest may have replaced
+    causes[causes.length] = cause.name ? cause.name + ": " + cause.message : cause.message;
     current = next;
   }
   if (causes.length) description.causes = causes;
   return description;
 }
+
+// Through its call sites a guest would get hold of the prelude's own functions.
+delete Error.prepareStackTrace;
 
 shared.ToolError = ToolError;
 shared.hooks = { __proto__: null, toolError, describeError };

@@ -1,8 +1,10 @@
 // Modules: `import`, `import()` and `require` of host modules, all sharing one object per specifier.
+// No template literals here: they call String.prototype.concat, which a guest may have replaced.
 const { apply } = Reflect;
 const { create, freeze, defineProperty, setPrototypeOf } = Object;
 const stringify = JSON.stringify;
 const absolute = Math.abs;
+const toString = String;
 const hasOwn = Object.hasOwn;
 const keysOf = Object.keys;
 const { ToolError, hooks } = shared;
@@ -50,14 +52,14 @@ function nearest(name, candidates) {
 function listed(names) {
   let text = "";
   for (let i = 0; i < names.length && i < 20; i++) text += (i ? ", " : "") + names[i];
-  return names.length > 20 ? `${text}, … (${names.length} in all)` : text;
+  return names.length > 20 ? text + ", … (" + names.length + " in all)" : text;
 }
 
 function missingExport(specifier, name, names) {
   const guess = nearest(name, names);
-  const hint = guess !== undefined ? `Did you mean "${guess}"?`
-    : names.length ? `It exports: ${listed(names)}.` : "It exports nothing.";
-  return new TypeError(`module "${specifier}" has no export "${name}". ${hint}`);
+  const hint = guess !== undefined ? 'Did you mean "' + guess + '"?'
+    : names.length ? "It exports: " + listed(names) + "." : "It exports nothing.";
+  return new TypeError('module "' + specifier + '" has no export "' + name + '". ' + hint);
 }
 
 // Names that the language itself, or a logger, asks any object for: never an error.
@@ -81,7 +83,8 @@ function makeModule(specifier, description) {
   const exports = create(null);
   const names = description.functions;
   for (let i = 0; i < names.length; i++) {
-    const head = `{"op":"call","module":${stringify(description.module)},"function":${stringify(names[i])},"arguments":`;
+    const head = '{"op":"call","module":' + stringify(description.module) +
+      ',"function":' + stringify(names[i]) + ',"arguments":';
     const value = freeze(native.hostFunction(head, description.module, names[i], description.async));
     defineProperty(exports, names[i], { value, enumerable: true });
   }
@@ -91,7 +94,7 @@ function makeModule(specifier, description) {
 function resolve(specifier) {
   let module = modules[specifier];
   if (module === undefined) {
-    const frame = `{"op":"import","module":${stringify(specifier)}}`;
+    const frame = '{"op":"import","module":' + stringify(specifier) + "}";
     module = makeModule(specifier, native.request(frame));
     modules[specifier] = module;
   }
@@ -108,10 +111,10 @@ function binding(specifier, name) {
   throw missingExport(specifier, name, names);
 }
 
-const importModule = async (specifier) => resolve(`${specifier}`);
+const importModule = async (specifier) => resolve(toString(specifier));
 hooks.import = (specifier, name) => (name === undefined ? importModule(specifier) : binding(specifier, name));
 
-const require = (specifier) => resolve(`${specifier}`);
+const require = (specifier) => resolve(toString(specifier));
 defineProperty(globalThis, "require", { value: require, writable: true, configurable: true });
 
 const bridge = create(null);

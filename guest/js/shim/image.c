@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <malloc.h>
+#include <stddef.h>
 
 #include "engine.c" /* the pinned engine's quickjs.c after guest/js/patches.py */
 

@@ -13,31 +13,71 @@ static void *allocation_failed(void)
     return NULL;
 }
 
-static void *engine_calloc(void *opaque, size_t count, size_t size)
+/* Each block is preceded by its size. The engine counts what it has by the size of each block when it
+ * is made and when it is freed, and stops when the count runs below zero; the C library's own
+ * malloc_usable_size does not give the same answer both times. */
+typedef struct {
+    size_t size;
+    _Alignas(16) uint8_t data[];
+} Block;
+
+static void *sized(Block *block, size_t size)
 {
-    void *p = calloc(count, size);
-    return p ? p : allocation_failed();
+    if (!block)
+        return allocation_failed();
+    block->size = size;
+    return block->data;
 }
+
+static Block *block_of(const void *p) { return (Block *)((uint8_t *)p - offsetof(Block, data)); }
 
 static void *engine_malloc(void *opaque, size_t size)
 {
-    void *p = malloc(size);
-    return p ? p : allocation_failed();
+    return size > PTRDIFF_MAX ? allocation_failed() : sized(malloc(sizeof(Block) + size), size);
 }
 
-static void engine_free(void *opaque, void *p) { free(p); }
+static void *engine_calloc(void *opaque, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX)
+        return allocation_failed();
+    return sized(calloc(1, sizeof(Block) + bytes), bytes);
+}
+
+static void engine_free(void *opaque, void *p)
+{
+    if (p)
+        free(block_of(p));
+}
 
 static void *engine_realloc(void *opaque, void *old, size_t size)
 {
-    void *p = realloc(old, size);
-    return p || !size ? p : allocation_failed();
+    if (size > PTRDIFF_MAX)
+        return allocation_failed();
+    return sized(realloc(old ? block_of(old) : NULL, sizeof(Block) + size), size);
 }
 
-static size_t engine_usable_size(const void *p) { return malloc_usable_size((void *)p); }
+static size_t engine_usable_size(const void *p) { return p ? block_of(p)->size : 0; }
 
 static const JSMallocFunctions engine_allocator = {
     engine_calloc, engine_malloc, engine_free, engine_realloc, engine_usable_size,
 };
+
+/* Build time: takes every hole in the heap, so that a run's own allocations lie side by side at its
+ * end, on few of the pages that it shares, copy-on-write, with all other runs. */
+static void plug_heap_holes(void)
+{
+    char *end = malloc(RESERVE_BYTES); /* no hole is that large: this is beyond all of them */
+    if (!end)
+        return;
+    for (size_t size = RESERVE_BYTES / 2; size >= 8; size -= size > 512 ? size / 4 : 8) {
+        char *plug;
+        while ((plug = malloc(size)) && plug < end) {
+        }
+        free(plug);
+    }
+    free(end);
+}
 
 static void renew_reserve(void)
 {

@@ -1,7 +1,7 @@
 /* A run: takes the run frame, executes the program, drives its promises, timers and calls until
  * nothing is left to do, and answers with the outcome frame. */
 
-enum { WIRE_VERSION = 1, MAX_UNHANDLED = 64 };
+enum { WIRE_VERSION = 1, MAX_UNHANDLED = 64, GARBAGE_BEFORE_COLLECTION = 1 << 20 };
 
 static JSRuntime *runtime;
 static JSContext *context;
@@ -361,6 +361,10 @@ EXPORT("prepare") int32_t prepare(void)
     JS_FreeValue(context, native);
     JS_FreeValue(context, shared);
     JS_RunGC(runtime);
+    /* A collection writes to every object, and so copies every page that a run shares with all others:
+     * small runs should end before their first one. */
+    JS_SetGCThreshold(runtime, runtime->malloc_state.malloc_size + GARBAGE_BEFORE_COLLECTION);
+    plug_heap_holes();
     renew_reserve();
     return 0;
 }

@@ -1,0 +1,218 @@
+"""The scheduler: calls as tasks of an event loop, each with exactly one reply."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any
+
+import anyio
+import pytest
+
+from toolbridge import Limits
+from toolbridge.boundary.host_call import HostFunction, PendingCall
+from toolbridge.boundary.wire import CallRequest
+from toolbridge.sandbox.scheduler import PortalLoop, TaskScheduler, event_loop_poster, group_spawner
+
+
+class Replies:
+    """What was delivered: which call, and its reply."""
+
+    def __init__(self) -> None:
+        self._arrived: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
+
+    def deliver(self, call: PendingCall, reply: bytes) -> None:
+        self._arrived.put((call.identity, reply))
+
+    def next(self) -> tuple[int, bytes]:
+        return self._arrived.get(timeout=5)
+
+    def is_empty(self) -> bool:
+        return self._arrived.empty()
+
+
+@pytest.fixture
+def loop() -> Iterator[PortalLoop]:
+    made = PortalLoop()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def replies() -> Replies:
+    return Replies()
+
+
+def call_of(function: Callable[..., Any], *arguments: Any, identity: int = 1, is_async: bool = False) -> PendingCall:
+    request = CallRequest("host:demo", "f", list(arguments))
+    return PendingCall(identity, HostFunction(function, is_async), request, 0)
+
+
+async def double(number: int) -> int:
+    await anyio.sleep(0)
+    return 2 * number
+
+
+async def forever() -> None:
+    await anyio.sleep_forever()
+
+
+def test_a_coroutine_function_is_awaited(loop: PortalLoop, replies: Replies) -> None:
+    scheduler, _ = loop.scheduler(Limits())
+    scheduler.start(call_of(double, 4, identity=7, is_async=True), replies.deliver)
+    assert replies.next() == (7, b'{"ok":8}')
+
+
+def test_a_plain_function_runs_on_another_thread_than_the_loop(loop: PortalLoop, replies: Replies) -> None:
+    names: list[str] = []
+
+    def plain() -> str:
+        names.append(threading.current_thread().name)
+        return "done"
+
+    scheduler, _ = loop.scheduler(Limits())
+    scheduler.start(call_of(plain), replies.deliver)
+    assert replies.next() == (1, b'{"ok":"done"}')
+    assert names != ["toolbridge-calls"]
+
+
+def test_what_a_plain_function_gave_to_await_is_awaited(loop: PortalLoop, replies: Replies) -> None:
+    scheduler, _ = loop.scheduler(Limits())
+    scheduler.start(call_of(lambda: double(5)), replies.deliver)
+    assert replies.next() == (1, b'{"ok":10}')
+    scheduler.start_awaiting(call_of(double, identity=2), double(6), replies.deliver)
+    assert replies.next() == (2, b'{"ok":12}')
+
+
+def test_an_exception_is_a_reply(loop: PortalLoop, replies: Replies) -> None:
+    def fail() -> None:
+        raise LookupError("nothing")
+
+    scheduler, _ = loop.scheduler(Limits())
+    scheduler.start(call_of(fail), replies.deliver)
+    assert replies.next() == (1, b'{"error":{"kind":"failed","message":"LookupError: nothing"}}')
+
+
+def test_a_call_that_takes_too_long_is_a_reply(loop: PortalLoop, replies: Replies) -> None:
+    scheduler, _ = loop.scheduler(Limits(call_seconds=0.02))
+    scheduler.start(call_of(forever, is_async=True), replies.deliver)
+    message = b"f did not answer within 0.02 s. It may or may not have taken effect."
+    assert replies.next() == (1, b'{"error":{"kind":"timeout","message":"%b"}}' % message)
+
+
+def test_many_plain_functions_block_at_the_same_time(loop: PortalLoop, replies: Replies) -> None:
+    together = threading.Barrier(30, timeout=5)
+    scheduler, _ = loop.scheduler(Limits())
+    for identity in range(30):
+        scheduler.start(call_of(lambda: together.wait() >= 0, identity=identity), replies.deliver)
+    assert sorted(replies.next() for _ in range(30)) == [(identity, b'{"ok":true}') for identity in range(30)]
+
+
+def test_calls_take_turns_in_the_order_in_which_they_were_started(loop: PortalLoop, replies: Replies) -> None:
+    scheduler, _ = loop.scheduler(Limits(calls_in_flight=1))
+    for identity in range(10):
+        scheduler.start(call_of(double, identity, identity=identity, is_async=True), replies.deliver)
+    assert [replies.next()[0] for _ in range(10)] == list(range(10))
+
+
+def test_calls_left_over_are_cancelled_and_have_no_reply(loop: PortalLoop, replies: Replies) -> None:
+    ended: SimpleQueue[str] = SimpleQueue()
+    began = threading.Event()
+
+    async def wait() -> None:
+        began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.put("cancelled")
+
+    scheduler, cancel = loop.scheduler(Limits())
+    scheduler.start(call_of(wait, is_async=True), replies.deliver)
+    assert began.wait(5)
+    cancel()
+    assert ended.get(timeout=5) == "cancelled"
+    assert replies.is_empty()
+
+
+def test_the_loops_thread_starts_with_the_first_call_and_ends_with_the_sandbox(replies: Replies) -> None:
+    def threads() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name == "toolbridge-calls"}
+
+    before = threads()
+    loop = PortalLoop()
+    scheduler, _ = loop.scheduler(Limits())
+    assert threads() == before
+    for identity in range(3):
+        scheduler.start(call_of(double, 1, identity=identity, is_async=True), replies.deliver)
+        replies.next()
+    (started,) = threads() - before
+    loop.close()
+    started.join(timeout=5)
+    assert not started.is_alive()
+
+
+def test_a_call_after_the_loop_was_closed_has_a_reply_that_says_so(loop: PortalLoop, replies: Replies) -> None:
+    scheduler, _ = loop.scheduler(Limits())
+    loop.close()
+    scheduler.start(call_of(double, 1, is_async=True), replies.deliver)
+    assert replies.next() == (1, b'{"error":{"kind":"failed","message":"RuntimeError: the sandbox is closed"}}')
+
+
+def test_closing_the_loop_does_not_wait_for_a_plain_function(loop: PortalLoop, replies: Replies) -> None:
+    leave, entered = threading.Event(), threading.Event()
+
+    def stuck() -> None:
+        entered.set()
+        leave.wait(20)
+
+    scheduler, _ = loop.scheduler(Limits())
+    scheduler.start(call_of(stuck), replies.deliver)
+    assert entered.wait(5)
+    began = time.perf_counter()
+    loop.close()
+    assert time.perf_counter() - began < 1
+    leave.set()
+
+
+@pytest.mark.anyio
+async def test_calls_are_spawned_into_a_group_of_the_running_loop_from_any_thread(replies: Replies) -> None:
+    async with anyio.create_task_group() as tasks:
+        scheduler = TaskScheduler(Limits(), group_spawner(tasks))
+        call = call_of(double, 21, is_async=True)
+        await anyio.to_thread.run_sync(scheduler.start, call, replies.deliver)
+        arrived = await anyio.to_thread.run_sync(replies.next)
+    assert arrived == (1, b'{"ok":42}')
+
+
+@pytest.mark.anyio
+async def test_a_function_that_is_posted_runs_on_the_loops_own_thread() -> None:
+    ran = anyio.Event()
+    threads: list[threading.Thread] = []
+
+    def note() -> None:
+        threads.append(threading.current_thread())
+        ran.set()
+
+    post = event_loop_poster()
+    await anyio.to_thread.run_sync(post, note)
+    with anyio.fail_after(5):
+        await ran.wait()
+    assert threads == [threading.current_thread()]
+
+
+variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
+
+
+@pytest.mark.anyio
+async def test_a_coroutine_function_sees_the_context_variables_of_whoever_awaits_the_run() -> None:
+    from toolbridge import Sandbox
+
+    async def read() -> str:
+        return variable.get()
+
+    variable.set("set")
+    with Sandbox({"host:demo": {"read": read}}) as sandbox:
+        assert (await sandbox.run('require("host:demo").read()')).value == "set"

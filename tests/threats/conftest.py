@@ -1,0 +1,75 @@
+"""What the threat tests share: the sandbox that hostile programs run in, and what must hold of every run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import anyio
+import pytest
+from threats.hostile_programs import DEFAULT_LIMITS, GRANTED_TIME, MOST_LATENESS, HostileProgram
+
+from toolbridge import RunResult, Sandbox
+
+# A failure is read by a model, or a person: whatever the guest does, it stays a page or two.
+MOST_FAILURE_TEXT = 40_000
+OUTPUT_MARKER_ROOM = 200
+
+INNOCENT_PROGRAM = """
+import { add } from "host:demo";
+import { add as start } from "host:demo/async";
+const leaks = Object.getOwnPropertyNames(globalThis).filter((name) => name === "leaked" || name === "counter");
+await new Promise((done) => setTimeout(done, 1));
+export default [add(20, 22), await start(1, 1), JSON.stringify({ a: [1] }), leaks];
+"""
+INNOCENT_VALUE = [42, 2, '{"a":[1]}', []]
+
+Contain = Callable[[HostileProgram], RunResult]
+
+
+def _fail(message: str) -> None:
+    raise ValueError(message)
+
+
+async def _sleep(seconds: float) -> None:
+    await anyio.sleep(seconds)
+
+
+@pytest.fixture(scope="session")
+def demo_sandbox() -> Iterator[Sandbox]:
+    """Functions of every sort, and a clock that shows an instant of its own."""
+    functions: dict[str, Callable[..., object]] = {
+        "add": lambda left, right: left + right,
+        "echo": lambda value: value,
+        "repeat": lambda text, count: text * count,
+        "fail": _fail,
+        "sleep": _sleep,
+        "block": time.sleep,
+    }
+    with Sandbox(modules={"host:demo": functions}, clock=lambda: GRANTED_TIME) as sandbox:
+        assert sandbox.run_sync("1 + 1").value == 2
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def contain(demo_sandbox: Sandbox) -> Contain:
+    """Runs a hostile program: it ends in time and as declared, and the next program is none the worse."""
+
+    def run(program: HostileProgram) -> RunResult:
+        began = time.perf_counter()
+        result = demo_sandbox.run_sync(program.source, limits=program.limits)
+        took = time.perf_counter() - began
+        text = str(result.failure) if result.failure is not None else ""
+
+        assert program.is_met_by(result), f"expected {program.expectation()}, got {text or repr(result.value)[:500]}"
+        assert took <= program.limits.wall_seconds + MOST_LATENESS, f"it took {took:.3f} s"
+        assert len(text) <= MOST_FAILURE_TEXT
+        output = len(result.stdout) + len(result.stderr)
+        assert output <= program.limits.output_bytes + OUTPUT_MARKER_ROOM
+        assert len(result.calls) <= program.limits.host_calls
+
+        following = demo_sandbox.run_sync(INNOCENT_PROGRAM, limits=DEFAULT_LIMITS)
+        assert (following.value, following.stdout, following.failure) == (INNOCENT_VALUE, "", None)
+        return result
+
+    return run
