@@ -39,7 +39,7 @@ def test_a_limit_that_is_not_positive_and_finite_is_refused(name: str, value: in
 @pytest.mark.parametrize("name", SECONDS)
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), -0.0])
 def test_seconds_that_are_not_finite_are_refused(name: str, value: float) -> None:
-    with pytest.raises(LimitsError, match="expected a positive, finite number$"):
+    with pytest.raises(LimitsError, match=r"expected a positive, finite number$"):
         Limits().with_(**{name: value})
 
 

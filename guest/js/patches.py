@@ -21,11 +21,25 @@ class Patch(NamedTuple):
 
 PATCHES = (
     Patch(
+        why="A run's first arena of each block size is small, so that a small run dirties few pages",
+        anchor="#define JS_ARENA_SIZE              4096",
+        before="static size_t toolbridge_arena_size(int);\n#define JS_ARENA_SIZE toolbridge_arena_size(block_size_idx)",
+        replace=True,
+    ),
+    Patch(
         why="Declare what the interpreter calls",
         anchor="#define DEFINE_GLOBAL_LEX_VAR (1 << 7)",
         before=(
             "static JSValue toolbridge_import(JSContext *, JSValueConst, JSValueConst);\n"
             "static void toolbridge_forget_variable(JSContext *, JSAtom);\n"
+            "static bool strip_sources;\n"
+        ),
+    ),
+    Patch(
+        why="The prelude's functions don't keep their source: it is large, and nobody's business",
+        anchor="b->source_len = fd->source_len;",
+        before=(
+            "if (strip_sources) { js_free(ctx, fd->source); b->source = fd->source = NULL; fd->source_len = 0; }\n    "
         ),
     ),
     Patch(

@@ -79,7 +79,7 @@ def test_a_value_at_the_limit_is_answered_whole() -> None:
     assert reply_with(REQUEST, "x" * 41, 50) == b'{"ok":"' + b"x" * 41 + b'"}'
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
@@ -90,7 +90,7 @@ class Unprintable(Exception):
         (ValueError("no such city"), "ValueError: no such city"),
         (KeyError("city"), "KeyError: 'city'"),
         (RuntimeError(), "RuntimeError"),
-        (Unprintable(), "Unprintable"),
+        (UnprintableError(), "UnprintableError"),
         (SystemExit(3), "SystemExit: 3"),
         (ValueError("\ud800"), "ValueError: \ufffd"),
     ],

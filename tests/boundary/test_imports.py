@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bake import exports, read_unsigned, sections
 
+from bake import exports, read_unsigned, sections
 from toolbridge.boundary import imports
 from toolbridge.boundary.imports import I32, I64, IMPORT_MODULE, IMPORTS, set_current_run
 from toolbridge_guest import guest_image
@@ -65,7 +65,10 @@ def test_the_image_imports_exactly_what_the_host_offers(image: bytes) -> None:
 
 
 def test_the_image_exports_its_memory_and_run_only(image: bytes) -> None:
-    assert {(export.name, export.kind) for export in exports(image)} == {("memory", KIND_MEMORY), ("run", KIND_FUNCTION)}
+    assert {(export.name, export.kind) for export in exports(image)} == {
+        ("memory", KIND_MEMORY),
+        ("run", KIND_FUNCTION),
+    }
 
 
 def test_the_image_has_no_start_function(image: bytes) -> None:

@@ -21,6 +21,7 @@ LOADED: Any = library._library
 # One name for every type that is passed the same way. `c_ulong` is `c_size_t` here; sizes are compared.
 ADDRESS = "address"
 CALLBACK = "callback"
+FUNCTION_POINTER: Any = ctypes.CFUNCTYPE(None).__mro__[1]
 
 
 def normalised(kind: Any) -> str | None:
@@ -29,7 +30,7 @@ def normalised(kind: Any) -> str | None:
         return None
     if issubclass(kind, (ctypes._Pointer, ctypes.c_void_p, ctypes.c_char_p)):
         return ADDRESS
-    if issubclass(kind, ctypes._CFuncPtr):
+    if issubclass(kind, FUNCTION_POINTER):
         return CALLBACK
     if kind is ctypes.c_bool:
         return "bool"
@@ -46,8 +47,7 @@ def signature(function: Any) -> tuple[str | None, list[str | None]]:
 
 def declared() -> dict[str, Any]:
     """Every C function that the module declares, by its C name."""
-    pointer = type(LOADED.wasm_config_new)
-    functions = [value for value in vars(library).values() if isinstance(value, pointer)]
+    functions = [value for value in vars(library).values() if isinstance(value, FUNCTION_POINTER)]
     return {function.__name__: function for function in functions}
 
 

@@ -68,7 +68,7 @@ def test_a_write_that_reaches_beyond_the_end_is_refused_whole(memory: GuestMemor
 
 
 def test_a_write_before_the_start_is_refused(memory: GuestMemory) -> None:
-    with pytest.raises(OutOfBoundsError, match="^2 bytes at -1$"):
+    with pytest.raises(OutOfBoundsError, match=r"^2 bytes at -1$"):
         memory.write(-1, b"ab")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -123,7 +124,8 @@ def test_an_outcome_with_a_value_is_decoded_to_the_golden_meaning(name: str) -> 
 @pytest.mark.parametrize("name", ["outcome_failure", "outcome_syntax", "outcome_tool_failure"])
 def test_an_outcome_with_a_failure_is_decoded_to_the_golden_meaning(name: str) -> None:
     frame, meaning = golden(name)
-    error = GuestError(**{**meaning["error"], "causes": tuple(meaning["error"]["causes"])})
+    meaning["error"]["causes"] = tuple(meaning["error"]["causes"])
+    error = GuestError(**meaning["error"])
     assert decode_outcome(frame) == OutcomeFrame(failure_kind=meaning["failure_kind"], error=error)
 
 
@@ -137,24 +139,26 @@ def test_a_frame_that_the_wire_does_not_allow_is_refused_with_the_reason(name: s
 
 @pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS.keys())
 def test_bytes_that_are_no_utf8_are_refused(decode: Callable[[bytes], object]) -> None:
-    with pytest.raises(WireError, match="^not JSON: UnicodeDecodeError$"):
+    with pytest.raises(WireError, match=r"^not UTF-8$"):
         decode(b'{"op":"import","module":"\xff"}')
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 def test_a_frame_that_is_too_deep_is_refused(opening: bytes) -> None:
-    with pytest.raises(WireError, match="^not JSON: RecursionError$"):
+    with pytest.raises(WireError, match=r"^not JSON: RecursionError$"):
         decode_json(opening * 200_000)
 
 
 def test_a_number_with_very_many_digits_is_refused_or_read_quickly() -> None:
     frame = b'{"op":"call","module":"m","function":"f","arguments":[%s]}' % (b"9" * 1_000_000)
-    with pytest.raises(WireError, match="^not JSON: ValueError$"):
+    with pytest.raises(WireError, match=r"^not JSON: ValueError$"):
         decode_request(frame)
 
 
 def test_half_a_surrogate_pair_becomes_a_replacement_character() -> None:
-    frame = b'{"op":"call","module":"m","function":"f","arguments":["a\\ud800b","\\udc00","\\ud83d\\ude00",{"\\uDBFF":1}]}'
+    frame = (
+        b'{"op":"call","module":"m","function":"f","arguments":["a\\ud800b","\\udc00","\\ud83d\\ude00",{"\\uDBFF":1}]}'
+    )
     assert decode_request(frame) == CallRequest("m", "f", ["a\ufffdb", "\ufffd", "😀", {"\ufffd": 1}])
 
 
@@ -182,10 +186,8 @@ def test_any_json_value_survives_the_wire(value: Any) -> None:
 @given(data=st.binary(max_size=200))
 def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
     for decode in DECODERS.values():
-        try:
+        with contextlib.suppress(WireError):
             decode(data)
-        except WireError:
-            pass
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udc00b", "é\udfff"])

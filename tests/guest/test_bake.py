@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 import wasmtime
-from bake import bake, exports, read_unsigned, sections, signed, unsigned
 from hypothesis import given
 from hypothesis import strategies as st
+
+from bake import bake, exports, read_unsigned, sections, signed, unsigned
 
 MODULE = """
 (module
@@ -94,7 +95,8 @@ def test_zeros_at_both_ends_of_memory_take_no_room_in_the_image() -> None:
 
 
 def test_a_start_function_is_left_out_so_that_it_does_not_run_again() -> None:
-    text = """(module (global $n (export "n") (mut i32) (i32.const 0)) (memory (export "memory") 1) (data (i32.const 0) "x")
+    text = """(module (global $n (export "n") (mut i32) (i32.const 0))
+      (memory (export "memory") 1) (data (i32.const 0) "x")
       (func $go (global.set $n (i32.add (global.get $n) (i32.const 1)))) (start $go)
       (func (export "prepare")) (func (export "now") (result i32) (global.get $n)))"""
     image, _ = baked(text, frozenset({"memory", "now"}))
@@ -114,18 +116,18 @@ def test_memory_that_is_all_zeros_is_baked_too() -> None:
 
 def test_a_mutable_global_that_is_not_exported_is_refused() -> None:
     text = '(module (global (mut i32) (i32.const 1)) (memory (export "memory") 1) (data (i32.const 0) "x"))'
-    with pytest.raises(ValueError, match="^mutable global 0 is not exported, so its value can't be baked$"):
+    with pytest.raises(ValueError, match=r"^mutable global 0 is not exported, so its value can't be baked$"):
         bake(compiled(text), bytes(65536), lambda _: 0, KEPT)
 
 
 def test_two_memories_are_refused() -> None:
     text = '(module (memory (export "memory") 1) (memory 1) (data (i32.const 0) "x"))'
-    with pytest.raises(ValueError, match="^expected one memory, found 2$"):
+    with pytest.raises(ValueError, match=r"^expected one memory, found 2$"):
         bake(compiled(text), bytes(65536), lambda _: 0, KEPT)
 
 
 def test_what_is_no_module_is_refused() -> None:
-    with pytest.raises(ValueError, match="^not a WebAssembly module$"):
+    with pytest.raises(ValueError, match=r"^not a WebAssembly module$"):
         list(sections(b"\x7fELF\1\0\0\0"))
 
 

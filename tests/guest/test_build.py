@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+
+import pytest
 
 import build as guest_build
 import js.recipe
-import pytest
 from build import BuildError, Workshop, build
 from js.patches import PATCHES, Patch, patched
 from js.recipe import HERE, PRELUDE, inputs, prelude_source
@@ -38,6 +37,15 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CACHE", "IMAGES", "NOTICES"):
         monkeypatch.setattr(guest_build, name, tmp_path / name.lower())
     return tmp_path
+
+
+def use_recipe(
+    monkeypatch: pytest.MonkeyPatch, inputs: Callable[[], list[Path]], make: Callable[[Workshop], bytes]
+) -> None:
+    def import_module(name: str) -> SimpleNamespace:
+        return SimpleNamespace(inputs=inputs, make=make)
+
+    monkeypatch.setattr(guest_build, "import_module", import_module)
 
 
 def test_the_image_in_the_tree_is_up_to_date_and_building_it_is_quick_and_silent(
@@ -65,8 +73,7 @@ def test_a_build_with_nothing_changed_does_nothing(
         made += 1
         return b"image"
 
-    recipe = SimpleNamespace(inputs=inputs, make=make)
-    monkeypatch.setattr(guest_build, "import_module", lambda _: recipe)  # pyright: ignore[reportUnknownLambdaType]
+    use_recipe(monkeypatch, inputs, make)
     monkeypatch.setattr(guest_build, "IMAGES", tmp_path)
     path = build("javascript")
     assert (made, path.read_bytes()) == (1, b"image")
@@ -84,8 +91,10 @@ def test_a_build_with_nothing_changed_does_nothing(
 def test_a_build_repairs_what_is_missing_or_damaged(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = SimpleNamespace(inputs=list[Path], make=lambda _: b"image")  # pyright: ignore[reportUnknownLambdaType]
-    monkeypatch.setattr(guest_build, "import_module", lambda _: recipe)  # pyright: ignore[reportUnknownLambdaType]
+    def make(workshop: Workshop) -> bytes:
+        return b"image"
+
+    use_recipe(monkeypatch, list[Path], make)
     monkeypatch.setattr(guest_build, "IMAGES", tmp_path)
     image, manifest = build("javascript"), tmp_path / "javascript.json"
     facts = manifest.read_text(encoding="utf-8")
@@ -107,7 +116,10 @@ def test_a_build_repairs_what_is_missing_or_damaged(
 
 def test_an_unknown_language_is_refused_by_the_command() -> None:
     done = subprocess.run(
-        [sys.executable, str(guest_build.GUEST / "build.py"), "cobol"], capture_output=True, encoding="utf-8", check=False
+        [sys.executable, str(guest_build.GUEST / "build.py"), "cobol"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
     assert done.returncode == 2
     assert "no such image: cobol" in done.stderr
@@ -209,8 +221,9 @@ def test_a_patch_whose_anchor_is_not_found_fails_with_its_reason(patch: Patch) -
 
 
 def test_a_patch_whose_anchor_is_found_twice_fails_with_its_reason() -> None:
-    with pytest.raises(ValueError, match=r'^patch "Declare what the interpreter calls": its anchor occurs 2 times'):
+    with pytest.raises(ValueError) as caught:
         patched(source_with_every_anchor() + "\n" + PATCHES[0].anchor)
+    assert str(caught.value).startswith(f'patch "{PATCHES[0].why}": its anchor occurs 2 times instead of once: ')
 
 
 # ---- the prelude

@@ -250,7 +250,7 @@ def test_what_follows_a_return_is_not_run(demo: Sandbox) -> None:
 
 @pytest.mark.parametrize("program", ["eval('return 1')", "class A { static { return } }"])
 def test_return_is_a_syntax_error_where_there_is_nothing_to_return_from(demo: Sandbox, program: str) -> None:
-    assert failure_of(demo, program).message == "SyntaxError: return not in a function"
+    assert failure_of(demo, program).message.startswith("SyntaxError: return ")
 
 
 # ---- what a program is

@@ -32,9 +32,8 @@ def test_what_is_stored_is_found(directory: Path) -> None:
     cache = CompileCache(directory)
     stored = cache.store(KEY, b"code")
     assert stored is not None
-    found = cache.find(KEY)
-    assert found == stored
-    assert Path(found).read_bytes() == b"code"
+    assert cache.find(KEY) == stored
+    assert Path(stored).read_bytes() == b"code"
 
 
 def test_an_entry_is_named_by_its_key_and_its_content(directory: Path) -> None:
@@ -133,9 +132,7 @@ def test_an_entry_that_is_used_every_day_is_not_pruned(directory: Path) -> None:
     assert cache.find(KEY) == used
 
 
-def test_code_is_not_stored_where_no_directory_can_be_made(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_code_is_not_stored_where_no_directory_can_be_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("in the way")
     cache = CompileCache(tmp_path / "file" / "cache")
     assert cache.store(KEY, b"code") is None
@@ -144,7 +141,9 @@ def test_code_is_not_stored_where_no_directory_can_be_made(
     assert "every start compiles" in caplog.text
 
 
-def test_the_directory_can_be_chosen_by_an_environment_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_directory_can_be_chosen_by_an_environment_variable(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TOOLBRIDGE_CACHE_DIR", str(tmp_path / "chosen"))
     assert Path(default_directory()) == tmp_path / "chosen"
 

@@ -117,7 +117,7 @@ def test_an_image_that_imports_anything_else_is_not_linked(images: Path, tmp_pat
 
     code = wasmtime.wat2wasm('(module (import "wasi_snapshot_preview1" "fd_write" (func)))')
     put_image(images, bytes(code))
-    with pytest.raises(engine_module.EngineError, match="^Wasmtime failed to link the guest image: .*wasi_snapshot"):
+    with pytest.raises(engine_module.EngineError, match=r"^Wasmtime failed to link the guest image: .*wasi_snapshot"):
         Engine(CompileCache(tmp_path / "cache")).image("tiny")
 
 
@@ -134,7 +134,7 @@ def test_webassembly_that_our_images_do_not_need_is_switched_off(images: Path, t
     import wasmtime
 
     put_image(images, bytes(wasmtime.wat2wasm(wat)))
-    with pytest.raises(engine_module.EngineError, match="^Wasmtime failed to compile the tiny guest image"):
+    with pytest.raises(engine_module.EngineError, match=r"^Wasmtime failed to compile the tiny guest image"):
         Engine(CompileCache(tmp_path / "cache")).image("tiny")
 
 

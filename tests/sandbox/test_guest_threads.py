@@ -47,8 +47,12 @@ def test_jobs_that_follow_each_other_share_one_thread() -> None:
 def test_jobs_at_the_same_time_have_a_thread_each() -> None:
     threads = GuestThreads(STACK)
     together = threading.Barrier(5, timeout=5)
+
+    def meet() -> None:
+        together.wait()
+
     for _ in range(4):
-        threads.submit(lambda: [together.wait()] and None)
+        threads.submit(meet)
     together.wait()
     wait_until_idle(threads, 4)
 

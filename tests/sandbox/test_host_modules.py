@@ -97,7 +97,9 @@ def test_every_form_of_plain_function_can_be_called(function: Callable[..., Any]
 )
 def test_every_form_of_coroutine_function_can_be_called(function: Callable[..., Any], value: object) -> None:
     with Sandbox({"host:demo": {"f": function}}) as sandbox:
-        program = 'import * as now from "host:demo"; import * as later from "host:demo/async"; [now.f(), await later.f()]'
+        program = (
+            'import * as now from "host:demo"; import * as later from "host:demo/async"; [now.f(), await later.f()]'
+        )
         assert sandbox.run_sync(program).value == [value, value]
 
 
@@ -113,7 +115,18 @@ def test_a_specifier_of_this_form_is_allowed(specifier: str) -> None:
 @pytest.mark.parametrize(
     "specifier",
     [
-        *("demo", "host:", "host:Demo", "host:-a", "host:a/async", "host:a b", "HOST:a", "host:é", "host:a\n", " host:a"),
+        *(
+            "demo",
+            "host:",
+            "host:Demo",
+            "host:-a",
+            "host:a/async",
+            "host:a b",
+            "HOST:a",
+            "host:é",
+            "host:a\n",
+            " host:a",
+        ),
         *("host:" + "a" * 129, "node:fs", "", 5, None, b"host:a"),
     ],
 )
@@ -127,14 +140,28 @@ def test_any_other_specifier_is_refused(specifier: Any) -> None:
 
 
 def test_the_module_of_the_bridge_itself_is_refused() -> None:
-    with pytest.raises(HostModuleError, match="^Module 'host:bridge': this name is taken by toolbridge$"):
+    with pytest.raises(HostModuleError, match=r"^Module 'host:bridge': this name is taken by toolbridge$"):
         host_modules({"host:bridge": {"ToolError": plain}})
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        *("", "1a", "a-b", "a.b", "a b", "a\n", "é", "__proto__", "constructor", "prototype", "then", "toJSON", "default"),
+        *(
+            "",
+            "1a",
+            "a-b",
+            "a.b",
+            "a b",
+            "a\n",
+            "é",
+            "__proto__",
+            "constructor",
+            "prototype",
+            "then",
+            "toJSON",
+            "default",
+        ),
         *("__esModule", "toString", "valueOf", "hasOwnProperty", 5, None),
     ],
 )
@@ -166,11 +193,11 @@ def test_a_module_that_is_changed_later_stays_as_it_was() -> None:
 
 
 def test_a_host_module_error_is_also_a_value_error() -> None:
-    with pytest.raises(ValueError, match="^Module 'demo'"):
+    with pytest.raises(ValueError, match=r"^Module 'demo'"):
         Sandbox({"demo": {}})
 
 
 @pytest.mark.parametrize("functions", [5, None, ["f"], functools])
 def test_a_module_that_is_no_mapping_of_functions_is_refused(functions: Any) -> None:
-    with pytest.raises(HostModuleError, match="^Module 'host:demo': "):
+    with pytest.raises(HostModuleError, match=r"^Module 'host:demo': "):
         host_modules({"host:demo": functions})

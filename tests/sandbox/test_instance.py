@@ -53,9 +53,7 @@ def run(instance: Instance, source: str, limits: Limits | None = None) -> tuple[
     loop = PortalLoop()
     scheduler, _ = loop.scheduler(limits)
     ticker = shared_engine().ticker
-    state = RunState(
-        limits=limits, modules={}, scheduler=scheduler, ticks=ticker.ticks, clock=lambda: 0.0, frame=frame
-    )
+    state = RunState(limits=limits, modules={}, scheduler=scheduler, ticks=ticker.ticks, clock=lambda: 0.0, frame=frame)
 
     def job() -> Any:
         ticker.enter()

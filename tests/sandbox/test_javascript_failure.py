@@ -234,7 +234,10 @@ def test_a_misspelt_module_or_export_suggests_the_nearest(demo: Sandbox, program
 
 def test_a_misspelt_variable_suggests_the_nearest(demo: Sandbox) -> None:
     failure = failure_of(demo, "const counter = 1;\ncountr + 1")
-    assert (failure.message, failure.notes) == ("ReferenceError: countr is not defined", ("Hint: did you mean counter?",))
+    assert (failure.message, failure.notes) == (
+        "ReferenceError: countr is not defined",
+        ("Hint: did you mean counter?",),
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,7 +259,9 @@ def test_a_name_of_another_runtime_says_what_there_is_here(demo: Sandbox, name: 
 
 
 def test_calls_that_took_effect_are_listed(demo: Sandbox) -> None:
-    program = 'import { get_forecast, fail } from "host:mcp-weather"\nget_forecast("Oslo")\ntry { fail() } catch {}\nnope'
+    program = (
+        'import { get_forecast, fail } from "host:mcp-weather"\nget_forecast("Oslo")\ntry { fail() } catch {}\nnope'
+    )
     assert failure_of(demo, program).notes == (
         "Calls already made (their effects remain):\n"
         "  host:mcp-weather get_forecast: ok\n  host:mcp-weather fail: failed",

@@ -41,8 +41,12 @@ def echo(*values: Any) -> list[Any]:
 
 MODULES = {
     "host:demo": {
-        **{"add": add, "fail": fail, "slow_add": slow_add, "slow": slow},
-        **{"promise_of_sum": promise_of_sum, "echo": echo},
+        "add": add,
+        "fail": fail,
+        "slow_add": slow_add,
+        "slow": slow,
+        "promise_of_sum": promise_of_sum,
+        "echo": echo,
     }
 }
 
@@ -178,7 +182,10 @@ def test_a_module_is_asked_for_once(demo: Sandbox) -> None:
 
 
 def test_a_coroutine_function_is_called_synchronously(demo: Sandbox) -> None:
-    program = 'import { slow_add, promise_of_sum } from "host:demo"; [slow_add(1, 2), promise_of_sum(3, 4), await slow_add(5, 6)]'
+    program = """
+        import { slow_add, promise_of_sum } from "host:demo"
+        ;[slow_add(1, 2), promise_of_sum(3, 4), await slow_add(5, 6)]
+    """
     assert value_of(demo.run_sync(program)) == [3, 7, 11]
 
 
@@ -217,7 +224,9 @@ def test_wrong_arguments_are_an_error_that_names_the_function(demo: Sandbox) -> 
 
 
 def test_fifty_calls_of_fifty_milliseconds_overlap(demo: Sandbox) -> None:
-    program = 'import { slow } from "host:demo/async"; (await Promise.all(Array.from({ length: 50 }, () => slow(50)))).length'
+    program = (
+        'import { slow } from "host:demo/async"; (await Promise.all(Array.from({ length: 50 }, () => slow(50)))).length'
+    )
     demo.run_sync(program)
     began = time.perf_counter()
     result = demo.run_sync(program)

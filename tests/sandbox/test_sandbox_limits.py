@@ -137,20 +137,26 @@ def test_a_plain_function_that_blocks_past_the_deadline_is_named_and_not_waited_
 
 
 @pytest.mark.parametrize(
-    "program",
+    ("module", "call"),
     [
-        'import { slow } from "host:demo"; try { slow(60_000) } catch (error) { ({ ...error, text: String(error) }) }',
-        'import { slow } from "host:demo/async"; try { await slow(60_000) } catch (error) { ({ ...error, text: String(error) }) }',
-        'import { stuck } from "host:demo/async"; try { await stuck() } catch (error) { ({ ...error, text: String(error) }) }',
+        ("host:demo", "slow(60_000)"),
+        ("host:demo/async", "await slow(60_000)"),
+        ("host:demo/async", "await stuck()"),
     ],
 )
-def test_a_call_that_takes_too_long_is_a_tool_error_that_guest_code_can_catch(demo: Sandbox, program: str) -> None:
+def test_a_call_that_takes_too_long_is_a_tool_error_that_guest_code_can_catch(
+    demo: Sandbox, module: str, call: str
+) -> None:
+    program = f"""
+        import {{ slow, stuck }} from "{module}"
+        try {{ {call} }} catch (error) {{ ({{ ...error, text: String(error) }}) }}
+    """
     leave.clear()
     try:
         result = demo.run_sync(program, limits=Limits(call_seconds=0.05))
     finally:
         leave.set()
-    function = "stuck" if "stuck" in program else "slow"
+    function = "stuck" if "stuck" in call else "slow"
     assert result.value == {
         "module": "host:demo",
         "function": function,
@@ -173,7 +179,11 @@ def test_further_calls_wait_their_turn_and_waiting_does_not_eat_their_time(demo:
         await anyio.sleep(0.05)
         at_once -= 1
 
-    program = 'import { counted } from "host:demo/async"; (await Promise.all(Array.from({ length: 12 }, () => counted()))).length'
+    program = """
+        import { counted } from "host:demo/async"
+        const all = await Promise.all(Array.from({ length: 12 }, () => counted()))
+        all.length
+    """
     with Sandbox({"host:demo": {"counted": counted}}) as sandbox:
         result = sandbox.run_sync(program, limits=Limits(calls_in_flight=2, call_seconds=0.25))
     assert (result.value, most) == (12, 2)
@@ -211,7 +221,10 @@ def test_exactly_as_many_calls_as_allowed_are_allowed(demo: Sandbox) -> None:
 
 @pytest.mark.parametrize("module", ["host:demo", "host:demo/async"])
 def test_a_call_over_the_frame_limit_is_an_error_that_guest_code_can_catch(demo: Sandbox, module: str) -> None:
-    program = f'import {{ echo }} from "{module}"; try {{ await echo("x".repeat(2000)) }} catch (error) {{ ({{ ...error, text: String(error) }}) }}'
+    program = f"""
+        import {{ echo }} from "{module}"
+        try {{ await echo("x".repeat(2000)) }} catch (error) {{ ({{ ...error, text: String(error) }}) }}
+    """
     result = demo.run_sync(program, limits=Limits(frame_bytes=1000))
     assert result.value == {
         "module": "host:demo",
@@ -223,7 +236,9 @@ def test_a_call_over_the_frame_limit_is_an_error_that_guest_code_can_catch(demo:
 
 @pytest.mark.parametrize("module", ["host:demo", "host:demo/async"])
 def test_a_reply_over_the_frame_limit_is_an_error_that_guest_code_can_catch(demo: Sandbox, module: str) -> None:
-    program = f'import {{ text }} from "{module}"; try {{ await text(2000) }} catch (error) {{ [error.kind, String(error)] }}'
+    program = (
+        f'import {{ text }} from "{module}"; try {{ await text(2000) }} catch (error) {{ [error.kind, String(error)] }}'
+    )
     result = demo.run_sync(program, limits=Limits(frame_bytes=1000))
     assert result.value == ["limit", "ToolError: The result of text is 2009 bytes, more than the limit of 1000."]
     assert [call[:3] for call in result.calls] == [("host:demo", "text", "limit")]
@@ -260,7 +275,9 @@ def test_output_before_a_failure_is_kept(demo: Sandbox) -> None:
 
 
 def test_memory_that_runs_out_is_an_error_that_guest_code_can_catch(demo: Sandbox) -> None:
-    program = "let all = []; try { for (;;) all.push(new Uint8Array(2 ** 20)) } catch (error) { all = null; String(error) }"
+    program = (
+        "let all = []; try { for (;;) all.push(new Uint8Array(2 ** 20)) } catch (error) { all = null; String(error) }"
+    )
     result = demo.run_sync(program, limits=Limits(memory_bytes=16 * MIB))
     assert result.value == "InternalError: out of memory"
     assert result.usage.memory_bytes <= 16 * MIB

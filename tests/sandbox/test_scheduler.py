@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from toolbridge import Limits
@@ -52,7 +53,7 @@ def call_of(function: Callable[..., Any], *arguments: Any, identity: int = 1, is
 
 
 async def double(number: int) -> int:
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     return 2 * number
 
 
@@ -184,7 +185,7 @@ async def test_calls_are_spawned_into_a_group_of_the_running_loop_from_any_threa
         call = call_of(double, 21, is_async=True)
         await anyio.to_thread.run_sync(scheduler.start, call, replies.deliver)
         arrived = await anyio.to_thread.run_sync(replies.next)
-    assert arrived == (1, b'{"ok":42}')
+        assert arrived == (1, b'{"ok":42}')
 
 
 @pytest.mark.anyio

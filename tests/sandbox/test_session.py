@@ -180,7 +180,7 @@ def test_a_second_program_at_the_same_time_is_refused(demo: Sandbox) -> None:
         first = threading.Thread(target=session.run_sync, args=['var paused = require("host:demo").pause()'])
         first.start()
         assert running.wait(5)
-        with pytest.raises(SessionBusyError, match="^This session is running a program: await it"):
+        with pytest.raises(SessionBusyError, match=r"^This session is running a program: await it"):
             session.run_sync("1")
         go_on.set()
         first.join()
@@ -236,15 +236,18 @@ def test_a_session_of_a_closed_sandbox_refuses_to_run() -> None:
 
 def test_the_next_run_after_a_stuck_host_function_does_not_wait_for_it() -> None:
     leave = threading.Event()
-    with Sandbox({"host:demo": {"stuck": lambda: leave.wait(20)}}) as sandbox:
-        with sandbox.session(limits=Limits(wall_seconds=0.2)) as session:
-            values(session, "let a = 1")
-            began = time.perf_counter()
-            try:
-                failure = session.run_sync('require("host:demo").stuck()').failure
-                assert failure is not None
-                assert failure.notes[-1] == LOST
-                assert values(session, "typeof a") == ["undefined"]
-                assert time.perf_counter() - began < 2
-            finally:
-                leave.set()
+    limits = Limits(wall_seconds=0.2)
+    with (
+        Sandbox({"host:demo": {"stuck": lambda: leave.wait(20)}}) as sandbox,
+        sandbox.session(limits=limits) as session,
+    ):
+        values(session, "let a = 1")
+        began = time.perf_counter()
+        try:
+            failure = session.run_sync('require("host:demo").stuck()').failure
+            assert failure is not None
+            assert failure.notes[-1] == LOST
+            assert values(session, "typeof a") == ["undefined"]
+            assert time.perf_counter() - began < 2
+        finally:
+            leave.set()

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from toolbridge.boundary.host_call import CallRecord, HostModules, Scheduler
 from toolbridge.boundary.memory import OutOfBoundsError
@@ -20,6 +21,11 @@ from toolbridge.sandbox.engine import Engine
 from toolbridge.sandbox.instance import STACK_OVERFLOW, GuestTrap, Instance
 from toolbridge.sandbox.javascript_failure import PROGRAM_FILE, describe, describe_calls
 from toolbridge.sandbox.outcome import Failure, FailureKind, RunResult, Usage
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from toolbridge.sandbox.scheduler import LoopInbox
 
 # How long after its deadline a run may take to notice, before whoever waits stops waiting: a plain
 # host function can't be interrupted.
@@ -87,7 +93,7 @@ class Execution:
         The thread is left to itself: it ends when that function returns.
         """
         calling = self._state.calling
-        if calling is None or monotonic() < self._give_up_at():
+        if self.is_done or calling is None or monotonic() < self._give_up_at():
             return False
         request, since = calling
         waited = monotonic() - since
@@ -95,6 +101,11 @@ class Execution:
         stuck = CallRecord(request.module, request.function, "unfinished", waited, 0, 0)
         self._finish(self._ended_result((*self._state.calls, stuck)), None)
         return True
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is a result."""
+        return self._result is not None or self._error is not None
 
     def result(self) -> RunResult:
         """The result, once the run is done.
@@ -111,16 +122,21 @@ class Execution:
 
     def _execute(self) -> None:
         self._engine.ticker.enter()
+        instance: Instance | None = None
         try:
-            result, error = self._run_in_instance(), None
+            instance = self._new_instance()
+            result, keep = self._run_in(instance)
+            if keep and self._keep_instance is not None and self._state.ending is None:
+                self._keep_instance(instance)
+                instance = None
+            self._finish(result, None)
         except BaseException as raised:
-            result, error = None, raised
-        finally:
-            self._engine.ticker.leave()
-        self._finish(result, error)
-        on_done = self._on_done
-        if on_done is not None:
-            on_done()
+            self._finish(None, raised)
+        self._engine.ticker.leave()
+        if self._on_done is not None:
+            self._on_done()
+        if instance is not None:  # last: nobody need wait for it
+            instance.close()
 
     def _finish(self, result: RunResult | None, error: BaseException | None) -> None:
         with self._lock:  # the first of the guest thread and whoever gave up waiting
@@ -128,24 +144,16 @@ class Execution:
                 self._result, self._error = result, error
         _active.discard(self)
 
-    def _run_in_instance(self) -> RunResult:
+    def _run_in(self, instance: Instance) -> tuple[RunResult, bool]:
+        """The run's result, and whether the instance can be used again."""
         state = self._state
-        instance = self._new_instance()
-        keep = False
+        if state.ending is not None:
+            return self._ended_result(tuple(state.calls)), True
         try:
-            if state.ending is not None:
-                return self._ended_result(tuple(state.calls))
             pointer, length = instance.run(state, self._frame_bytes)
-            result = self._read_outcome(instance, pointer, length)
-            keep = True
-            return result
         except GuestTrap as trap:
-            return self._trapped_result(trap)
-        finally:
-            if keep and self._keep_instance is not None and state.ending is None:
-                self._keep_instance(instance)
-            else:
-                instance.close()
+            return self._trapped_result(trap), False
+        return self._read_outcome(instance, pointer, length), True
 
     def _read_outcome(self, instance: Instance, pointer: int, length: int) -> RunResult:
         if length > self._limits.frame_bytes:
@@ -232,31 +240,30 @@ def wait_for(execution: Execution) -> RunResult:
     return execution.result()
 
 
-async def wait_for_async(execution: Execution, call_soon: Callable[[Callable[[], object]], object]) -> RunResult:
-    """The same in an event loop; cancelling it ends the guest.
+async def wait_for_async(execution: Execution, inbox: LoopInbox, calls: TaskGroup) -> RunResult:
+    """The same in an event loop, where the run's calls are started; cancelling it ends the guest.
 
     Raises:
         ToolbridgeError: the host's own installation failed, not the guest.
     """
-    import anyio
-
-    done = anyio.Event()
+    from anyio import move_on_after
 
     def on_done() -> None:
         with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
-            call_soon(done.set)
+            inbox.wake()
 
     execution.begin(on_done)
     try:
-        while not done.is_set():
-            with anyio.move_on_after(execution.patience()):
-                await done.wait()
-            if not done.is_set() and execution.give_up():
+        while not execution.is_done:
+            with move_on_after(execution.patience()):
+                await inbox.start_tasks(calls)
+            if execution.give_up():
                 break
     except BaseException:
         execution.cancel()
-        with anyio.move_on_after(1.0, shield=True):
-            await done.wait()
+        with move_on_after(1.0, shield=True):
+            while not execution.is_done:
+                await inbox.start_tasks(calls)
         raise
     return execution.result()
 

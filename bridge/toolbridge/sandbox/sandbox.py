@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import weakref
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_f
 from toolbridge.sandbox.host_modules import Modules, host_modules
 from toolbridge.sandbox.instance import Instance
 from toolbridge.sandbox.outcome import Failure, RunResult
-from toolbridge.sandbox.scheduler import PortalLoop, TaskScheduler, event_loop_poster, group_spawner
+from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler
 from toolbridge.sandbox.session import Session
 
 
@@ -43,7 +44,7 @@ class Sandbox:
         self._limits = limits or Limits()
         self._clock = clock
         self._on_compile = on_compile
-        self._loop = PortalLoop()
+        self._loop = BackgroundLoop()
         self._runs: weakref.WeakSet[Execution] = weakref.WeakSet()
         self._closed = False
 
@@ -92,11 +93,12 @@ class Sandbox:
         refused = _too_large(source, limits)
         if refused is not None:
             return refused
-        scheduler, cancel_calls = self._loop.scheduler(limits)
+        scheduler = TaskScheduler(limits, self._loop.post)
         try:
             return wait_for(self._execution(source, limits, seed, session, scheduler))
         finally:
-            cancel_calls()
+            with contextlib.suppress(RuntimeError):  # the sandbox was closed, and so the calls ended
+                scheduler.cancel()
 
     async def _run(self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None) -> RunResult:
         from anyio import create_task_group
@@ -108,9 +110,10 @@ class Sandbox:
         outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
             try:
-                scheduler = TaskScheduler(limits, group_spawner(calls))
+                inbox = LoopInbox()
+                scheduler = TaskScheduler(limits, inbox.post)
                 execution = self._execution(source, limits, seed, session, scheduler)
-                outcome = await wait_for_async(execution, event_loop_poster())
+                outcome = await wait_for_async(execution, inbox, calls)
             except ToolbridgeError as error:  # raised below, outside the group, which would wrap it
                 outcome = error
             calls.cancel_scope.cancel()

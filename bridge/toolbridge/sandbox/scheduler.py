@@ -7,9 +7,8 @@ of ours runs while the sandbox is open. Both are anyio's, which is imported only
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import copy_context
-from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -18,10 +17,8 @@ from toolbridge.boundary.host_call import PendingCall, failed, is_awaitable, rep
 from toolbridge.limits import Limits
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
+    from anyio import CancelScope
     from anyio.abc import TaskGroup
-    from anyio.from_thread import BlockingPortal
 
 Deliver = Callable[[PendingCall, bytes], None]
 Task = Callable[[], Coroutine[Any, Any, None]]
@@ -35,6 +32,8 @@ class TaskScheduler:
         self._limits = limits
         self._spawn = spawn
         self._turns: Any = None
+        self._scopes: set[CancelScope] = set()
+        self._used = False
 
     def start(self, call: PendingCall, deliver: Deliver) -> None:
         """Begins the call. Safe from any thread."""
@@ -44,13 +43,31 @@ class TaskScheduler:
         """The same for a call that has already given something to await."""
         self._schedule(call, deliver, lambda: _awaited(value))
 
+    def cancel(self) -> None:
+        """Ends the calls that still run: nobody waits for them any more."""
+        if self._used:
+            self._used = False
+            self._spawn(self._cancel_scopes)
+
+    async def _cancel_scopes(self) -> None:
+        for scope in self._scopes:
+            scope.cancel()
+
     def _schedule(self, call: PendingCall, deliver: Deliver, invoke: Callable[[], Awaitable[Any]]) -> None:
         async def task() -> None:
-            deliver(call, await self._perform(call, invoke))
+            import anyio
 
+            with anyio.CancelScope() as scope:
+                self._scopes.add(scope)
+                try:
+                    deliver(call, await self._perform(call, invoke))
+                finally:
+                    self._scopes.discard(scope)
+
+        self._used = True
         try:
             self._spawn(task)
-        except RuntimeError as error:  # the event loop is closing
+        except RuntimeError as error:  # the event loop is closed
             deliver(call, failed(error))
 
     async def _perform(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> bytes:
@@ -83,77 +100,93 @@ async def _awaited(value: Any) -> Any:
     return await value
 
 
-class PortalLoop:
+class LoopInbox:
+    """Tasks for an event loop, posted from any thread, started by whoever waits in the loop."""
+
+    def __init__(self) -> None:
+        import anyio
+
+        self._new_event = anyio.Event
+        self._event = anyio.Event()
+        self._tasks: deque[Task] = deque()
+        self._call_soon = event_loop_poster()
+
+    def post(self, task: Task) -> None:
+        """Hands a task over."""
+        self._tasks.append(task)
+        self.wake()
+
+    def wake(self) -> None:
+        """Ends the wait.
+
+        Raises:
+            RuntimeError: the event loop is closed.
+        """
+        self._call_soon(self._set)
+
+    def _set(self) -> None:
+        self._event.set()
+
+    async def start_tasks(self, group: TaskGroup) -> None:
+        """Waits until something is posted, or for `wake`, and starts what there is."""
+        await self._event.wait()
+        self._event = self._new_event()
+        while self._tasks:
+            group.start_soon(self._tasks.popleft())
+
+
+class BackgroundLoop:
     """An event loop on a thread of its own, for runs that are not awaited. Started when first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._portal: BlockingPortal | None = None
+        self._inbox: LoopInbox | None = None
         self._closed = False
 
-    def scheduler(self, limits: Limits) -> tuple[TaskScheduler, Callable[[], None]]:
-        """A scheduler for one run, and what cancels the calls that are left at its end."""
-        futures: list[Future[None]] = []
+    def post(self, task: Task) -> None:
+        """Hands a task to the loop.
 
-        def spawn(task: Task) -> None:
-            futures.append(self._running().start_task_soon(task))
-
-        def cancel() -> None:
-            for future in futures:
-                future.cancel()
-
-        return TaskScheduler(limits, spawn), cancel
+        Raises:
+            RuntimeError: the loop is closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("the sandbox is closed")
+            if self._inbox is None:
+                ready: SimpleQueue[LoopInbox] = SimpleQueue()
+                # A daemon, so that a sandbox that was never closed doesn't keep the process alive.
+                threading.Thread(target=self._run, args=(ready,), name="toolbridge-calls", daemon=True).start()
+                self._inbox = ready.get()
+        self._inbox.post(task)
 
     def close(self) -> None:
         """Ends the loop; calls that still run are cancelled."""
         with self._lock:
             self._closed = True
-            portal, self._portal = self._portal, None
-        if portal is not None:
-            portal.start_task_soon(portal.stop, True)
+        if self._inbox is not None:
+            self._inbox.wake()
 
-    def _running(self) -> BlockingPortal:
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("the sandbox is closed")
-            if self._portal is None:
-                ready: SimpleQueue[BlockingPortal] = SimpleQueue()
-                # A daemon, so that a sandbox that was never closed doesn't keep the process alive.
-                threading.Thread(target=_run_portal, args=(ready,), name="toolbridge-calls", daemon=True).start()
-                self._portal = ready.get()
-            return self._portal
+    def _run(self, ready: SimpleQueue[LoopInbox]) -> None:
+        import anyio
 
+        async def serve() -> None:
+            inbox = LoopInbox()
+            ready.put(inbox)
+            async with anyio.create_task_group() as group:
+                while not self._closed:
+                    await inbox.start_tasks(group)
+                group.cancel_scope.cancel()
 
-def _run_portal(ready: SimpleQueue[BlockingPortal]) -> None:
-    import anyio
-    from anyio.from_thread import BlockingPortal
-
-    async def serve() -> None:
-        async with BlockingPortal() as portal:
-            ready.put(portal)
-            await portal.sleep_until_stopped()
-
-    anyio.run(serve)
-
-
-def group_spawner(tasks: TaskGroup) -> Spawn:
-    """Spawns into a task group of the running event loop, from any thread."""
-    call_soon = event_loop_poster()
-
-    def spawn(task: Task) -> None:
-        call_soon(partial(tasks.start_soon, task))
-
-    return spawn
+        anyio.run(serve)
 
 
 def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
-    """What runs a function soon in the thread, and the context, of the event loop that runs now."""
+    """What runs a function soon in the thread of the event loop that runs now."""
     try:
         import asyncio
 
-        loop = asyncio.get_running_loop()
+        return asyncio.get_running_loop().call_soon_threadsafe
     except RuntimeError:
         import trio.lowlevel
 
         return trio.lowlevel.current_trio_token().run_sync_soon
-    return partial(loop.call_soon_threadsafe, context=copy_context())

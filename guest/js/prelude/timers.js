@@ -2,7 +2,7 @@
 const { apply } = Reflect;
 const { defineProperty } = Object;
 const { hooks } = shared;
-const now = native.now;
+const { now, timerAdded } = native;
 const then = Promise.prototype.then;
 const resolved = Promise.resolve();
 const MAX_DELAY = 2147483647;
@@ -59,6 +59,7 @@ function add(callback, delay, args, repeats) {
   const id = ++lastId;
   const timer = { __proto__: null, id, due: 0, order: 0, interval: repeats ? delay : 0, callback, args };
   active[id] = timer;
+  timerAdded();
   schedule(timer, delay);
   return id;
 }

@@ -23,6 +23,8 @@ static struct {
     JSValue await_value;    /* (value, called) → promise of {value} */
 } hooks;
 
+static bool has_timers;
+
 /* Started calls that have not been settled: by id, the promise's two functions and what an
  * error should say about where it came from. */
 typedef struct {

@@ -63,10 +63,26 @@ static const JSMallocFunctions engine_allocator = {
     engine_calloc, engine_malloc, engine_free, engine_realloc, engine_usable_size,
 };
 
+/* How large an arena of the engine's small-block allocator is to be: a page, but the first of each
+ * block size that a run needs only a part of one. */
+enum { ARENA_BYTES = 4096, FIRST_ARENA_BYTES = 768 };
+static bool first_arena_is_small[JS_ARENA_BLOCK_SIZE_COUNT];
+
+static size_t toolbridge_arena_size(int block_size_idx)
+{
+    bool is_small = first_arena_is_small[block_size_idx];
+    first_arena_is_small[block_size_idx] = false;
+    return is_small ? FIRST_ARENA_BYTES : ARENA_BYTES;
+}
+
 /* Build time: takes every hole in the heap, so that a run's own allocations lie side by side at its
  * end, on few of the pages that it shares, copy-on-write, with all other runs. */
-static void plug_heap_holes(void)
+static void plug_heap_holes(JSRuntime *rt)
 {
+    memset(first_arena_is_small, true, sizeof first_arena_is_small);
+    for (int i = 0; i < JS_ARENA_BLOCK_SIZE_COUNT; i++)
+        while (!list_empty(&rt->arena_state.free_arena_list[i]))
+            js_arena_malloc(rt, arena_block_sizes[i] - sizeof(JSMallocBlockHeader));
     char *end = malloc(RESERVE_BYTES); /* no hole is that large: this is beyond all of them */
     if (!end)
         return;

@@ -45,6 +45,13 @@ static JSValue native_request(JSContext *ctx, JSValueConst this_value, int argc,
     return unwrap_reply(ctx, read_frame(ctx, reply), JS_UNDEFINED, JS_UNDEFINED, JS_UNDEFINED);
 }
 
+/* native.timerAdded(): the event loop asks for timers only once there has been one */
+static JSValue native_timer_added(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    has_timers = true;
+    return JS_UNDEFINED;
+}
+
 /* native.hostFunction(head, module, function, asynchronous) → a function that guest code may call */
 static JSValue native_host_function(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
 {
@@ -82,6 +89,7 @@ static const JSCFunctionListEntry native_functions[] = {
     JS_CFUNC_DEF("now", 0, native_now),
     JS_CFUNC_DEF("randomFill", 1, native_random_fill),
     JS_CFUNC_DEF("request", 1, native_request),
+    JS_CFUNC_DEF("timerAdded", 0, native_timer_added),
     JS_CFUNC_DEF("hostFunction", 4, native_host_function),
     JS_CFUNC_DEF("hooks", 1, native_hooks),
 };

@@ -153,11 +153,12 @@ static LoopEnd run_event_loop(JSValueConst main_promise)
         if (JS_PromiseState(context, main_promise) == JS_PROMISE_REJECTED)
             return IDLE;
 
-        double milliseconds;
-        JSValue next = JS_Call(context, hooks.next_timer, JS_UNDEFINED, 0, NULL);
-        if (JS_IsException(next) || JS_ToFloat64(context, &milliseconds, next))
-            return FAILED;
-        JS_FreeValue(context, next);
+        double milliseconds = -1;
+        if (has_timers) {
+            JSValue next = JS_Call(context, hooks.next_timer, JS_UNDEFINED, 0, NULL);
+            if (JS_IsException(next) || JS_ToFloat64(context, &milliseconds, next))
+                return FAILED;
+        }
         if (milliseconds < 0 && !pending_count)
             return IDLE;
         if (milliseconds != 0) {
@@ -260,10 +261,13 @@ static void forget_unfinished(void)
         JS_FreeValue(context, unhandled[i].reason);
     }
     unhandled_count = 0;
-    JSValue done = JS_Call(context, hooks.forget_timers, JS_UNDEFINED, 0, NULL);
-    if (JS_IsException(done))
-        clear_exception();
-    JS_FreeValue(context, done);
+    if (has_timers) {
+        has_timers = false;
+        JSValue done = JS_Call(context, hooks.forget_timers, JS_UNDEFINED, 0, NULL);
+        if (JS_IsException(done))
+            clear_exception();
+        JS_FreeValue(context, done);
+    }
 }
 
 /* run(length of the run frame) → outcome frame: length << 32 | pointer; 0 if there is no memory */
@@ -330,6 +334,7 @@ extern const uint32_t prelude_count;
  * the memory it leaves into the image; the image doesn't export it. */
 EXPORT("prepare") int32_t prepare(void)
 {
+    strip_sources = true;
     runtime = JS_NewRuntime2(&engine_allocator, NULL);
     if (!runtime)
         return -1;
@@ -360,11 +365,12 @@ EXPORT("prepare") int32_t prepare(void)
     }
     JS_FreeValue(context, native);
     JS_FreeValue(context, shared);
+    strip_sources = false;
     JS_RunGC(runtime);
     /* A collection writes to every object, and so copies every page that a run shares with all others:
      * small runs should end before their first one. */
     JS_SetGCThreshold(runtime, runtime->malloc_state.malloc_size + GARBAGE_BEFORE_COLLECTION);
-    plug_heap_holes();
+    plug_heap_holes(runtime);
     renew_reserve();
     return 0;
 }
