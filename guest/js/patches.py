@@ -27,6 +27,12 @@ PATCHES = (
         replace=True,
     ),
     Patch(
+        why="Arenas are not listed (only tearing the engine down needs that): a new one would dirty an old one's page",
+        anchor="list_add(&ar->link, &rt->arena_state.arena_list[block_size_idx]);",
+        before="init_list_head(&ar->link);",
+        replace=True,
+    ),
+    Patch(
         why="Declare what the interpreter calls",
         anchor="#define DEFINE_GLOBAL_LEX_VAR (1 << 7)",
         before=(

@@ -47,7 +47,8 @@ def signature(function: Any) -> tuple[str | None, list[str | None]]:
 
 def declared() -> dict[str, Any]:
     """Every C function that the module declares, by its C name."""
-    functions = [value for value in vars(library).values() if isinstance(value, FUNCTION_POINTER)]
+    kind = cast("type[Any]", type(LOADED.wasm_config_new))
+    functions = [value for value in vars(library).values() if isinstance(value, kind)]
     return {function.__name__: function for function in functions}
 
 

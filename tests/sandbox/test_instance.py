@@ -14,7 +14,7 @@ from toolbridge.boundary.wire import RunFrame, decode_outcome, encode_run
 from toolbridge.sandbox.engine import shared_engine
 from toolbridge.sandbox.instance import GuestTrap, Instance
 from toolbridge.sandbox.javascript_failure import PROGRAM_FILE
-from toolbridge.sandbox.scheduler import PortalLoop
+from toolbridge.sandbox.scheduler import BackgroundLoop, TaskScheduler
 
 
 def on_guest_thread(job: Callable[[], Any]) -> Any:
@@ -50,8 +50,8 @@ def run(instance: Instance, source: str, limits: Limits | None = None) -> tuple[
     """The program's value, and the state that it ran with."""
     limits = limits or Limits()
     frame = encode_run(RunFrame(source, PROGRAM_FILE, "00" * 32, limits.stack_bytes))
-    loop = PortalLoop()
-    scheduler, _ = loop.scheduler(limits)
+    loop = BackgroundLoop()
+    scheduler = TaskScheduler(limits, loop.post)
     ticker = shared_engine().ticker
     state = RunState(limits=limits, modules={}, scheduler=scheduler, ticks=ticker.ticks, clock=lambda: 0.0, frame=frame)
 

@@ -166,7 +166,9 @@ def test_the_asynchronous_twin_gives_promises_of_the_same_functions(demo: Sandbo
 def test_a_module_object_can_not_be_changed(demo: Sandbox) -> None:
     program = """
         import * as demo from "host:demo"
-        const tries = [() => { demo.add = 1 }, () => { demo.more = 1 }, () => { delete demo.add }, () => { demo.add.x = 1 }]
+        const tries = [
+          () => { demo.add = 1 }, () => { demo.more = 1 }, () => { delete demo.add }, () => { demo.add.x = 1 },
+        ]
         tries.map((change) => { try { change(); return "changed" } catch (error) { return error.name } })
     """
     assert value_of(demo.run_sync(program)) == ["TypeError"] * 4

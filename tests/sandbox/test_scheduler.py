@@ -16,7 +16,7 @@ import pytest
 from toolbridge import Limits
 from toolbridge.boundary.host_call import HostFunction, PendingCall
 from toolbridge.boundary.wire import CallRequest
-from toolbridge.sandbox.scheduler import PortalLoop, TaskScheduler, event_loop_poster, group_spawner
+from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler, event_loop_poster
 
 
 class Replies:
@@ -36,8 +36,8 @@ class Replies:
 
 
 @pytest.fixture
-def loop() -> Iterator[PortalLoop]:
-    made = PortalLoop()
+def loop() -> Iterator[BackgroundLoop]:
+    made = BackgroundLoop()
     yield made
     made.close()
 
@@ -61,65 +61,65 @@ async def forever() -> None:
     await anyio.sleep_forever()
 
 
-def test_a_coroutine_function_is_awaited(loop: PortalLoop, replies: Replies) -> None:
-    scheduler, _ = loop.scheduler(Limits())
+def test_a_coroutine_function_is_awaited(loop: BackgroundLoop, replies: Replies) -> None:
+    scheduler = TaskScheduler(Limits(), loop.post)
     scheduler.start(call_of(double, 4, identity=7, is_async=True), replies.deliver)
     assert replies.next() == (7, b'{"ok":8}')
 
 
-def test_a_plain_function_runs_on_another_thread_than_the_loop(loop: PortalLoop, replies: Replies) -> None:
+def test_a_plain_function_runs_on_another_thread_than_the_loop(loop: BackgroundLoop, replies: Replies) -> None:
     names: list[str] = []
 
     def plain() -> str:
         names.append(threading.current_thread().name)
         return "done"
 
-    scheduler, _ = loop.scheduler(Limits())
+    scheduler = TaskScheduler(Limits(), loop.post)
     scheduler.start(call_of(plain), replies.deliver)
     assert replies.next() == (1, b'{"ok":"done"}')
     assert names != ["toolbridge-calls"]
 
 
-def test_what_a_plain_function_gave_to_await_is_awaited(loop: PortalLoop, replies: Replies) -> None:
-    scheduler, _ = loop.scheduler(Limits())
+def test_what_a_plain_function_gave_to_await_is_awaited(loop: BackgroundLoop, replies: Replies) -> None:
+    scheduler = TaskScheduler(Limits(), loop.post)
     scheduler.start(call_of(lambda: double(5)), replies.deliver)
     assert replies.next() == (1, b'{"ok":10}')
     scheduler.start_awaiting(call_of(double, identity=2), double(6), replies.deliver)
     assert replies.next() == (2, b'{"ok":12}')
 
 
-def test_an_exception_is_a_reply(loop: PortalLoop, replies: Replies) -> None:
+def test_an_exception_is_a_reply(loop: BackgroundLoop, replies: Replies) -> None:
     def fail() -> None:
         raise LookupError("nothing")
 
-    scheduler, _ = loop.scheduler(Limits())
+    scheduler = TaskScheduler(Limits(), loop.post)
     scheduler.start(call_of(fail), replies.deliver)
     assert replies.next() == (1, b'{"error":{"kind":"failed","message":"LookupError: nothing"}}')
 
 
-def test_a_call_that_takes_too_long_is_a_reply(loop: PortalLoop, replies: Replies) -> None:
-    scheduler, _ = loop.scheduler(Limits(call_seconds=0.02))
+def test_a_call_that_takes_too_long_is_a_reply(loop: BackgroundLoop, replies: Replies) -> None:
+    scheduler = TaskScheduler(Limits(call_seconds=0.02), loop.post)
     scheduler.start(call_of(forever, is_async=True), replies.deliver)
     message = b"f did not answer within 0.02 s. It may or may not have taken effect."
     assert replies.next() == (1, b'{"error":{"kind":"timeout","message":"%b"}}' % message)
 
 
-def test_many_plain_functions_block_at_the_same_time(loop: PortalLoop, replies: Replies) -> None:
+def test_many_plain_functions_block_at_the_same_time(loop: BackgroundLoop, replies: Replies) -> None:
     together = threading.Barrier(30, timeout=5)
-    scheduler, _ = loop.scheduler(Limits())
+    scheduler = TaskScheduler(Limits(), loop.post)
     for identity in range(30):
         scheduler.start(call_of(lambda: together.wait() >= 0, identity=identity), replies.deliver)
     assert sorted(replies.next() for _ in range(30)) == [(identity, b'{"ok":true}') for identity in range(30)]
 
 
-def test_calls_take_turns_in_the_order_in_which_they_were_started(loop: PortalLoop, replies: Replies) -> None:
-    scheduler, _ = loop.scheduler(Limits(calls_in_flight=1))
+def test_calls_take_turns_in_the_order_in_which_they_were_started(loop: BackgroundLoop, replies: Replies) -> None:
+    scheduler = TaskScheduler(Limits(calls_in_flight=1), loop.post)
     for identity in range(10):
         scheduler.start(call_of(double, identity, identity=identity, is_async=True), replies.deliver)
     assert [replies.next()[0] for _ in range(10)] == list(range(10))
 
 
-def test_calls_left_over_are_cancelled_and_have_no_reply(loop: PortalLoop, replies: Replies) -> None:
+def test_calls_left_over_are_cancelled_and_have_no_reply(loop: BackgroundLoop, replies: Replies) -> None:
     ended: SimpleQueue[str] = SimpleQueue()
     began = threading.Event()
 
@@ -130,10 +130,10 @@ def test_calls_left_over_are_cancelled_and_have_no_reply(loop: PortalLoop, repli
         finally:
             ended.put("cancelled")
 
-    scheduler, cancel = loop.scheduler(Limits())
+    scheduler = TaskScheduler(Limits(), loop.post)
     scheduler.start(call_of(wait, is_async=True), replies.deliver)
     assert began.wait(5)
-    cancel()
+    scheduler.cancel()
     assert ended.get(timeout=5) == "cancelled"
     assert replies.is_empty()
 
@@ -143,8 +143,8 @@ def test_the_loops_thread_starts_with_the_first_call_and_ends_with_the_sandbox(r
         return {thread for thread in threading.enumerate() if thread.name == "toolbridge-calls"}
 
     before = threads()
-    loop = PortalLoop()
-    scheduler, _ = loop.scheduler(Limits())
+    loop = BackgroundLoop()
+    scheduler = TaskScheduler(Limits(), loop.post)
     assert threads() == before
     for identity in range(3):
         scheduler.start(call_of(double, 1, identity=identity, is_async=True), replies.deliver)
@@ -155,21 +155,21 @@ def test_the_loops_thread_starts_with_the_first_call_and_ends_with_the_sandbox(r
     assert not started.is_alive()
 
 
-def test_a_call_after_the_loop_was_closed_has_a_reply_that_says_so(loop: PortalLoop, replies: Replies) -> None:
-    scheduler, _ = loop.scheduler(Limits())
+def test_a_call_after_the_loop_was_closed_has_a_reply_that_says_so(loop: BackgroundLoop, replies: Replies) -> None:
+    scheduler = TaskScheduler(Limits(), loop.post)
     loop.close()
     scheduler.start(call_of(double, 1, is_async=True), replies.deliver)
     assert replies.next() == (1, b'{"error":{"kind":"failed","message":"RuntimeError: the sandbox is closed"}}')
 
 
-def test_closing_the_loop_does_not_wait_for_a_plain_function(loop: PortalLoop, replies: Replies) -> None:
+def test_closing_the_loop_does_not_wait_for_a_plain_function(loop: BackgroundLoop, replies: Replies) -> None:
     leave, entered = threading.Event(), threading.Event()
 
     def stuck() -> None:
         entered.set()
         leave.wait(20)
 
-    scheduler, _ = loop.scheduler(Limits())
+    scheduler = TaskScheduler(Limits(), loop.post)
     scheduler.start(call_of(stuck), replies.deliver)
     assert entered.wait(5)
     began = time.perf_counter()
@@ -178,14 +178,46 @@ def test_closing_the_loop_does_not_wait_for_a_plain_function(loop: PortalLoop, r
     leave.set()
 
 
+def test_cancelling_a_scheduler_leaves_the_calls_of_another_alone(loop: BackgroundLoop, replies: Replies) -> None:
+    one, other = TaskScheduler(Limits(), loop.post), TaskScheduler(Limits(), loop.post)
+    go_on = threading.Event()
+    one.start(call_of(forever, identity=1, is_async=True), replies.deliver)
+    other.start(call_of(lambda: go_on.wait(5), identity=2), replies.deliver)
+    one.cancel()
+    one.cancel()
+    go_on.set()
+    assert replies.next() == (2, b'{"ok":true}')
+    assert replies.is_empty()
+
+
+def test_a_scheduler_that_started_nothing_cancels_nothing_and_starts_no_thread() -> None:
+    loop = BackgroundLoop()
+    TaskScheduler(Limits(), loop.post).cancel()
+    assert loop._inbox is None
+    loop.close()
+
+
 @pytest.mark.anyio
-async def test_calls_are_spawned_into_a_group_of_the_running_loop_from_any_thread(replies: Replies) -> None:
+async def test_calls_posted_from_any_thread_are_started_by_whoever_waits_in_the_loop(replies: Replies) -> None:
+    inbox = LoopInbox()
+    scheduler = TaskScheduler(Limits(), inbox.post)
     async with anyio.create_task_group() as tasks:
-        scheduler = TaskScheduler(Limits(), group_spawner(tasks))
         call = call_of(double, 21, is_async=True)
         await anyio.to_thread.run_sync(scheduler.start, call, replies.deliver)
+        with anyio.fail_after(5):
+            await inbox.start_tasks(tasks)
         arrived = await anyio.to_thread.run_sync(replies.next)
         assert arrived == (1, b'{"ok":42}')
+
+
+@pytest.mark.anyio
+async def test_waking_an_inbox_ends_the_wait_with_nothing_to_start() -> None:
+    inbox = LoopInbox()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            inbox.wake()
+            with anyio.fail_after(5):
+                await inbox.start_tasks(tasks)
 
 
 @pytest.mark.anyio

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
-import anyio
 import pytest
-from threats.hostile_programs import DEFAULT_LIMITS, GRANTED_TIME, MOST_LATENESS, HostileProgram
+import wasmtime
 
+from threats.demo_functions import DEMO_FUNCTIONS
+from threats.hostile_programs import DEFAULT_LIMITS, GRANTED_TIME, MOST_LATENESS, HostileProgram
+from threats.tiny_cache import WAT, Loads, use_image
 from toolbridge import RunResult, Sandbox
+from toolbridge_guest import GuestImage
 
 # A failure is read by a model, or a person: whatever the guest does, it stays a page or two.
 MOST_FAILURE_TEXT = 40_000
@@ -22,31 +28,15 @@ const leaks = Object.getOwnPropertyNames(globalThis).filter((name) => name === "
 await new Promise((done) => setTimeout(done, 1));
 export default [add(20, 22), await start(1, 1), JSON.stringify({ a: [1] }), leaks];
 """
-INNOCENT_VALUE = [42, 2, '{"a":[1]}', []]
+INNOCENT_VALUE: list[Any] = [42, 2, '{"a":[1]}', []]
 
 Contain = Callable[[HostileProgram], RunResult]
-
-
-def _fail(message: str) -> None:
-    raise ValueError(message)
-
-
-async def _sleep(seconds: float) -> None:
-    await anyio.sleep(seconds)
 
 
 @pytest.fixture(scope="session")
 def demo_sandbox() -> Iterator[Sandbox]:
     """Functions of every sort, and a clock that shows an instant of its own."""
-    functions: dict[str, Callable[..., object]] = {
-        "add": lambda left, right: left + right,
-        "echo": lambda value: value,
-        "repeat": lambda text, count: text * count,
-        "fail": _fail,
-        "sleep": _sleep,
-        "block": time.sleep,
-    }
-    with Sandbox(modules={"host:demo": functions}, clock=lambda: GRANTED_TIME) as sandbox:
+    with Sandbox(modules={"host:demo": DEMO_FUNCTIONS}, clock=lambda: GRANTED_TIME) as sandbox:
         assert sandbox.run_sync("1 + 1").value == 2
         yield sandbox
 
@@ -73,3 +63,26 @@ def contain(demo_sandbox: Sandbox) -> Contain:
         return result
 
     return run
+
+
+# ---- T34
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GuestImage:
+    """A tiny image in place of JavaScript's, which takes seconds to compile."""
+    code = bytes(wasmtime.wat2wasm(WAT))
+    (tmp_path / "tiny.wasm").write_bytes(code)
+    image = GuestImage("javascript", str(tmp_path / "tiny.wasm"), hashlib.sha256(code).hexdigest())
+    use_image(monkeypatch, image)
+    return image
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
+    return Loads(monkeypatch)

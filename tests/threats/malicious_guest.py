@@ -6,6 +6,7 @@ A guest imports what every image may import, has two pages of memory (128 KiB), 
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,12 +16,12 @@ import wasmtime
 
 from toolbridge import Limits, RunResult
 from toolbridge.boundary import library
+from toolbridge.boundary.host_call import PendingCall, failed, reply_with
 from toolbridge.boundary.run_state import Ending, RunState
 from toolbridge.sandbox.engine import Engine, shared_engine
 from toolbridge.sandbox.execution import Execution, wait_for
 from toolbridge.sandbox.host_modules import host_modules
 from toolbridge.sandbox.instance import GuestTrap, Instance
-from toolbridge.sandbox.scheduler import PortalLoop
 
 MEMORY_BYTES = 2 * 65536
 REQUEST, REPLY, REPLY_BYTES, OUTCOME = 0, 65536, 32768, 120_000
@@ -50,11 +51,36 @@ def outcome(frame: bytes) -> str:
     return f"(i64.const {len(frame) << 32 | OUTCOME})"
 
 
+class ThreadScheduler:
+    """Runs each started call on a thread of its own: no event loop comes between guest and function."""
+
+    def start(self, call: PendingCall, deliver: Callable[[PendingCall, bytes], None]) -> None:
+        """Begins the call."""
+
+        def perform() -> None:
+            try:
+                reply = reply_with(call.request, call.function.function(*call.arguments), Limits().frame_bytes)
+            except Exception as error:
+                reply = failed(error)
+            deliver(call, reply)
+
+        threading.Thread(target=perform, daemon=True).start()
+
+    def start_awaiting(self, call: PendingCall, value: Any, deliver: Callable[[PendingCall, bytes], None]) -> None:
+        """No function of these guests gives anything to await."""
+        raise NotImplementedError
+
+
 FINE = b'{"wire":1,"value":"fine"}'
 
 
 @cache
-def _image(wat: str) -> tuple[Engine, int]:
+def linked_image(wat: str) -> tuple[Engine, int]:
+    """A module as the engine compiles and links images.
+
+    Raises:
+        EngineError: it refuses to.
+    """
     engine = shared_engine()
     code = bytes(wasmtime.wat2wasm(wat))
     module = ctypes.c_void_p()
@@ -83,7 +109,7 @@ class MaliciousGuest:
 
     def new_instance(self) -> tuple[Engine, Instance]:
         """A fresh instance of this guest."""
-        engine, image = _image(self.wat())
+        engine, image = linked_image(self.wat())
         return engine, Instance(engine.pointer, image, Limits().memory_bytes)
 
     def run(
@@ -92,24 +118,18 @@ class MaliciousGuest:
         limits: Limits = LIMITS,
     ) -> RunResult:
         """Runs the guest just as a program is run: whatever it does, there is a result."""
-        loop = PortalLoop()
-        scheduler, cancel_calls = loop.scheduler(limits)
-        engine, _ = _image(self.wat())
+        engine, _ = linked_image(self.wat())
         execution = Execution(
             engine=engine,
             source="",
             seed=bytes(32),
             limits=limits,
             modules=host_modules({"host:demo": functions or {}}),
-            scheduler=scheduler,
+            scheduler=ThreadScheduler(),
             clock=lambda: 0.0,
             new_instance=lambda: self.new_instance()[1],
         )
-        try:
-            return wait_for(execution)
-        finally:
-            cancel_calls()
-            loop.close()
+        return wait_for(execution)
 
     def look(
         self,
@@ -117,14 +137,12 @@ class MaliciousGuest:
         limits: Limits = LIMITS,
     ) -> Seen:
         """Runs the guest on this thread, and looks at its memory afterwards."""
-        loop = PortalLoop()
-        scheduler, cancel_calls = loop.scheduler(limits)
         engine, instance = self.new_instance()
         frame = b'{"run":"frame"}'
         state = RunState(
             limits=limits,
             modules=host_modules({"host:demo": functions or {}}),
-            scheduler=scheduler,
+            scheduler=ThreadScheduler(),
             ticks=engine.ticker.ticks,
             clock=lambda: 0.0,
             frame=frame,
@@ -137,8 +155,6 @@ class MaliciousGuest:
             trapped = True
         finally:
             engine.ticker.leave()
-            cancel_calls()
-            loop.close()
         memory = instance.memory.read(0, MEMORY_BYTES)
         instance.close()
         return Seen(memory, trapped, state.ending, state)
@@ -170,6 +186,7 @@ def keep(index: int, call: str) -> str:
 
 def call_with(request: bytes) -> MaliciousGuest:
     """A guest that makes one call with these bytes as its request, and keeps code and reply."""
-    call = f"(call $call (i32.const {REQUEST}) (i32.const {len(request)}) (i32.const {REPLY}) (i32.const {REPLY_BYTES}))"
+    call = (
+        f"(call $call (i32.const {REQUEST}) (i32.const {len(request)}) (i32.const {REPLY}) (i32.const {REPLY_BYTES}))"
+    )
     return MaliciousGuest(keep(0, call) + outcome(FINE), request=request)
-

@@ -6,6 +6,7 @@ An error frame, a refusal or a trap: never a host exception, a crash or wrong by
 from __future__ import annotations
 
 import pytest
+
 from threats.conftest import OUTPUT_MARKER_ROOM, Contain
 from threats.hostile_programs import HostileProgram, programs_for
 from threats.malicious_guest import (
@@ -21,13 +22,18 @@ from threats.malicious_guest import (
     keep,
     outcome,
 )
-
 from toolbridge import Limits
 
 CALL = b'{"op":"call","module":"host:demo","function":"double","arguments":[21]}'
-FUNCTIONS = {"double": lambda number: 2 * number}
 LAST = MEMORY_BYTES - 1
 HUGE = 0xFFFFFFFF
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+FUNCTIONS = {"double": double}
 
 
 @pytest.mark.parametrize("program", programs_for("T30"), ids=lambda program: program.name)

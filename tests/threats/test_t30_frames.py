@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+
+from threats.demo_functions import echo
 from threats.malicious_guest import FINE, MaliciousGuest, call_with, outcome
 
 CALL = b'{"op":"call","module":"host:demo","function":"double","arguments":[21]}'
@@ -44,8 +46,10 @@ def test_a_frame_that_the_wire_does_not_allow_is_answered_with_an_error_frame(re
 @pytest.mark.parametrize("depth", [*range(900, 1010, 3)])
 def test_a_frame_about_as_deep_as_the_host_can_read_is_read_or_refused(depth: int) -> None:
     """Between what can be parsed and what can be repaired and written again there must be no gap."""
-    request = b'{"op":"call","module":"host:demo","function":"same","arguments":' + b"[" * depth + b'"\\ud800"' + b"]" * depth
-    seen = call_with(request + b"}").look({"same": lambda value: value})
+    request = (
+        b'{"op":"call","module":"host:demo","function":"same","arguments":' + b"[" * depth + b'"\\ud800"' + b"]" * depth
+    )
+    seen = call_with(request + b"}").look({"same": echo})
     assert (seen.trapped, seen.ending) == (False, None)
     reply = seen.reply()
     assert b'"kind":"protocol"' in reply or reply.count(b"[") == depth - 1

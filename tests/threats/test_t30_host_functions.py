@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from threats.demo_functions import add
 from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.boundary.host_call import CallFailed
 from toolbridge.boundary.wire import ErrorFrame
@@ -33,7 +34,7 @@ class SilentError(Exception):
 
 class MadeOfErrorsError(Exception):
     def __str__(self) -> str:
-        return 5  # pyright: ignore[reportReturnType]
+        return 5  # noqa: PLE0307  # pyright: ignore[reportReturnType]
 
 
 class HugeError(Exception):
@@ -90,7 +91,7 @@ RETURNED: list[tuple[Callable[[], Any], str]] = [
 
 def run_with(function: Callable[..., Any], suffix: str) -> tuple[RunResult, RunResult]:
     """A run that calls the function, and an innocent one in the same sandbox after it."""
-    with Sandbox(modules={"host:demo": {"attempt": function, "add": lambda a, b: a + b}}, limits=LIMITS) as sandbox:
+    with Sandbox(modules={"host:demo": {"attempt": function, "add": add}}, limits=LIMITS) as sandbox:
         result = sandbox.run_sync(f'import {{ attempt }} from "host:demo{suffix}";{REPORT}')
         following = sandbox.run_sync('import { add } from "host:demo/async"; export default await add(1, 2);')
     return result, following
@@ -141,7 +142,7 @@ def test_whatever_a_host_function_raises_is_a_tool_error_in_the_guest(
     assert result.failure is None, result.failure
     name, kind, message = result.value
     assert (name, kind) == ("ToolError", "failed")
-    wrapped = isinstance(error, StopIteration | StopAsyncIteration) or isinstance(error, CallFailed)
+    wrapped = isinstance(error, StopIteration | StopAsyncIteration | CallFailed)
     assert wrapped or message.startswith(type(error).__name__)
     assert "Traceback" not in message
     assert following.value == 3
@@ -165,7 +166,7 @@ def test_whatever_has_no_json_form_is_a_tool_error_in_the_guest(
         ({"\udfff": 1}, {"\ufffd": 1}),
         (FailingText("text"), "text"),
         ((1, 2), [1, 2]),
-        ({1: None, True: 2}, {"1": 2}),
+        ({1: None, 2.5: 2}, {"1": None, "2.5": 2}),
         ("\0\u2028</script>", "\0\u2028</script>"),
         (-0.0, 0),
     ],
@@ -206,7 +207,8 @@ with Sandbox(modules={"host:demo": {"attempt": attempt}}) as sandbox:
 
 def test_an_error_whose_text_is_another_error_does_not_crash_the_process() -> None:
     """An exception that leaves a host function would make Wasmtime take garbage for a trap."""
-    done = subprocess.run([sys.executable, "-c", BOTTOMLESS], capture_output=True, encoding="utf-8", timeout=30)
+    command = [sys.executable, "-c", BOTTOMLESS]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=30, check=False)
     assert (done.returncode, done.stdout) == (0, "failed 42\n"), done.stderr[-2000:]
 
 

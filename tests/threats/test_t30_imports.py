@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from threats.malicious_guest import FINE, MEMORY_BYTES, MaliciousGuest, outcome
 
+from threats.malicious_guest import FINE, MEMORY_BYTES, MaliciousGuest, outcome
 from toolbridge import Limits
 from toolbridge.boundary import imports, library
 from toolbridge.boundary.host_call import PendingCall
@@ -29,6 +29,11 @@ FUNCTIONS = {item.name: item.function for item in imports.IMPORTS}
 
 fuzzing = settings(max_examples=300, derandomize=True, deadline=None, database=None)
 
+
+def insert(at: int, piece: bytes) -> bytes:
+    return CALL[:at] + piece + CALL[at:]
+
+
 # What is near an edge is likelier to be wrong than what is anywhere.
 words = st.one_of(
     st.integers(0, 300),
@@ -37,10 +42,11 @@ words = st.one_of(
     st.integers(2**31 - 300, 2**31 + 300),
     st.integers(0, HUGE),
 )
+places = st.tuples(words, words)
 requests = st.one_of(
     st.binary(max_size=200),
     st.sampled_from([CALL, CALL.replace(b"double", b"fail"), b'{"op":"import","module":"host:demo"}']),
-    st.builds(lambda at, piece: CALL[:at] + piece + CALL[at:], st.integers(0, len(CALL)), st.binary(max_size=4)),
+    st.builds(insert, st.integers(0, len(CALL)), st.binary(max_size=4)),
 )
 
 
@@ -106,12 +112,13 @@ def check_ending(state: RunState, trapped: bool) -> None:
 
 
 @fuzzing
-@given(request=requests, at=words, length=words, reply=words, capacity=words)
-@example(request=CALL, at=0, length=len(CALL), reply=MEMORY_BYTES - 13, capacity=13)
-@example(request=CALL, at=HUGE, length=HUGE, reply=HUGE, capacity=HUGE)
+@given(request=requests, source=places, target=places)
+@example(request=CALL, source=(0, len(CALL)), target=(MEMORY_BYTES - 14, 14))
+@example(request=CALL, source=(HUGE, HUGE), target=(HUGE, HUGE))
 def test_call_answers_or_traps_and_writes_within_the_replys_bounds(
-    instance: Instance, request: bytes, at: int, length: int, reply: int, capacity: int
+    instance: Instance, request: bytes, source: tuple[int, int], target: tuple[int, int]
 ) -> None:
+    (at, length), (reply, capacity) = source, target
     state = new_state(instance)
     instance.memory.write(0, bytes(MEMORY_BYTES))
     instance.memory.write(min(at, MEMORY_BYTES - len(request)), request)
@@ -126,17 +133,18 @@ def test_call_answers_or_traps_and_writes_within_the_replys_bounds(
 
 
 @fuzzing
-@given(request=requests, at=words, length=words, microseconds=st.integers(-(2**63), 1000), reply=words, capacity=words)
+@given(request=requests, source=places, microseconds=st.integers(-(2**63), 1000), target=places)
 def test_start_and_wait_answer_or_trap(
-    instance: Instance, request: bytes, at: int, length: int, microseconds: int, reply: int, capacity: int
+    instance: Instance, request: bytes, source: tuple[int, int], microseconds: int, target: tuple[int, int]
 ) -> None:
+    (at, length), (reply, capacity) = source, target
     state = new_state(instance)
     instance.memory.write(min(at, MEMORY_BYTES - len(request)), request)
     trapped, call = call_import(state, b"start", at, length)
     check_ending(state, trapped)
     if trapped:
         return
-    assert call == 1 or call == -1
+    assert call in {1, -1}
     trapped, answer = call_import(state, b"wait", microseconds, reply, capacity)
     check_ending(state, trapped)
     if not trapped and 0 < answer <= capacity:

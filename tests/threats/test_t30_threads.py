@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from threats.demo_functions import add, echo
 from toolbridge import Limits, RunResult, Sandbox
 
 THREADS = 8
@@ -59,7 +60,7 @@ def test_threads_that_share_one_sandbox_get_their_own_replies() -> None:
     async def later(tag: str) -> str:
         return tag
 
-    with Sandbox(modules={"host:demo": {"later": later, "now": lambda tag: tag}}) as sandbox:
+    with Sandbox(modules={"host:demo": {"later": later, "now": echo}}) as sandbox:
 
         def work(index: int) -> None:
             program = """
@@ -83,7 +84,7 @@ def test_failures_of_every_kind_at_once_stay_with_their_own_run() -> None:
         "null.x": "raised",
         "const": "syntax",
     }
-    with Sandbox(modules={"host:demo": {"add": lambda a, b: a + b}}, limits=limits) as sandbox:
+    with Sandbox(modules={"host:demo": {"add": add}}, limits=limits) as sandbox:
 
         def work(index: int) -> None:
             source, kind = list(programs.items())[index % len(programs)]

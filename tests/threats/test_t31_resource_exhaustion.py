@@ -14,10 +14,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+
 from threats.conftest import Contain
 from threats.hostile_programs import MOST_LATENESS, HostileProgram, programs_for
 from threats.malicious_guest import FINE, MaliciousGuest, outcome
-
 from toolbridge import Limits, RunResult, Sandbox
 
 MIB = 2**20
@@ -58,7 +58,9 @@ def test_waiting_for_the_host_costs_no_cpu_time(demo_sandbox: Sandbox) -> None:
     assert result.value == "done"
 
 
-@pytest.mark.parametrize("program", ["while (true) {}", 'import { sleep } from "host:demo"; sleep(60)', "setInterval(() => {}, 1)"])
+@pytest.mark.parametrize(
+    "program", ["while (true) {}", 'import { sleep } from "host:demo"; sleep(60)', "setInterval(() => {}, 1)"]
+)
 def test_a_run_that_is_awaited_ends_within_50_ms_of_being_cancelled(demo_sandbox: Sandbox, program: str) -> None:
     async def main() -> float:
         with anyio.move_on_after(0.2) as scope:
@@ -73,7 +75,11 @@ def test_a_run_that_is_awaited_ends_within_50_ms_of_being_cancelled(demo_sandbox
 
 def test_hostile_runs_that_are_awaited_at_once_all_end_in_time(demo_sandbox: Sandbox) -> None:
     limits = Limits(wall_seconds=0.5, cpu_seconds=0.5, memory_bytes=16 * MIB)
-    programs = ["while (true) {}", "await new Promise(() => setInterval(() => {}, 1))", "/^(a+)+$/.test('a'.repeat(40) + 'b')"]
+    programs = [
+        "while (true) {}",
+        "await new Promise(() => setInterval(() => {}, 1))",
+        "/^(a+)+$/.test('a'.repeat(40) + 'b')",
+    ]
 
     async def main() -> list[RunResult]:
         return await asyncio.gather(*(demo_sandbox.run(program, limits=limits) for program in programs * 4))
@@ -89,7 +95,7 @@ def test_hostile_runs_that_are_awaited_at_once_all_end_in_time(demo_sandbox: San
 
 @needs_proc
 def test_arguments_of_started_calls_do_not_pile_up_in_the_host(demo_sandbox: Sandbox) -> None:
-    """A guest with 32 MiB can start thousands of calls with megabytes of arguments each: the host must not hold them all."""
+    """A small guest can start thousands of calls with megabytes of arguments: the host must not hold them all."""
     program = """
     import { sleep } from "host:demo/async";
     const large = "x".repeat(4_000_000);
@@ -115,20 +121,19 @@ def test_replies_that_nobody_takes_do_not_pile_up_in_the_host(demo_sandbox: Sand
 
 @needs_proc
 def test_names_of_functions_that_do_not_exist_do_not_pile_up_in_the_host() -> None:
-    """Whatever the host remembers of the calls it has seen is bounded, however long and however many their names are."""
+    """What the host remembers of calls is bounded, however long and however many their names are."""
     head, tail = b'{"op":"call","module":"host:demo","function":"', b'","arguments":[]}'
-    name_bytes = 1_000_000
+    at, name_bytes = 200_000, 1_000_000
     length = len(head) + name_bytes + len(tail)
     body = f"""
     (drop (memory.grow (i32.const 32)))
-    (memory.copy (i32.const 200000) (i32.const 0) (i32.const {len(head)}))
-    (memory.fill (i32.const {200000 + len(head)}) (i32.const 97) (i32.const {name_bytes}))
-    (memory.copy (i32.const {200000 + len(head) + name_bytes}) (i32.const {len(head)}) (i32.const {len(tail)}))
+    (memory.copy (i32.const {at}) (i32.const 0) (i32.const {len(head)}))
+    (memory.fill (i32.const {at + len(head)}) (i32.const 97) (i32.const {name_bytes}))
+    (memory.copy (i32.const {at + len(head) + name_bytes}) (i32.const {len(head)}) (i32.const {len(tail)}))
     (loop $again
-      (i32.store (i32.const {200000 + len(head)}) (i32.add (i32.const 0x61616161) (local.get $i)))
-      (drop (call $call (i32.const 200000) (i32.const {length}) (i32.const 65536) (i32.const 4)))
+      (i32.store8 (i32.const {at + len(head)}) (i32.add (i32.const 97) (local.get $i)))
+      (drop (call $call (i32.const {at}) (i32.const {length}) (i32.const 65536) (i32.const 4)))
       (br_if $again (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 20)))
-      (i32.store8 (i32.const {200000 + len(head) + 8}) (i32.add (i32.const 97) (i32.rem_u (local.get $i) (i32.const 26))))
     )"""
     guest = MaliciousGuest(body + outcome(FINE), request=head + tail)
     before = resident_bytes()

@@ -65,14 +65,15 @@ static const JSMallocFunctions engine_allocator = {
 
 /* How large an arena of the engine's small-block allocator is to be: a page, but the first of each
  * block size that a run needs only a part of one. */
-enum { ARENA_BYTES = 4096, FIRST_ARENA_BYTES = 768 };
+enum { ARENA_BYTES = 4096, FIRST_ARENA_BYTES = 512 };
 static bool first_arena_is_small[JS_ARENA_BLOCK_SIZE_COUNT];
 
 static size_t toolbridge_arena_size(int block_size_idx)
 {
     bool is_small = first_arena_is_small[block_size_idx];
     first_arena_is_small[block_size_idx] = false;
-    return is_small ? FIRST_ARENA_BYTES : ARENA_BYTES;
+    size_t least = sizeof(JSArena) + arena_block_sizes[block_size_idx];
+    return !is_small ? ARENA_BYTES : least > FIRST_ARENA_BYTES ? least : FIRST_ARENA_BYTES;
 }
 
 /* Build time: takes every hole in the heap, so that a run's own allocations lie side by side at its
