@@ -20,6 +20,7 @@ PUBLIC_NAMES = [
     "RunResult",
     "Sandbox",
     "SandboxClosedError",
+    "SeedError",
     "Session",
     "SessionBusyError",
     "ToolbridgeError",

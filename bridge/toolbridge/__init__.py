@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         HostModuleError,
         LimitsError,
         SandboxClosedError,
+        SeedError,
         SessionBusyError,
         ToolbridgeError,
     )
@@ -36,6 +37,7 @@ _WHERE = {
     "RunResult": "toolbridge.sandbox.outcome",
     "Sandbox": "toolbridge.sandbox.sandbox",
     "SandboxClosedError": "toolbridge.errors",
+    "SeedError": "toolbridge.errors",
     "Session": "toolbridge.sandbox.session",
     "SessionBusyError": "toolbridge.errors",
     "ToolbridgeError": "toolbridge.errors",
@@ -53,6 +55,7 @@ __all__ = [
     "RunResult",
     "Sandbox",
     "SandboxClosedError",
+    "SeedError",
     "Session",
     "SessionBusyError",
     "ToolbridgeError",

@@ -5,6 +5,7 @@
     ├── EngineError          Wasmtime refused: a broken installation or an exhausted machine
     ├── HostModuleError      `modules=` can't be offered to guest code as it is
     ├── LimitsError          a limit is out of range
+    ├── SeedError            a seed is not 32 bytes
     ├── SandboxClosedError   used after close()
     └── SessionBusyError     a session runs one program at a time
 
@@ -51,6 +52,13 @@ class LimitsError(ToolbridgeError, ValueError):
     def __init__(self, name: str, value: object, expected: str) -> None:
         self.name = name
         super().__init__(f"Limits.{name} is {value!r}: expected {expected}")
+
+
+class SeedError(ToolbridgeError, ValueError):
+    """A run's seed is not 32 bytes."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"A seed has 32 bytes: this one has {length}. `hashlib.sha256(text).digest()` makes one.")
 
 
 class SandboxClosedError(ToolbridgeError):

@@ -33,6 +33,35 @@ PATCHES = (
         replace=True,
     ),
     Patch(
+        why="A token's column is where it begins",
+        anchor="s->token.col_num = max_int(1, s->mark - s->eol);",
+        before="s->token.col_num = (int)(s->token.ptr - s->token.line_start) + 1;",
+        replace=True,
+    ),
+    Patch(
+        why="A call's place is its function's, not its last argument's: remember it …",
+        anchor="call_type = FUNC_CALL_NORMAL;\n    switch(s->token.val) {",
+        before="int call_line = s->token.line_num, call_column = s->token.col_num;\n    ",
+    ),
+    Patch(
+        why="… for `new`",
+        anchor="emit_source_loc(s);\n            if (js_parse_postfix_expr(s, 0))",
+        before="call_line = s->token.line_num, call_column = s->token.col_num;\n            ",
+    ),
+    Patch(
+        why="… for a method",
+        anchor="if (s->token.val == TOK_PRIVATE_NAME) {\n                /* private class field */\n"
+        "                if (get_prev_opcode(fd) == OP_get_super) {",
+        before="call_line = s->token.line_num, call_column = s->token.col_num;\n            ",
+    ),
+    Patch(
+        why="… and use it",
+        anchor="emit_func_call:\n                switch(opcode) {",
+        before="emit_func_call:\n                emit_source_loc_at(s, call_line, call_column);\n"
+        "                switch(opcode) {",
+        replace=True,
+    ),
+    Patch(
         why="Declare what the interpreter calls",
         anchor="#define DEFINE_GLOBAL_LEX_VAR (1 << 7)",
         before=(
@@ -50,14 +79,21 @@ PATCHES = (
     ),
     Patch(
         why="Declare what the parser calls",
-        anchor="static void set_eval_ret_undefined(JSParseState *s)",
+        anchor="static __exception int js_parse_postfix_expr(JSParseState *s, int parse_flags);",
         before=(
+            "static int toolbridge_begin_program(JSParseState *);\n"
+            "static int toolbridge_regexp_error(JSParseState *);\n"
             "static bool toolbridge_is_program(JSFunctionDef *);\n"
             "static int toolbridge_parse_return(JSParseState *);\n"
             "static int toolbridge_parse_import(JSParseState *);\n"
             "static int toolbridge_parse_export(JSParseState *);\n"
             "static void toolbridge_end_program(JSFunctionDef *);\n"
         ),
+    ),
+    Patch(
+        why="An invalid regular expression is a syntax error with a place",
+        anchor="/* add the line number info */\n                backtrace_flags = 0;",
+        before="return toolbridge_regexp_error(s);\n                ",
     ),
     Patch(
         why="A program may return a value",
@@ -76,6 +112,11 @@ PATCHES = (
             "        if (toolbridge_parse_import(s)) return -1;\n"
             "    "
         ),
+    ),
+    Patch(
+        why="A program's imports are done before anything else",
+        anchor="while (s->token.val != TOK_EOF) {",
+        before="if (toolbridge_begin_program(s)) return -1;\n    ",
     ),
     Patch(
         why="A program's default export is its value",

@@ -7,7 +7,7 @@ from toolbridge.boundary.output import STDERR, STDOUT, Output
 
 def print_to(output: Output, stream: int, text: bytes) -> None:
     """As the `log` import does it."""
-    kept = output.room(len(text))
+    kept = output.room(stream, len(text))
     if kept:
         output.add(stream, text[:kept])
 
@@ -32,8 +32,8 @@ def test_the_limit_holds_for_both_streams_together() -> None:
     print_to(output, STDOUT, b"1234")
     print_to(output, STDERR, b"5678")
     print_to(output, STDOUT, b"90")
-    marker = "\n[output limit reached: 4 more bytes were dropped]\n"
-    assert (output.text(STDOUT), output.text(STDERR), output.dropped) == ("1234", "56" + marker, 4)
+    marker = "\n[output limit reached: 2 more bytes were dropped]\n"
+    assert (output.text(STDOUT), output.text(STDERR), output.dropped) == ("1234" + marker, "56" + marker, 4)
 
 
 def test_text_that_fits_exactly_is_whole_and_has_no_marker() -> None:
@@ -42,7 +42,7 @@ def test_text_that_fits_exactly_is_whole_and_has_no_marker() -> None:
     assert (output.text(STDOUT), output.dropped) == ("1234", 0)
 
 
-def test_the_marker_is_in_stdout_when_there_is_no_stderr() -> None:
+def test_the_marker_ends_the_stream_that_was_cut() -> None:
     output = Output(2)
     print_to(output, STDOUT, b"1234")
     assert output.text(STDOUT) == "12\n[output limit reached: 2 more bytes were dropped]\n"

@@ -299,8 +299,6 @@ def test_a_syntax_error_has_its_line_and_column(demo: Sandbox, program: str, lin
     assert (failure.kind, failure.line, failure.column) == ("syntax", line, column)
 
 
-def test_a_program_with_very_many_imports_is_refused_or_run(demo: Sandbox) -> None:
-    names = ", ".join(f"add as a{number}" for number in range(1024))
-    assert value_of(demo, f'import {{ {names} }} from "host:demo"; a1023(1, 2)') == 3
-    failure = failure_of(demo, f'import {{ {names}, add }} from "host:demo"')
-    assert failure.message == "SyntaxError: too many imports in one statement"
+def test_a_program_may_have_very_many_imports(demo: Sandbox) -> None:
+    names = ", ".join(f"add as a{number}" for number in range(5000))
+    assert value_of(demo, f'import {{ {names} }} from "host:demo"; a4999(1, 2)') == 3

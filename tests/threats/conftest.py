@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,18 @@ import pytest
 import wasmtime
 
 from threats.demo_functions import DEMO_FUNCTIONS
-from threats.hostile_programs import DEFAULT_LIMITS, GRANTED_TIME, MOST_LATENESS, HostileProgram
+from threats.hostile_programs import (
+    DEFAULT_LIMITS,
+    GRANTED_TIME,
+    MOST_FAILURE_TEXT,
+    MOST_LATENESS,
+    OUTPUT_MARKER_ROOM,
+    Contain,
+    HostileProgram,
+)
 from threats.tiny_cache import WAT, Loads, use_image
 from toolbridge import RunResult, Sandbox
 from toolbridge_guest import GuestImage
-
-# A failure is read by a model, or a person: whatever the guest does, it stays a page or two.
-MOST_FAILURE_TEXT = 40_000
-OUTPUT_MARKER_ROOM = 200
 
 INNOCENT_PROGRAM = """
 import { add } from "host:demo";
@@ -29,8 +33,6 @@ await new Promise((done) => setTimeout(done, 1));
 export default [add(20, 22), await start(1, 1), JSON.stringify({ a: [1] }), leaks];
 """
 INNOCENT_VALUE: list[Any] = [42, 2, '{"a":[1]}', []]
-
-Contain = Callable[[HostileProgram], RunResult]
 
 
 @pytest.fixture(scope="session")

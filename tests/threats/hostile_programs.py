@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,12 @@ GRANTED_TIME = 1_700_000_000.0
 
 MOST_LATENESS = 0.25
 """Seconds by which a run may outlive its deadline."""
+
+MOST_FAILURE_TEXT = 40_000
+"""Characters: a failure is read by a model, or a person, so whatever the guest does, it stays a page or two."""
+
+OUTPUT_MARKER_ROOM = 200
+"""What the notes about dropped output may add to the output's limit."""
 
 _KIND = re.compile(r"[a-z_]+")
 _HEADER = re.compile(r"// (threat|expect|limits): (.+)\n")
@@ -59,6 +66,10 @@ class HostileProgram:
         """For the message of a test that fails."""
         values = [f"value {value!r}" for value in self.values] + ["any value"] * self.any_value
         return " or ".join([*sorted(self.kinds), *values])
+
+
+Contain = Callable[[HostileProgram], RunResult]
+"""Runs a program, and checks what must hold of every hostile one: the fixture `contain`."""
 
 
 def _same(wanted: Any, value: Any) -> bool:

@@ -16,7 +16,7 @@ from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.boundary.host_call import CallFailed
 from toolbridge.boundary.wire import ErrorFrame
 
-LIMITS = Limits(wall_seconds=3.0, cpu_seconds=3.0)
+LIMITS = Limits(wall_seconds=1.0, cpu_seconds=1.0)
 
 REPORT = """
 try {

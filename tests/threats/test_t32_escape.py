@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from threats.conftest import Contain
-from threats.hostile_programs import HostileProgram, programs_for
+from threats.hostile_programs import Contain, HostileProgram, programs_for
 from threats.malicious_guest import FINE, MaliciousGuest, linked_image, outcome
 from toolbridge import EngineError, Sandbox
 from toolbridge.boundary.imports import IMPORTS

@@ -8,8 +8,7 @@ import threading
 import pytest
 from anyio import to_thread
 
-from threats.conftest import Contain
-from threats.hostile_programs import PROGRAMS, HostileProgram, load, programs_for
+from threats.hostile_programs import PROGRAMS, Contain, HostileProgram, load, programs_for
 from toolbridge import Limits, Sandbox
 
 PROBE = """

@@ -6,29 +6,39 @@ STDOUT, STDERR = 1, 2
 
 
 class Output:
-    """The two streams of a run. Beyond the limit text is counted and dropped."""
+    """The two streams of a run, which share one limit. Beyond it text is counted and dropped."""
 
-    __slots__ = ("_chunks", "_room", "dropped")
+    __slots__ = ("_chunks", "_dropped", "_room")
 
     def __init__(self, most_bytes: int) -> None:
         self._chunks: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
+        self._dropped = {STDOUT: 0, STDERR: 0}
         self._room = most_bytes
-        self.dropped = 0
 
-    def room(self, length: int) -> int:
+    @property
+    def dropped(self) -> int:
+        """Bytes that were not kept."""
+        return self._dropped[STDOUT] + self._dropped[STDERR]
+
+    def room(self, stream: int, length: int) -> int:
         """How many of `length` bytes will be kept; the others count as dropped."""
         kept = min(length, self._room)
-        self.dropped += length - kept
+        self._dropped[_known(stream)] += length - kept
         return kept
 
     def add(self, stream: int, text: bytes) -> None:
-        """Keeps text for which there is room. A stream other than stdout is stderr."""
+        """Keeps text for which there is room."""
         self._room -= len(text)
-        self._chunks[STDOUT if stream == STDOUT else STDERR].append(text)
+        self._chunks[_known(stream)].append(text)
 
     def text(self, stream: int) -> str:
-        """A stream's text; when something was dropped, the end says so."""
+        """A stream's text; where some was dropped, the end says so."""
         text = b"".join(self._chunks[stream]).decode("utf-8", "replace")
-        if self.dropped and (stream == STDERR or not self._chunks[STDERR]):
-            text += f"\n[output limit reached: {self.dropped} more bytes were dropped]\n"
+        if self._dropped[stream]:
+            text += f"\n[output limit reached: {self._dropped[stream]} more bytes were dropped]\n"
         return text
+
+
+def _known(stream: int) -> int:
+    """A stream other than stdout is stderr."""
+    return STDOUT if stream == STDOUT else STDERR

@@ -43,6 +43,8 @@ from toolbridge.limits import Limits
 # What most functions return, and surely need not be awaited.
 _PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 
+_MOST_OTHER_REQUESTS = 10_000
+
 # Answers of the imports that are not a length: guest/WIRE.md.
 REFUSED = -1
 NOTHING = 0
@@ -65,7 +67,7 @@ class Ticks:
     __slots__ = ("count", "seconds")
 
     def __init__(self, seconds: float) -> None:
-        self.count = 0
+        self.count: int = 0
         self.seconds = seconds
 
 
@@ -98,6 +100,7 @@ class RunState:
         self._held = frame
         self._requests = RequestDecoder()
         self._call_count = 0
+        self._other_count = 0
         self._outstanding: dict[int, PendingCall] = {}
         self._inbox: SimpleQueue[tuple[PendingCall, bytes] | None] = SimpleQueue()
         self._settled: deque[bytes] = deque()
@@ -105,8 +108,9 @@ class RunState:
         self.began = monotonic()
         self.deadline = self.began + limits.wall_seconds
         self._ticks = ticks
-        self._billed_until = ticks.count
-        self._guest_ticks = 0
+        self._billed_until: int | None = None
+        """Up to which tick guest code has been billed; None while it doesn't run."""
+        self._guest_ticks: int = 0
         self._most_ticks = limits.cpu_seconds / ticks.seconds
 
     # ---- time
@@ -121,9 +125,9 @@ class RunState:
 
     def leave_guest(self) -> None:
         """Guest code stops being billed: a host function begins."""
-        now = self._ticks.count
-        if now != self._billed_until:
-            self._guest_ticks += now - self._billed_until
+        if self._billed_until is not None:
+            self._guest_ticks += self._ticks.count - self._billed_until
+            self._billed_until = None
 
     def enter_guest(self) -> None:
         """Guest code is billed again."""
@@ -199,12 +203,20 @@ class RunState:
             self.end("limit", f"The program made more than {self.limits.host_calls} host calls.")
             raise RunEnded
 
+    def _count_other(self) -> None:
+        """Imports, and requests that are refused, are not calls; but nobody needs so many of them."""
+        self._other_count += 1
+        if self._other_count > _MOST_OTHER_REQUESTS:
+            self.end("limit", f"The program made more than {_MOST_OTHER_REQUESTS} requests that were no calls.")
+            raise RunEnded
+
     def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
         """A call that guest code waits for. This is the hot path."""
-        self._count_call()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
+            self._count_call()
             return self._give(self._perform(request, length), reply, capacity)
+        self._count_other()
         data = answer_import(self.modules, request) if type(request) is ImportRequest else request
         assert type(data) is bytes
         return self._give(data, reply, capacity)
@@ -325,7 +337,7 @@ class RunState:
 
     def log(self, stream: int, pointer: int, length: int) -> None:
         """Text that guest code printed."""
-        kept = self.output.room(length)
+        kept = self.output.room(stream, length)
         if kept:
             self.output.add(stream, self.memory.read(pointer, kept))
 

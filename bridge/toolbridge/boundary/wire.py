@@ -236,9 +236,10 @@ def decode_outcome(data: bytes) -> OutcomeFrame:
         WireError: the frame is not one that the wire allows.
     """
     frame = decode_json(data)
-    if type(frame) is not dict or frame.get("wire") != WIRE_VERSION:  # pyright: ignore[reportUnknownMemberType]
+    fields: dict[str, Any] = cast("dict[str, Any]", frame) if type(frame) is dict else {}
+    version = fields.get("wire")
+    if type(version) is not int or version != WIRE_VERSION:
         raise WireError(f"an outcome says wire {WIRE_VERSION}")
-    fields = cast("dict[str, Any]", frame)
     if not fields.keys() <= {"wire", "value", "failure"} or fields.keys() >= {"value", "failure"}:
         raise WireError("an outcome has a value or a failure")
     if "failure" not in fields:

@@ -42,6 +42,8 @@ def _read_bytes(path: str, name: str, most: int) -> bytes:
     """At most one byte more than allowed, so that a huge file costs nothing."""
     try:
         if path == "-":
+            if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise click.ClickException("Standard input is closed: there is no program to run.")
             return sys.stdin.buffer.read(most + 1)
         with open(path, "rb") as file:
             return file.read(most + 1)

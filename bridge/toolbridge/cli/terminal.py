@@ -10,9 +10,12 @@ from toolbridge.trust.sanitise import for_terminal
 _LANGUAGES = {"javascript": "JavaScript"}
 
 
-def write(stream: TextIO, text: str) -> None:
-    """Writes text that may come from guest code: to a terminal only what it can't obey."""
-    if not text:
+def write(stream: TextIO | None, text: str) -> None:
+    """Writes text that may be foreign: to a terminal only what it can't obey.
+
+    A stream that the parent process closed is None: nobody listens.
+    """
+    if stream is None or not text:
         return
     shown = for_terminal(text) if stream.isatty() else text
     encoding = stream.encoding or "utf-8"
@@ -22,6 +25,6 @@ def write(stream: TextIO, text: str) -> None:
 
 def compile_notice(language: str) -> None:
     """Says why the first run takes seconds."""
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         name = _LANGUAGES.get(language, language)
         print(f"Compiling the {name} engine for this machine (once, a few seconds) …", file=sys.stderr)

@@ -64,6 +64,7 @@ class CompileCache:
             directory = self._trusted_directory(create=False)
             for path in _entries(directory, key):
                 if _is_trustworthy(path):
+                    os.utime(path)  # it is in use
                     return path
                 self.discard(path)
         except (UnsafeCacheError, OSError):

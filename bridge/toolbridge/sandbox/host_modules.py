@@ -37,6 +37,8 @@ def host_modules(modules: Modules) -> HostModules:
             raise HostModuleError(specifier, problem)
         if specifier in _RESERVED_MODULES:
             raise HostModuleError(specifier, "this name is taken by toolbridge")
+        if not isinstance(functions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise HostModuleError(specifier, f"expected a mapping from name to function, found {functions!r}")
         checked[specifier] = {name: _host_function(specifier, name, value) for name, value in functions.items()}
     return checked
 

@@ -42,7 +42,9 @@ def describe(
     kind: FailureKind, error: GuestError, source: str, calls: Sequence[CallRecord], *, extra_notes: Sequence[str] = ()
 ) -> Failure:
     """The failure for an error that the guest reported."""
-    frames = _program_frames(error.stack)
+    frames = [
+        (function, line, _character(source, line, column)) for function, line, column in _program_frames(error.stack)
+    ]
     line, column = (frames[0][1], frames[0][2]) if frames else (None, None)
     message = f"{error.name}: {error.message}" if error.name else f"Uncaught: {error.message}"
     notes = [*_hints(error, source), *(f"Caused by: {cause}" for cause in error.causes), *extra_notes]
@@ -68,6 +70,14 @@ def _program_frames(stack: str) -> list[tuple[str, int, int]]:
         if match and len(frames) < _MOST_FRAMES:
             frames.append((match[1] or "", int(match[2]), int(match[3])))
     return frames
+
+
+def _character(source: str, line: int, byte: int) -> int:
+    """The engine counts a line's bytes; people count characters. Both from 1."""
+    lines = source.split("\n")
+    if not 1 <= line <= len(lines):
+        return byte
+    return len(lines[line - 1].encode("utf-8", "replace")[: byte - 1].decode("utf-8", "ignore")) + 1
 
 
 def _frame_text(function: str, line: int, column: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from toolbridge.boundary.host_call import Scheduler
-from toolbridge.errors import SandboxClosedError, ToolbridgeError
+from toolbridge.errors import SandboxClosedError, SeedError, ToolbridgeError
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import CompileNotice, shared_engine
 from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_for_async
@@ -126,6 +126,8 @@ class Sandbox:
         self, source: str, limits: Limits, seed: bytes | None, session: Session | None, scheduler: Scheduler
     ) -> Execution:
         self._check_open()
+        if seed is not None and len(seed) != 32:
+            raise SeedError(len(seed))
         engine = shared_engine()
         image = engine.image("javascript", self._on_compile)
 

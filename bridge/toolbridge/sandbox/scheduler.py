@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
 from queue import SimpleQueue
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -82,8 +83,11 @@ class TaskScheduler:
                 with anyio.move_on_after(seconds):
                     return reply_with(call.request, await invoke(), self._limits.frame_bytes)
                 return timed_out(call.request, seconds)
-            except Exception as error:
-                return failed(error)
+            except BaseException as error:
+                # Only a cancellation that was asked for is one; all else is what the function raised.
+                if isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -inf:
+                    raise
+                return failed(error.error if isinstance(error, _RaisedError) else error)
 
     async def _invoke(self, call: PendingCall) -> Any:
         function = call.function.function
@@ -91,9 +95,24 @@ class TaskScheduler:
             return await function(*call.arguments)
         from anyio import CapacityLimiter, to_thread
 
+        def plain() -> tuple[Any, BaseException | None]:
+            try:
+                return function(*call.arguments), None
+            except BaseException as error:  # it must not reach the worker thread, or the event loop, as an exception
+                return None, error
+
         # Turns are taken above: the limiter must only not be in the way.
-        value = await to_thread.run_sync(function, *call.arguments, abandon_on_cancel=True, limiter=CapacityLimiter(1))
+        value, error = await to_thread.run_sync(plain, abandon_on_cancel=True, limiter=CapacityLimiter(1))
+        if error is not None:
+            raise _RaisedError(error)
         return await value if is_awaitable(value) else value
+
+
+class _RaisedError(Exception):
+    """Carries what a plain function raised, whatever it was, past the event loop."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
 
 
 async def _awaited(value: Any) -> Any:

@@ -73,8 +73,11 @@ delete JSON.rawJSON;
 delete JSON.isRawJSON;
 
 // ---- the run's value: a promise is awaited, a default-exported function is called
+const sourceOf = Function.prototype.toString;
+const isClass = (value) => apply(startsWith, apply(sourceOf, value, []), ["class"]);
+const startsWith = String.prototype.startsWith;
 shared.hooks.awaitValue = async (value, isDefaultExport) => {
-  if (isDefaultExport && typeof value === "function") {
+  if (isDefaultExport && typeof value === "function" && !isClass(value)) {
     return { __proto__: null, value: await value() };
   }
   return { __proto__: null, value: await value };

@@ -46,61 +46,92 @@ static int toolbridge_parse_return(JSParseState *s)
     return js_parse_expect_semi(s);
 }
 
-/* ---- import ------------------------------------------------------------------------ */
-
-enum { MAX_IMPORTS = 1024 };
-
-typedef struct {
-    JSAtom local, imported;
-} ImportBinding;
-
-/* Emits the call that fetches one export: OP_import with a string in place of the options
- * object answers at once with that export ("*" is the module itself). */
-static void emit_import_value(JSParseState *s, JSAtom specifier, JSAtom imported)
+/* A regular expression literal that doesn't compile: the pending exception, thrown with its place. */
+static int toolbridge_regexp_error(JSParseState *s)
 {
-    emit_op(s, OP_push_atom_value);
-    emit_atom(s, specifier);
-    emit_op(s, OP_push_atom_value);
-    emit_atom(s, imported);
-    emit_source_loc(s);
-    emit_op(s, OP_import);
+    JSValue error = JS_GetException(s->ctx), message = JS_GetPropertyStr(s->ctx, error, "message");
+    const char *text = JS_ToCString(s->ctx, message);
+    js_parse_error(s, "%s", text ? text : "invalid regular expression");
+    JS_FreeCString(s->ctx, text);
+    JS_FreeValue(s->ctx, message);
+    JS_FreeValue(s->ctx, error);
+    return -1;
 }
 
-static int add_binding(JSParseState *s, ImportBinding *bindings, int *count, JSAtom local, JSAtom imported)
+/* ---- import ------------------------------------------------------------------------
+ *
+ * Imports are done first, wherever they stand: a module that is missing is found before anything
+ * has taken effect. A program that may have some is therefore compiled twice: the first time its
+ * imports are collected, the second time they are all emitted at its beginning. */
+
+typedef struct {
+    JSAtom specifier, imported, local; /* local: JS_ATOM_NULL when nothing is bound */
+    int line, column;
+} ImportBinding;
+
+static struct {
+    bool is_collecting;
+    ImportBinding *bindings;
+    int count, capacity;
+} imports;
+
+static void forget_imports(JSContext *ctx)
 {
-    if (*count >= MAX_IMPORTS)
-        return js_parse_error(s, "too many imports in one statement");
+    for (int i = 0; i < imports.count; i++) {
+        JS_FreeAtom(ctx, imports.bindings[i].specifier);
+        JS_FreeAtom(ctx, imports.bindings[i].imported);
+        JS_FreeAtom(ctx, imports.bindings[i].local);
+    }
+    js_free(ctx, imports.bindings);
+    memset(&imports, 0, sizeof imports);
+}
+
+/* Declares the local name, so that a clash is found where it stands, and remembers the import. */
+static int add_binding(JSParseState *s, JSAtom local, JSAtom imported)
+{
+    if (!imports.is_collecting)
+        return 0;
     if (local == JS_ATOM_arguments || local == JS_ATOM_eval)
         return js_parse_error(s, "invalid import binding");
-    bindings[*count].local = JS_DupAtom(s->ctx, local);
-    bindings[*count].imported = JS_DupAtom(s->ctx, imported);
-    (*count)++;
+    if (local != JS_ATOM_NULL && define_var(s, s->cur_func, local, JS_VAR_DEF_CONST) < 0)
+        return -1;
+    if (imports.count == imports.capacity) {
+        int capacity = imports.capacity ? 2 * imports.capacity : 16;
+        ImportBinding *larger = js_realloc(s->ctx, imports.bindings, capacity * sizeof *larger);
+        if (!larger)
+            return -1;
+        imports.bindings = larger;
+        imports.capacity = capacity;
+    }
+    imports.bindings[imports.count++] = (ImportBinding){
+        .local = JS_DupAtom(s->ctx, local),
+        .imported = JS_DupAtom(s->ctx, imported),
+    };
     return 0;
 }
 
 static int parse_binding_name(JSParseState *s, JSAtom *name)
 {
-    if (!token_is_ident(s->token.val) || s->token.u.ident.is_reserved)
+    if (s->token.val != TOK_IDENT || s->token.u.ident.is_reserved)
         return js_parse_error(s, "identifier expected");
     *name = JS_DupAtom(s->ctx, s->token.u.ident.atom);
     return next_token(s);
 }
 
 /* { a, b as c, "d-e" as f } */
-static int parse_named_imports(JSParseState *s, ImportBinding *bindings, int *count)
+static int parse_named_imports(JSParseState *s)
 {
     JSContext *ctx = s->ctx;
     if (next_token(s))
         return -1;
     while (s->token.val != '}') {
         JSAtom imported, local = JS_ATOM_NULL;
-        bool reserved = false;
+        bool needs_name = true;
         int failed;
         if (token_is_ident(s->token.val)) {
-            reserved = s->token.u.ident.is_reserved;
+            needs_name = s->token.val != TOK_IDENT || s->token.u.ident.is_reserved;
             imported = JS_DupAtom(ctx, s->token.u.ident.atom);
         } else if (s->token.val == TOK_STRING) {
-            reserved = true;
             imported = JS_ValueToAtom(ctx, s->token.u.str.str);
             if (imported == JS_ATOM_NULL)
                 return -1;
@@ -108,15 +139,14 @@ static int parse_named_imports(JSParseState *s, ImportBinding *bindings, int *co
             return js_parse_error(s, "identifier or string expected");
         }
         failed = next_token(s);
-        if (!failed && token_is_pseudo_keyword(s, JS_ATOM_as)) {
+        if (!failed && token_is_pseudo_keyword(s, JS_ATOM_as))
             failed = next_token(s) || parse_binding_name(s, &local);
-        } else if (!failed && reserved) {
+        else if (!failed && needs_name)
             failed = js_parse_error(s, "'as' and a name expected");
-        } else if (!failed) {
+        else if (!failed)
             local = JS_DupAtom(ctx, imported);
-        }
         if (!failed)
-            failed = add_binding(s, bindings, count, local, imported);
+            failed = add_binding(s, local, imported);
         JS_FreeAtom(ctx, local);
         JS_FreeAtom(ctx, imported);
         if (failed)
@@ -129,12 +159,12 @@ static int parse_named_imports(JSParseState *s, ImportBinding *bindings, int *co
     return js_parse_expect(s, '}');
 }
 
-static int parse_import_clause(JSParseState *s, ImportBinding *bindings, int *count)
+static int parse_import_clause(JSParseState *s)
 {
     JSAtom local = JS_ATOM_NULL;
     int failed;
     if (s->token.val == TOK_IDENT) {
-        failed = parse_binding_name(s, &local) || add_binding(s, bindings, count, local, JS_ATOM_default);
+        failed = parse_binding_name(s, &local) || add_binding(s, local, JS_ATOM_default);
         JS_FreeAtom(s->ctx, local);
         if (failed)
             return -1;
@@ -149,24 +179,34 @@ static int parse_import_clause(JSParseState *s, ImportBinding *bindings, int *co
         if (!token_is_pseudo_keyword(s, JS_ATOM_as))
             return js_parse_error(s, "expecting 'as'");
         local = JS_ATOM_NULL;
-        failed = next_token(s) || parse_binding_name(s, &local) ||
-                 add_binding(s, bindings, count, local, JS_ATOM__star_);
+        failed = next_token(s) || parse_binding_name(s, &local) || add_binding(s, local, JS_ATOM__star_);
         JS_FreeAtom(s->ctx, local);
         return failed ? -1 : 0;
     }
     if (s->token.val == '{')
-        return parse_named_imports(s, bindings, count);
+        return parse_named_imports(s);
     return js_parse_error(s, "import clause expected");
 }
 
-static int parse_specifier(JSParseState *s, JSAtom *specifier)
+/* The specifier, which all bindings of the statement since `first` share. */
+static int parse_specifier(JSParseState *s, int first)
 {
     JSValue attributes;
-    int failed;
+    int failed, line = s->token.line_num, column = s->token.col_num;
     if (s->token.val != TOK_STRING)
         return js_parse_error(s, "module specifier expected: a string such as \"host:mcp-weather\"");
-    *specifier = JS_ValueToAtom(s->ctx, s->token.u.str.str);
-    if (*specifier == JS_ATOM_NULL || next_token(s))
+    JSAtom specifier = JS_ValueToAtom(s->ctx, s->token.u.str.str);
+    if (specifier == JS_ATOM_NULL)
+        return -1;
+    /* import "…" and import {} from "…" bind nothing, but the module must be there */
+    failed = first == imports.count ? add_binding(s, JS_ATOM_NULL, JS_ATOM__star_) : 0;
+    for (int i = first; i < imports.count; i++) {
+        imports.bindings[i].specifier = JS_DupAtom(s->ctx, specifier);
+        imports.bindings[i].line = line;
+        imports.bindings[i].column = column;
+    }
+    JS_FreeAtom(s->ctx, specifier);
+    if (failed || next_token(s))
         return -1;
     failed = js_parse_with_clause(s, &attributes);
     JS_FreeValue(s->ctx, attributes);
@@ -175,50 +215,67 @@ static int parse_specifier(JSParseState *s, JSAtom *specifier)
 
 static int toolbridge_parse_import(JSParseState *s)
 {
-    JSContext *ctx = s->ctx;
-    ImportBinding *bindings = js_malloc(ctx, MAX_IMPORTS * sizeof *bindings);
-    JSAtom specifier = JS_ATOM_NULL;
-    int count = 0, failed = -1;
-    if (!bindings)
-        return -1;
+    int first = imports.count;
     if (next_token(s))
-        goto done;
-    if (s->token.val == TOK_STRING) {
-        if (parse_specifier(s, &specifier))
-            goto done;
-        emit_import_value(s, specifier, JS_ATOM__star_);
-        emit_op(s, OP_drop);
-    } else {
-        if (parse_import_clause(s, bindings, &count))
-            goto done;
-        if (!token_is_pseudo_keyword(s, JS_ATOM_from)) {
-            js_parse_error(s, "from clause expected");
-            goto done;
-        }
-        if (next_token(s) || parse_specifier(s, &specifier))
-            goto done;
-        if (!count) { /* import {} from "…" */
-            emit_import_value(s, specifier, JS_ATOM__star_);
+        return -1;
+    if (s->token.val != TOK_STRING) {
+        if (parse_import_clause(s))
+            return -1;
+        if (!token_is_pseudo_keyword(s, JS_ATOM_from))
+            return js_parse_error(s, "from clause expected");
+        if (next_token(s))
+            return -1;
+    }
+    return parse_specifier(s, first) ? -1 : js_parse_expect_semi(s);
+}
+
+/* Before the first statement: the imports that were collected. OP_import with a string in place of
+ * the options object answers at once with that export; "*" is the module itself. */
+static int toolbridge_begin_program(JSParseState *s)
+{
+    if (!toolbridge_is_program(s->cur_func) || imports.is_collecting)
+        return 0;
+    for (int i = 0; i < imports.count; i++) {
+        ImportBinding *binding = &imports.bindings[i];
+        emit_op(s, OP_push_atom_value);
+        emit_atom(s, binding->specifier);
+        emit_op(s, OP_push_atom_value);
+        emit_atom(s, binding->imported);
+        emit_source_loc_at(s, binding->line, binding->column);
+        emit_op(s, OP_import);
+        if (binding->local == JS_ATOM_NULL) {
             emit_op(s, OP_drop);
+            continue;
         }
-        for (int i = 0; i < count; i++) {
-            if (define_var(s, s->cur_func, bindings[i].local, JS_VAR_DEF_CONST) < 0)
-                goto done;
-            emit_import_value(s, specifier, bindings[i].imported);
-            emit_op(s, OP_scope_put_var_init);
-            emit_atom(s, bindings[i].local);
-            emit_u16(s, s->cur_func->scope_level);
+        if (define_var(s, s->cur_func, binding->local, JS_VAR_DEF_CONST) < 0)
+            return -1;
+        emit_op(s, OP_scope_put_var_init);
+        emit_atom(s, binding->local);
+        emit_u16(s, s->cur_func->scope_level);
+    }
+    return 0;
+}
+
+/* Compiles a program. An exception is a syntax error. */
+static JSValue compile_program(JSContext *ctx, const char *source, size_t length, const char *file)
+{
+    const int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY;
+    default_export.program = NULL;
+    forget_imports(ctx);
+    if (memmem(source, length, "import", 6)) {
+        imports.is_collecting = true;
+        JSValue code = JS_Eval(ctx, source, length, file, flags);
+        imports.is_collecting = false;
+        if (JS_IsException(code)) {
+            forget_imports(ctx);
+            return code;
         }
+        JS_FreeValue(ctx, code);
+        default_export.program = NULL;
     }
-    failed = js_parse_expect_semi(s);
-done:
-    for (int i = 0; i < count; i++) {
-        JS_FreeAtom(ctx, bindings[i].local);
-        JS_FreeAtom(ctx, bindings[i].imported);
-    }
-    JS_FreeAtom(ctx, specifier);
-    js_free(ctx, bindings);
-    return failed;
+    JSValue code = JS_Eval(ctx, source, length, file, flags);
+    forget_imports(ctx);
+    return code;
 }
 
 /* ---- export ------------------------------------------------------------------------ */
@@ -255,6 +312,28 @@ static int peek_function_name(JSParseState *s, JSAtom *name)
     return js_parse_seek_token(s, &start);
 }
 
+/* `class Name`: the name, or JS_ATOM_NULL for an anonymous one (`class {`, `class extends …`) */
+static int peek_class_name(JSParseState *s, JSAtom *name)
+{
+    JSParsePos start;
+    *name = JS_ATOM_NULL;
+    js_parse_get_pos(s, &start);
+    if (next_token(s))
+        return -1;
+    if (s->token.val == TOK_IDENT)
+        *name = JS_DupAtom(s->ctx, s->token.u.ident.atom);
+    return js_parse_seek_token(s, &start);
+}
+
+/* The default export is what was just declared by this name. */
+static int export_variable(JSParseState *s, JSAtom name)
+{
+    emit_op(s, OP_scope_get_var);
+    emit_atom(s, name);
+    emit_u16(s, s->cur_func->scope_level);
+    return emit_default_export(s);
+}
+
 static int parse_export_default(JSParseState *s)
 {
     JSAtom name = JS_ATOM_NULL;
@@ -265,20 +344,22 @@ static int parse_export_default(JSParseState *s)
             return -1;
         if (name != JS_ATOM_NULL) { /* declared as well as exported */
             failed = js_parse_function_decl(s, JS_PARSE_FUNC_STATEMENT, JS_FUNC_NORMAL, JS_ATOM_NULL,
-                                            s->token.ptr, s->token.line_num, s->token.col_num);
-            if (!failed) {
-                emit_op(s, OP_scope_get_var);
-                emit_atom(s, name);
-                emit_u16(s, s->cur_func->scope_level);
-                failed = emit_default_export(s);
-            }
+                                            s->token.ptr, s->token.line_num, s->token.col_num) ||
+                     export_variable(s, name);
             JS_FreeAtom(s->ctx, name);
-            return failed;
+            return failed ? -1 : 0;
         }
         return js_parse_assign_expr(s) || emit_default_export(s) ? -1 : 0;
     }
-    if (s->token.val == TOK_CLASS)
-        return js_parse_assign_expr(s) || emit_default_export(s) ? -1 : 0;
+    if (s->token.val == TOK_CLASS) {
+        if (peek_class_name(s, &name))
+            return -1;
+        if (name == JS_ATOM_NULL)
+            return js_parse_assign_expr(s) || emit_default_export(s) ? -1 : 0;
+        failed = js_parse_class(s, false, JS_PARSE_EXPORT_NONE) || export_variable(s, name);
+        JS_FreeAtom(s->ctx, name);
+        return failed ? -1 : 0;
+    }
     if (js_parse_assign_expr(s) || emit_default_export(s))
         return -1;
     return js_parse_expect_semi(s);
@@ -315,8 +396,17 @@ static int toolbridge_parse_export(JSParseState *s)
         return next_token(s) ? -1 : skip_export_list(s);
     case '*':
         return js_parse_error(s, "a program can't re-export: import the names and use them");
-    default: /* export const x = …; export function f() … : a plain declaration */
+    case TOK_CONST:
+    case TOK_LET:
+    case TOK_VAR:
+    case TOK_CLASS:
+    case TOK_FUNCTION: /* a plain declaration */
         return js_parse_source_element(s);
+    default:
+        if (token_is_pseudo_keyword(s, JS_ATOM_let) ||
+            (token_is_pseudo_keyword(s, JS_ATOM_async) && peek_token(s, true) == TOK_FUNCTION))
+            return js_parse_source_element(s);
+        return js_parse_error(s, "a declaration, 'default' or '{' expected after 'export'");
     }
 }
 

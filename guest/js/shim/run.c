@@ -210,9 +210,7 @@ static uint64_t finish(JSValue promise, JSValue *result)
 static uint64_t run_program(const char *source, size_t length, const char *file)
 {
     JSValue wrapped = JS_UNDEFINED, value;
-    default_export.program = NULL;
-    JSValue code = JS_Eval(context, source, length, file,
-                           JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY);
+    JSValue code = compile_program(context, source, length, file);
     if (JS_IsException(code))
         return answer_exception("syntax");
     bool has_default = default_export.program != NULL;
