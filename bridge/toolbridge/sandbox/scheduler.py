@@ -6,6 +6,7 @@ of ours runs while the sandbox is open. Both are anyio's, which is imported only
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -93,19 +94,36 @@ class TaskScheduler:
         function = call.function.function
         if call.function.is_async:
             return await function(*call.arguments)
-        from anyio import CapacityLimiter, to_thread
-
-        def plain() -> tuple[Any, BaseException | None]:
-            try:
-                return function(*call.arguments), None
-            except BaseException as error:  # it must not reach the worker thread, or the event loop, as an exception
-                return None, error
-
-        # Turns are taken above: the limiter must only not be in the way.
-        value, error = await to_thread.run_sync(plain, abandon_on_cancel=True, limiter=CapacityLimiter(1))
-        if error is not None:
-            raise _RaisedError(error)
+        value = await _on_a_thread(lambda: function(*call.arguments))
         return await value if is_awaitable(value) else value
+
+
+async def _on_a_thread(function: Callable[[], Any]) -> Any:
+    """What a plain function returns, run beside the event loop. Cancelling leaves the thread to itself.
+
+    A daemon, unlike a worker thread of anyio's: a function that is stuck must not keep the process alive.
+    """
+    import anyio
+
+    done = anyio.Event()
+    call_soon = event_loop_poster()
+    value: Any = None
+    raised: BaseException | None = None
+
+    def work() -> None:
+        nonlocal value, raised
+        try:
+            value = function()
+        except BaseException as error:
+            raised = error
+        with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
+            call_soon(done.set)
+
+    threading.Thread(target=work, name="toolbridge-function", daemon=True).start()
+    await done.wait()
+    if raised is not None:
+        raise _RaisedError(raised)
+    return value
 
 
 class _RaisedError(Exception):
@@ -183,7 +201,8 @@ class BackgroundLoop:
         with self._lock:
             self._closed = True
         if self._inbox is not None:
-            self._inbox.wake()
+            with contextlib.suppress(RuntimeError):  # it was closed before
+                self._inbox.wake()
 
     def _run(self, ready: SimpleQueue[LoopInbox]) -> None:
         import anyio
