@@ -27,7 +27,7 @@ HUGE = 0xFFFFFFFF
 CALL = b'{"op":"call","module":"host:demo","function":"double","arguments":[21]}'
 FUNCTIONS = {item.name: item.function for item in imports.IMPORTS}
 
-fuzzing = settings(max_examples=300, derandomize=True, deadline=None, database=None)
+fuzzing = settings(max_examples=200, derandomize=True, deadline=None, database=None)
 
 
 def insert(at: int, piece: bytes) -> bytes:

@@ -76,7 +76,7 @@ def test_threads_that_share_one_sandbox_get_their_own_replies() -> None:
 
 
 def test_failures_of_every_kind_at_once_stay_with_their_own_run() -> None:
-    limits = Limits(wall_seconds=0.5, cpu_seconds=0.2, memory_bytes=16 * 2**20, host_calls=10)
+    limits = Limits(wall_seconds=5.0, cpu_seconds=1.0, memory_bytes=16 * 2**20, host_calls=10)
     programs = {
         "while (true) {}": "timeout",
         "const kept = []; for (;;) kept.push('x'.repeat(1000) + kept.length)": "out_of_memory",
@@ -88,7 +88,7 @@ def test_failures_of_every_kind_at_once_stay_with_their_own_run() -> None:
 
         def work(index: int) -> None:
             source, kind = list(programs.items())[index % len(programs)]
-            for _ in range(4):
+            for _ in range(2 if kind == "timeout" else 20):
                 result = sandbox.run_sync(source)
                 assert result.failure is not None
                 assert result.failure.kind == kind
@@ -98,22 +98,23 @@ def test_failures_of_every_kind_at_once_stay_with_their_own_run() -> None:
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor can't overlap anything")
 def test_two_threads_running_guests_overlap() -> None:
-    """Wasm runs without the interpreter's lock, so two guests take clearly less than one after the other."""
+    """Wasm runs without the interpreter's lock, so two guests get clearly more done than one in the same time.
+
+    What counts is processor time per second, with two guests against one: other work on this machine slows both.
+    """
     limits = Limits(wall_seconds=60, cpu_seconds=60)
 
-    def timed(sandbox: Sandbox, count: int) -> float:
+    def rate(sandbox: Sandbox, count: int) -> float:
         results: list[RunResult] = []
-        began = time.perf_counter()
+        began = time.perf_counter(), time.process_time()
         in_threads(count, lambda _: results.append(sandbox.run_sync(COMPUTE, limits=limits)))
+        took, used = time.perf_counter() - began[0], time.process_time() - began[1]
         assert [result.value for result in results] == [17999997] * count
-        return time.perf_counter() - began
+        return used / took
 
     with Sandbox() as sandbox:
-        timed(sandbox, 1)
-        # The best of a few tries: other work on this machine can only make it worse.
+        rate(sandbox, 1)
         ratios: list[float] = []
-        for _ in range(5):
-            ratios.append(timed(sandbox, 2) / timed(sandbox, 1))
-            if ratios[-1] < 1.6:
-                break
-    assert min(ratios) < 1.6, ratios
+        while len(ratios) < 6 and max(ratios, default=0.0) < 1.4:
+            ratios.append(rate(sandbox, 2) / rate(sandbox, 1))
+    assert max(ratios) >= 1.4, ratios

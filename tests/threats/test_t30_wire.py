@@ -20,7 +20,7 @@ from toolbridge.boundary.wire import (
     encode_json,
 )
 
-fuzzing = settings(max_examples=600, derandomize=True, deadline=None, database=None)
+fuzzing = settings(max_examples=300, derandomize=True, deadline=None, database=None)
 
 REQUESTS = (
     b'{"op":"call","module":"host:demo","function":"add","arguments":[1,"two",{"three":null}]}',
@@ -76,6 +76,7 @@ def request_or_none(data: bytes, decoder: RequestDecoder | None = None) -> CallR
 @given(st.binary(max_size=300) | changed(REQUESTS))
 @example(b'{"op":"call","module":"a","function":"b","arguments":["\\ud800",1e999]}')
 @example(b'{"op":"call","module":"a","function":"b","arguments":[1e999]}')
+@example(b'{"op":"call","module":"a","function":"b","arguments":["\\ud800"]}')
 def test_request_bytes_are_a_valid_request_or_a_wire_error(data: bytes) -> None:
     request = request_or_none(data)
     if type(request) is CallRequest:
@@ -91,6 +92,7 @@ def test_request_bytes_are_a_valid_request_or_a_wire_error(data: bytes) -> None:
 @given(st.binary(max_size=300) | changed(OUTCOMES))
 @example(b'{"wire":1,"value":["\\ud800",1e999]}')
 @example(b'{"wire":1,"value":1e999}')
+@example(b'{"wire":1,"value":{"\\udc00":"\\ud800"}}')
 def test_outcome_bytes_are_a_valid_outcome_or_a_wire_error(data: bytes) -> None:
     try:
         outcome = decode_outcome(data)
@@ -136,3 +138,13 @@ def test_every_json_value_is_encoded_or_refused(value: Any) -> None:
         return
     data.decode("utf-8")
     json.loads(data)
+
+
+def test_what_a_guest_says_of_an_error_is_kept_up_to_a_length() -> None:
+    texts = {"name": "n" * 10**6, "message": "m" * 10**6, "stack": "s" * 10**6}
+    error = {**texts, "causes": ["c" * 10**6] * 100}
+    outcome = decode_outcome(encode_json({"wire": 1, "failure": {"kind": "raised", "error": error}}))
+    assert outcome.error is not None
+    kept = (outcome.error.name, outcome.error.message, outcome.error.stack, *outcome.error.causes)
+    assert len(kept) < 10
+    assert all(len(text) < 20_000 for text in kept)

@@ -60,7 +60,9 @@ def _trap(error: BaseException) -> int:
 
 def _call(_data: int, _caller: int, slots: Any, _count: int) -> int:
     try:
-        run = _run()
+        run = _current.run
+        if run is None:
+            raise RunEnded
         run.leave_guest()
         slots[0] = run.call(slots[0], slots[_SLOT], slots[2 * _SLOT], slots[3 * _SLOT]) & _LOW
         run.enter_guest()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import json.encoder
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
 
 WIRE_VERSION = 1
@@ -83,20 +83,19 @@ _decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant)
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 
 
-def _encoder(*, ascii_only: bool) -> Callable[[object], str]:
-    """JSON text, compact. The C encoder is kept instead of being made for every value."""
+def _encoder(*, ascii_only: bool) -> Callable[[object, int], Iterable[str]]:
+    """What gives compact JSON text in pieces. The C encoder is kept instead of being made for every value."""
     slow = json.JSONEncoder(ensure_ascii=ascii_only, allow_nan=False, check_circular=False, separators=(",", ":"))
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
-        return slow.encode
+        return lambda value, _level: (slow.encode(value),)
     text = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
-    fast = make(None, slow.default, text, None, ":", ",", False, False, False)
-    join = "".join
-    return lambda value: join(fast(value, 0))
+    return make(None, slow.default, text, None, ":", ",", False, False, False)
 
 
-_encode = _encoder(ascii_only=False)
-_encode_ascii = _encoder(ascii_only=True)
+_pieces = _encoder(ascii_only=False)
+_ascii_pieces = _encoder(ascii_only=True)
+_join = "".join
 
 
 def _scan_json(text: str, at: int) -> tuple[Any, int]:
@@ -118,7 +117,7 @@ def _safe_text(value: Any, data: bytes) -> Any:
     """Half a surrogate pair is no character, and text with one can't even be printed: it is replaced."""
     if b"\\ud" not in data and b"\\uD" not in data:
         return value
-    text = _encode(value).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    text = _join(_pieces(value, 0)).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _scan(text, 0)[0]
 
 
@@ -142,9 +141,9 @@ def encode_json(value: object) -> bytes:
         WireError: it has no JSON form (a set, NaN, a cycle).
     """
     try:
-        return _encode(value).encode("utf-8")
+        return _join(_pieces(value, 0)).encode("utf-8")
     except UnicodeEncodeError:
-        return _encode_ascii(value).encode("ascii")
+        return _join(_ascii_pieces(value, 0)).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
         reason = "nested too deeply or circular" if isinstance(error, RecursionError) else str(error)
         raise WireError(reason) from None
@@ -184,7 +183,9 @@ class RequestDecoder:
         if known is not None:
             arguments, end = _scan_json(text, at)
             if type(arguments) is list and text[end:] == "}":
-                return CallRequest(known[0], known[1], _safe_text(arguments, data))
+                if b"\\u" in data:
+                    arguments = _safe_text(arguments, data)
+                return CallRequest(known[0], known[1], arguments)
         request = _decode_fields(_safe_text(_scan_whole(text), data))
         if type(request) is CallRequest and text.startswith(call_head(request)) and at == len(call_head(request)):
             self._heads[text[:at]] = (request.module, request.function)
@@ -193,7 +194,8 @@ class RequestDecoder:
 
 def call_head(request: CallRequest) -> str:
     """A call frame up to its arguments, exactly as the guest writes it."""
-    return f'{{"op":"call","module":{_encode(request.module)},"function":{_encode(request.function)}{_LAST_FIELD}'
+    module, function = _join(_pieces(request.module, 0)), _join(_pieces(request.function, 0))
+    return f'{{"op":"call","module":{module},"function":{function}{_LAST_FIELD}'
 
 
 def _decode_fields(frame: Any) -> CallRequest | ImportRequest:

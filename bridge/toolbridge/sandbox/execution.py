@@ -133,10 +133,10 @@ class Execution:
         except BaseException as raised:
             self._finish(None, raised)
         self._engine.ticker.leave()
+        if instance is not None:  # before anybody goes on: a next run would contend for the same memory map
+            instance.close()
         if self._on_done is not None:
             self._on_done()
-        if instance is not None:  # last: nobody need wait for it
-            instance.close()
 
     def _finish(self, result: RunResult | None, error: BaseException | None) -> None:
         with self._lock:  # the first of the guest thread and whoever gave up waiting

@@ -9,8 +9,10 @@ IMPORT("take") int32_t host_take(char *buffer, uint32_t length);
 IMPORT("log") void host_log(int32_t stream, const char *text, uint32_t length);
 IMPORT("now") int64_t host_now(int32_t clock);
 
-/* Replies up to this size come without a second crossing. */
-static char reply_buffer[16384];
+/* Replies up to this size come without a second crossing. In the heap, so that what every run writes
+ * to, the variables of this unit, lies close together. */
+enum { REPLY_BYTES = 16384 };
+static char *reply_buffer;
 
 /* What the prelude gives us at build time (native.hooks). */
 static struct {
@@ -41,7 +43,7 @@ static JSValue read_frame(JSContext *ctx, int32_t length)
     JSValue frame;
     if (length < 0)
         return JS_ThrowInternalError(ctx, "the host refused the call");
-    if ((uint32_t)length < sizeof reply_buffer) {
+    if ((uint32_t)length < REPLY_BYTES) {
         reply_buffer[length] = 0;
         return JS_ParseJSON(ctx, reply_buffer, length, "<reply>");
     }
@@ -58,15 +60,29 @@ static JSValue read_frame(JSContext *ctx, int32_t length)
     return frame;
 }
 
+/* The names of frame fields, made once. */
+typedef enum {
+    FIELD_OK, FIELD_ERROR, FIELD_ID, FIELD_VALUE, FIELD_MESSAGE,
+    FIELD_SOURCE, FIELD_SEED, FIELD_FILE, FIELD_STACK, FIELD_COUNT,
+} Field;
+static const char *const field_names[FIELD_COUNT] = {
+    "ok", "error", "id", "value", "message", "source", "seed", "file", "stack",
+};
+static JSAtom fields[FIELD_COUNT];
+
+static bool make_fields(JSContext *ctx)
+{
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if ((fields[i] = JS_NewAtom(ctx, field_names[i])) == JS_ATOM_NULL)
+            return false;
+    return true;
+}
+
 /* An own property, untouched by whatever guest code did to Object.prototype. */
-static int own_property(JSContext *ctx, JSValueConst object, const char *name, JSValue *value)
+static int own_property(JSContext *ctx, JSValueConst object, Field field, JSValue *value)
 {
     JSPropertyDescriptor property;
-    JSAtom atom = JS_NewAtom(ctx, name);
-    if (atom == JS_ATOM_NULL)
-        return -1;
-    int found = JS_GetOwnProperty(ctx, &property, object, atom);
-    JS_FreeAtom(ctx, atom);
+    int found = JS_GetOwnProperty(ctx, &property, object, fields[field]);
     if (found > 0)
         *value = property.value; /* a parsed frame has data properties only */
     return found;
@@ -79,9 +95,9 @@ static JSValue unwrap_reply(JSContext *ctx, JSValue frame, JSValueConst module, 
     JSValue value = JS_UNDEFINED, error;
     if (JS_IsException(frame))
         return frame;
-    int found = own_property(ctx, frame, "ok", &value);
+    int found = own_property(ctx, frame, FIELD_OK, &value);
     if (!found) {
-        found = own_property(ctx, frame, "error", &value);
+        found = own_property(ctx, frame, FIELD_ERROR, &value);
         if (found > 0) {
             JSValueConst arguments[4] = { value, module, function, stack };
             error = JS_Call(ctx, hooks.tool_error, JS_UNDEFINED, 4, arguments);
@@ -152,7 +168,7 @@ static JSValue call_host_function(JSContext *ctx, JSValueConst this_value, int a
     const char *frame = call_frame(ctx, data[DATA_HEAD], argc, argv, &length);
     if (!frame)
         return JS_EXCEPTION;
-    int32_t reply = host_call(frame, length, reply_buffer, sizeof reply_buffer - 1);
+    int32_t reply = host_call(frame, length, reply_buffer, REPLY_BYTES - 1);
     JS_FreeCString(ctx, frame);
     return unwrap_reply(ctx, read_frame(ctx, reply), data[DATA_MODULE], data[DATA_FUNCTION], JS_UNDEFINED);
 }
@@ -234,7 +250,7 @@ static int settle(JSContext *ctx, JSValue frame)
     int32_t id = -1;
     if (JS_IsException(frame))
         return -1;
-    if (own_property(ctx, frame, "id", &id_value) > 0)
+    if (own_property(ctx, frame, FIELD_ID, &id_value) > 0)
         JS_ToInt32(ctx, &id, id_value);
     JS_FreeValue(ctx, id_value);
     for (uint32_t i = 0; i < pending_count; i++) {

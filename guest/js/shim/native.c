@@ -40,7 +40,7 @@ static JSValue native_request(JSContext *ctx, JSValueConst this_value, int argc,
     const char *text = JS_ToCStringLen(ctx, &length, argv[0]);
     if (!text)
         return JS_EXCEPTION;
-    int32_t reply = host_call(text, length, reply_buffer, sizeof reply_buffer - 1);
+    int32_t reply = host_call(text, length, reply_buffer, REPLY_BYTES - 1);
     JS_FreeCString(ctx, text);
     return unwrap_reply(ctx, read_frame(ctx, reply), JS_UNDEFINED, JS_UNDEFINED, JS_UNDEFINED);
 }

@@ -101,7 +101,7 @@ static bool is_out_of_memory_error(JSValueConst thrown)
         return false;
     if (JS_IsNull(thrown)) /* the engine could not even make the error object */
         return true;
-    if (JS_IsError(thrown) && own_property(context, thrown, "message", &message) > 0) {
+    if (JS_IsError(thrown) && own_property(context, thrown, FIELD_MESSAGE, &message) > 0) {
         const char *text = JS_ToCString(context, message);
         matches = text && !strcmp(text, "out of memory");
         JS_FreeCString(context, text);
@@ -163,7 +163,7 @@ static LoopEnd run_event_loop(JSValueConst main_promise)
             return IDLE;
         if (milliseconds != 0) {
             int64_t microseconds = milliseconds < 0 ? -1 : (int64_t)(milliseconds * 1000);
-            int32_t length = host_wait(microseconds, reply_buffer, sizeof reply_buffer - 1);
+            int32_t length = host_wait(microseconds, reply_buffer, REPLY_BYTES - 1);
             if (length < 0) {
                 JS_ThrowInternalError(context, "the host has no answer to wait for");
                 return FAILED;
@@ -221,7 +221,7 @@ static uint64_t run_program(const char *source, size_t length, const char *file)
     if (packed)
         return packed;
     value = JS_UNDEFINED;
-    if (own_property(context, wrapped, "value", &value) < 0)
+    if (own_property(context, wrapped, FIELD_VALUE, &value) < 0)
         clear_exception();
     JS_FreeValue(context, wrapped);
     if (JS_IsObject(value)) { /* a promise is awaited, a default-exported function called */
@@ -235,7 +235,7 @@ static uint64_t run_program(const char *source, size_t length, const char *file)
         if (packed)
             return packed;
         value = JS_UNDEFINED;
-        if (own_property(context, wrapped, "value", &value) < 0)
+        if (own_property(context, wrapped, FIELD_VALUE, &value) < 0)
             clear_exception();
         JS_FreeValue(context, wrapped);
     }
@@ -293,8 +293,8 @@ EXPORT("run") uint64_t run(uint32_t length)
     free(text);
     if (JS_IsException(frame))
         return answer_exception("raised");
-    if (own_property(context, frame, "source", &source) > 0 && own_property(context, frame, "seed", &seed) > 0 &&
-        own_property(context, frame, "file", &file) > 0 && own_property(context, frame, "stack", &stack) > 0 &&
+    if (own_property(context, frame, FIELD_SOURCE, &source) > 0 && own_property(context, frame, FIELD_SEED, &seed) > 0 &&
+        own_property(context, frame, FIELD_FILE, &file) > 0 && own_property(context, frame, FIELD_STACK, &stack) > 0 &&
         !JS_ToUint32(context, &stack_bytes, stack)) {
         source_text = JS_ToCStringLen(context, &source_length, source);
         seed_text = JS_ToCStringLen(context, &seed_length, seed);
@@ -336,11 +336,16 @@ EXPORT("prepare") int32_t prepare(void)
     runtime = JS_NewRuntime2(&engine_allocator, NULL);
     if (!runtime)
         return -1;
+    reply_buffer = malloc(REPLY_BYTES);
+    if (!reply_buffer)
+        return -1;
     JS_UpdateStackTop(runtime);
     JS_SetMaxStackSize(runtime, 512 << 10);
     JS_SetHostPromiseRejectionTracker(runtime, track_rejection, NULL);
     context = JS_NewContext(runtime);
     if (!context)
+        return -2;
+    if (!make_fields(context))
         return -2;
     JSValue native = JS_NewObject(context), shared = JS_NewObjectProto(context, JS_NULL);
     JS_SetPropertyFunctionList(context, native, native_functions, countof(native_functions));
