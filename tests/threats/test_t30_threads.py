@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from threats.demo_functions import add, echo
-from toolbridge import Limits, RunResult, Sandbox
+from toolbridge import Limits, Sandbox
 
 THREADS = 8
 RUNS = 500
@@ -20,10 +21,10 @@ import { fail } from "host:demo";
 try { fail(SERIAL) } catch (error) { error.message }
 """
 
-COMPUTE = "let sum = 0; for (let i = 0; i < 6_000_000; i++) sum += i % 7; sum"
+COMPUTE = "let sum = 0; for (let i = 0; i < 3_000_000; i++) sum += i % 7; sum"
 
 
-def in_threads(count: int, work: Callable[[int], None]) -> None:
+def in_threads(count: int, work: Callable[[int], object]) -> None:
     """Runs `work` on so many threads; the first exception is raised here."""
     raised: list[BaseException] = []
 
@@ -96,25 +97,52 @@ def test_failures_of_every_kind_at_once_stay_with_their_own_run() -> None:
         in_threads(len(programs), work)
 
 
+def test_a_guest_that_computes_does_not_keep_others_from_running() -> None:
+    """Wasm runs without the interpreter's lock: with it, nothing else would run until the first guest ends."""
+    with Sandbox() as sandbox:
+        finished: list[float] = []
+
+        def work(index: int) -> None:
+            if index == 0:
+                sandbox.run_sync("while (true) {}", limits=Limits(wall_seconds=1.0, cpu_seconds=1.0))
+            else:
+                time.sleep(0.1)  # the first one is under way
+                while time.perf_counter() < began + 0.8:
+                    assert sandbox.run_sync("1 + 1").value == 2
+                    finished.append(time.perf_counter() - began)
+
+        began = time.perf_counter()
+        in_threads(2, work)
+    assert len(finished) > 20
+
+
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one processor can't overlap anything")
 def test_two_threads_running_guests_overlap() -> None:
-    """Wasm runs without the interpreter's lock, so two guests get clearly more done than one in the same time.
+    """Two guests get clearly more processor time per second than one.
 
-    What counts is processor time per second, with two guests against one: other work on this machine slows both.
+    How much more depends on what else this machine does, so that it is compared with two threads that hash: they run
+    without the interpreter's lock for certain.
     """
     limits = Limits(wall_seconds=60, cpu_seconds=60)
 
-    def rate(sandbox: Sandbox, count: int) -> float:
-        results: list[RunResult] = []
+    def rate(work: Callable[[int], object], count: int) -> float:
         began = time.perf_counter(), time.process_time()
-        in_threads(count, lambda _: results.append(sandbox.run_sync(COMPUTE, limits=limits)))
-        took, used = time.perf_counter() - began[0], time.process_time() - began[1]
-        assert [result.value for result in results] == [17999997] * count
-        return used / took
+        in_threads(count, work)
+        return (time.process_time() - began[1]) / (time.perf_counter() - began[0])
+
+    def gain(work: Callable[[int], object]) -> float:
+        return rate(work, 2) / rate(work, 1)
 
     with Sandbox() as sandbox:
-        rate(sandbox, 1)
-        ratios: list[float] = []
-        while len(ratios) < 6 and max(ratios, default=0.0) < 1.4:
-            ratios.append(rate(sandbox, 2) / rate(sandbox, 1))
-    assert max(ratios) >= 1.4, ratios
+
+        def compute(_: int) -> None:
+            assert sandbox.run_sync(COMPUTE, limits=limits).value == 8999997
+
+        def hash_something(_: int) -> None:
+            hashlib.pbkdf2_hmac("sha256", b"password", b"salt", 400_000)
+
+        compute(0)
+        gains: list[tuple[float, float]] = []
+        while len(gains) < 8 and not any(guests > 1 + (hashes - 1) / 2 for guests, hashes in gains):
+            gains.append((gain(compute), gain(hash_something)))
+    assert any(guests > 1 + (hashes - 1) / 2 for guests, hashes in gains), gains

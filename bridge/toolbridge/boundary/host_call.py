@@ -84,10 +84,13 @@ class Scheduler(Protocol):
 def failed(error: BaseException) -> bytes:
     """The reply for a host function that raised: type and message, no traceback."""
     if isinstance(error, CallFailed):
-        return encode_error(error.error)
+        try:
+            return encode_error(error.error)
+        except WireError:  # its data has no JSON form
+            return encode_error(ErrorFrame(error.error.kind, error.error.message))
     try:
         text = str(error)
-    except Exception:
+    except BaseException:
         text = ""
     name = type(error).__name__
     return encode_error(ErrorFrame("failed", f"{name}: {text}"[:MOST_MESSAGE] if text else name))

@@ -54,7 +54,7 @@ def _trap(error: BaseException) -> int:
         if isinstance(error, OutOfBoundsError):
             run.end("protocol", f"The guest passed an address outside its memory: {error}.")
         else:
-            run.end("crashed", f"A host function failed: {type(error).__name__}: {error}.")
+            run.end("crashed", f"A host function failed: {type(error).__name__}.")
     return library.trap_new(b"ended", 5)
 
 

@@ -6,6 +6,7 @@ from outside: `deliver`, `end` and `cancel` are the only methods they may call.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -44,6 +45,8 @@ from toolbridge.limits import Limits
 _PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 
 _MOST_OTHER_REQUESTS = 10_000
+_FRAMES_HELD = 4
+"""How many of the largest frames a run may have under way and unfetched, in bytes."""
 
 # Answers of the imports that are not a length: guest/WIRE.md.
 REFUSED = -1
@@ -104,6 +107,9 @@ class RunState:
         self._outstanding: dict[int, PendingCall] = {}
         self._inbox: SimpleQueue[tuple[PendingCall, bytes] | None] = SimpleQueue()
         self._settled: deque[bytes] = deque()
+        self._bytes_held = 0
+        """Of requests under way and of replies that the guest has not fetched."""
+        self._bytes_lock = threading.Lock()
 
         self.began = monotonic()
         self.deadline = self.began + limits.wall_seconds
@@ -212,6 +218,7 @@ class RunState:
 
     def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
         """A call that guest code waits for."""
+        self.check()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
             self._count_call()
@@ -258,6 +265,7 @@ class RunState:
     ) -> PendingCall:
         call = PendingCall(self._call_count, function, request, request_bytes)
         self._outstanding[call.identity] = call
+        self._hold(request_bytes)
         if awaiting is None:
             self.scheduler.start(call, self.deliver)
         else:
@@ -276,21 +284,37 @@ class RunState:
 
     def start(self, pointer: int, length: int) -> int:
         """A call that guest code goes on from: its number, by which the reply will be known."""
+        self.check()
         self._count_call()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
+            most = _FRAMES_HELD * self.limits.frame_bytes
             function = find_function(self.modules, request)
-            if function is not None:
+            if self._bytes_held + length > most:
+                request = too_large("What was started and has not been awaited", self._bytes_held + length, most)
+            elif function is not None:
                 return self._begin(function, request, length).identity
-            request = unknown_function(request)
+            else:
+                request = unknown_function(request)
         if type(request) is not bytes:
             return REFUSED
         # Refused before it began: the reply is ready, and arrives like any other.
-        self._settled.append(encode_settled(self._call_count, request))
+        self._settle(self._call_count, request)
         return self._call_count
+
+    def _settle(self, call: int, reply: bytes) -> None:
+        """A reply for `wait`, held until it is asked for."""
+        frame = encode_settled(call, reply)
+        self._hold(len(frame))
+        self._settled.append(frame)
+
+    def _hold(self, size: int) -> None:
+        with self._bytes_lock:
+            self._bytes_held += size
 
     def deliver(self, call: PendingCall, reply: bytes) -> None:
         """A scheduled call is done. From any thread."""
+        self._hold(len(reply))
         self._inbox.put((call, reply))
 
     def _receive(self, timeout: float | None) -> tuple[PendingCall, bytes] | None:
@@ -312,6 +336,7 @@ class RunState:
             call, reply = arrived
             if self._outstanding.pop(call.identity, None) is None:
                 continue
+            self._hold(-len(reply) - call.request_bytes)
             self._record(call.request, reply, perf_counter() - call.began, call.request_bytes)
             return arrived
 
@@ -323,7 +348,7 @@ class RunState:
             call, reply = arrived
             if call is awaited:
                 return reply
-            self._settled.append(encode_settled(call.identity, reply))
+            self._settle(call.identity, reply)
 
     def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
         """The next settled call; 0 when the time is over first; refused when nothing can come."""
@@ -334,8 +359,10 @@ class RunState:
             if arrived is None:
                 return NOTHING
             call, reply = arrived
-            self._settled.append(encode_settled(call.identity, reply))
-        return self._give(self._settled.popleft(), pointer, capacity)
+            self._settle(call.identity, reply)
+        frame = self._settled.popleft()
+        self._hold(-len(frame))
+        return self._give(frame, pointer, capacity)
 
     # ---- the rest
 

@@ -79,7 +79,14 @@ def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
-_decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant)
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0.0:
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+_decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 
 
@@ -117,8 +124,11 @@ def _safe_text(value: Any, data: bytes) -> Any:
     """Half a surrogate pair is no character, and text with one can't even be printed: it is replaced."""
     if b"\\ud" not in data and b"\\uD" not in data:
         return value
-    text = _join(_pieces(value, 0)).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return _scan(text, 0)[0]
+    try:
+        text = _join(_pieces(value, 0)).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"not JSON: {type(error).__name__}") from None
+    return _scan_json(text, 0)[0]
 
 
 def decode_json(data: bytes) -> Any:
@@ -144,7 +154,7 @@ def encode_json(value: object) -> bytes:
         return _join(_pieces(value, 0)).encode("utf-8")
     except UnicodeEncodeError:
         return _join(_ascii_pieces(value, 0)).encode("ascii")
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:  # also what the value's own methods raise
         reason = "nested too deeply or circular" if isinstance(error, RecursionError) else str(error)
         raise WireError(reason) from None
 
@@ -154,6 +164,8 @@ def encode_json(value: object) -> bytes:
 _CALL_FIELDS = {"op", "module", "function", "arguments"}
 _IMPORT_FIELDS = {"op", "module"}
 _LAST_FIELD = ',"arguments":'
+_MOST_HEADS = 1000
+_LONGEST_HEAD = 1000
 
 
 class RequestDecoder:
@@ -187,8 +199,10 @@ class RequestDecoder:
                     arguments = _safe_text(arguments, data)
                 return CallRequest(known[0], known[1], arguments)
         request = _decode_fields(_safe_text(_scan_whole(text), data))
-        if type(request) is CallRequest and text.startswith(call_head(request)) and at == len(call_head(request)):
-            self._heads[text[:at]] = (request.module, request.function)
+        if type(request) is CallRequest and len(self._heads) < _MOST_HEADS and at <= _LONGEST_HEAD:
+            head = text[:at]
+            if head == call_head(request):
+                self._heads[head] = (request.module, request.function)
         return request
 
 

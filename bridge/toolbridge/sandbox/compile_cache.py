@@ -75,7 +75,7 @@ class CompileCache:
         """Keeps compiled code; None when there is no safe place for it."""
         try:
             directory = self._trusted_directory(create=True)
-            path = os.path.join(directory, f"{key}-{hashlib.sha256(code).hexdigest()}{SUFFIX}")
+            path = os.path.join(directory, f"{key}-{_digest(key, code)}{SUFFIX}")
             _write_beside_and_replace(path, code)
             _remove_unused(directory, keep=path)
         except (UnsafeCacheError, OSError) as error:
@@ -123,15 +123,23 @@ def _is_trustworthy(path: str) -> bool:
         descriptor = os.open(path, flags)
     except OSError:
         return False
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        os.close(descriptor)
+        return False
     with open(descriptor, "rb") as file:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            return False
         if _POSIX and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022 or facts.st_nlink != 1):
             return False
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        content = file.read()
     name = os.path.basename(path)
-    return name == f"{name[:32]}-{digest}{SUFFIX}"
+    return name == f"{name[:32]}-{_digest(name[:32], content)}{SUFFIX}"
+
+
+def _digest(key: str, code: bytes) -> str:
+    """Of the code and of what it was made from: an entry renamed to another key doesn't match."""
+    digest = hashlib.sha256(key.encode())
+    digest.update(code)
+    return digest.hexdigest()
 
 
 def _write_beside_and_replace(path: str, content: bytes) -> None:
