@@ -123,7 +123,7 @@ def test_an_import_whose_run_fails_in_an_unexpected_way_traps_and_says_so(item: 
         set_current_run(None)
     assert trap
     library.trap_delete(trap)
-    assert run.endings == [("crashed", "A host function failed: SystemExit: unexpected.")]
+    assert run.endings == [("crashed", "A host function failed: SystemExit.")]
 
 
 @pytest.mark.parametrize(

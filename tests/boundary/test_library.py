@@ -104,7 +104,8 @@ def position(enumeration: Any, name: str) -> int:
 
 def test_the_numbers_that_name_things_are_those_of_the_library() -> None:
     trap_codes = bindings.wasmtime_trap_code_enum
-    assert trap_codes.WASMTIME_TRAP_CODE_STACK_OVERFLOW.value == instance.STACK_OVERFLOW
+    assert trap_codes.WASMTIME_TRAP_CODE_STACK_OVERFLOW.value == instance._STACK_OVERFLOW
+    assert trap_codes.WASMTIME_TRAP_CODE_MEMORY_OUT_OF_BOUNDS.value == instance._OUT_OF_BOUNDS
     assert position(bindings.wasmtime_opt_level_enum, "WASMTIME_OPT_LEVEL_SPEED") == engine._OPTIMISE_FOR_SPEED
     assert position(bindings.wasm_valkind_enum, "WASM_I32") == imports.I32
     assert position(bindings.wasm_valkind_enum, "WASM_I64") == imports.I64

@@ -25,7 +25,7 @@ def names(directory: Path) -> set[str]:
 
 
 def entry_name(key: str, code: bytes) -> str:
-    return f"{key}-{hashlib.sha256(code).hexdigest()}.cwasm"
+    return f"{key}-{hashlib.sha256(key.encode() + code).hexdigest()}.cwasm"
 
 
 def test_what_is_stored_is_found(directory: Path) -> None:

@@ -100,9 +100,9 @@ def test_arguments_of_started_calls_do_not_pile_up_in_the_host(demo_sandbox: San
     const large = "x".repeat(4_000_000);
     for (let i = 0; i < 100; i++) sleep(60, large).catch(() => {});
     """
-    limits = Limits(wall_seconds=3.0, cpu_seconds=3.0, memory_bytes=32 * MIB, calls_in_flight=4)
+    limits = Limits(wall_seconds=2.0, cpu_seconds=2.0, memory_bytes=32 * MIB, calls_in_flight=4)
     peak = highest_memory(demo_sandbox, program, limits)
-    assert peak < 120 * MIB, f"the host held {peak / MIB:.0f} MiB for a guest of 32 MiB"
+    assert peak < 110 * MIB, f"the host held {peak / MIB:.0f} MiB for a guest of 32 MiB"
 
 
 @needs_proc
@@ -113,9 +113,22 @@ def test_replies_that_nobody_takes_do_not_pile_up_in_the_host(demo_sandbox: Sand
     for (let i = 0; i < 100; i++) repeat("x", 4_000_000);
     sleep(60);
     """
-    limits = Limits(wall_seconds=3.0, cpu_seconds=3.0, memory_bytes=32 * MIB, calls_in_flight=4)
+    limits = Limits(wall_seconds=2.0, cpu_seconds=2.0, memory_bytes=32 * MIB, calls_in_flight=4)
     peak = highest_memory(demo_sandbox, program, limits)
-    assert peak < 120 * MIB, f"the host held {peak / MIB:.0f} MiB for a guest of 32 MiB"
+    assert peak < 110 * MIB, f"the host held {peak / MIB:.0f} MiB for a guest of 32 MiB"
+
+
+def test_a_guest_whose_started_calls_have_to_wait_for_room_can_still_call(demo_sandbox: Sandbox) -> None:
+    """Holding started calls back must not hold back the one call that the guest waits for."""
+    program = """
+    import { repeat } from "host:demo/async";
+    import { sleep } from "host:demo";
+    const started = Array.from({ length: 30 }, () => repeat("x", 4_000_000).then((text) => text.length, () => 0));
+    sleep(0.01);
+    export default (await Promise.all(started)).length;
+    """
+    limits = Limits(wall_seconds=10.0, cpu_seconds=10.0, calls_in_flight=4)
+    assert demo_sandbox.run_sync(program, limits=limits).value == 30
 
 
 @needs_proc
@@ -205,7 +218,7 @@ def test_runs_that_are_stopped_leave_memory_threads_and_descriptors_flat(demo_sa
 
     run_all(30)
     before = resident_bytes(), threading.active_count(), open_descriptors()
-    run_all(150)
+    run_all(100)
     after = resident_bytes(), threading.active_count(), open_descriptors()
     assert after[0] - before[0] < 12 * MIB
     assert after[1] <= before[1] + 1

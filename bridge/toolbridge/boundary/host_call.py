@@ -56,11 +56,22 @@ class CallFailed(Exception):  # noqa: N818  # not an error of the host: it carri
 
 
 class PendingCall:
-    """A call whose reply arrives later, through the inbox."""
+    """A call whose reply arrives later, through the inbox.
 
-    __slots__ = ("arguments", "began", "function", "identity", "request", "request_bytes")
+    `may_begin`: whether there is room for one more reply; not asked for a call that the guest waits for.
+    """
 
-    def __init__(self, identity: int, function: HostFunction, request: CallRequest, request_bytes: int) -> None:
+    __slots__ = ("arguments", "began", "function", "identity", "may_begin", "request", "request_bytes")
+
+    def __init__(
+        self,
+        identity: int,
+        function: HostFunction,
+        request: CallRequest,
+        request_bytes: int,
+        may_begin: Callable[[], bool] | None = None,
+    ) -> None:
+        self.may_begin = may_begin
         self.identity = identity
         self.function = function
         self.request = request

@@ -261,9 +261,15 @@ class RunState:
         self.calls.append(CallRecord(request.module, request.function, outcome, seconds, request_bytes, len(reply)))
 
     def _begin(
-        self, function: HostFunction, request: CallRequest, request_bytes: int, awaiting: object = None
+        self,
+        function: HostFunction,
+        request: CallRequest,
+        request_bytes: int,
+        *,
+        awaiting: object = None,
+        may_begin: Callable[[], bool] | None = None,
     ) -> PendingCall:
-        call = PendingCall(self._call_count, function, request, request_bytes)
+        call = PendingCall(self._call_count, function, request, request_bytes, may_begin)
         self._outstanding[call.identity] = call
         self._hold(request_bytes)
         if awaiting is None:
@@ -288,12 +294,12 @@ class RunState:
         self._count_call()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
-            most = _FRAMES_HELD * self.limits.frame_bytes
             function = find_function(self.modules, request)
-            if self._bytes_held + length > most:
-                request = too_large("What was started and has not been awaited", self._bytes_held + length, most)
+            if not self._has_room():
+                most = _FRAMES_HELD * self.limits.frame_bytes
+                request = too_large("What was started and has not been awaited", self._bytes_held, most)
             elif function is not None:
-                return self._begin(function, request, length).identity
+                return self._begin(function, request, length, may_begin=self._has_room).identity
             else:
                 request = unknown_function(request)
         if type(request) is not bytes:
@@ -307,6 +313,10 @@ class RunState:
         frame = encode_settled(call, reply)
         self._hold(len(frame))
         self._settled.append(frame)
+
+    def _has_room(self) -> bool:
+        """Whether the host may hold more for a guest that doesn't fetch it."""
+        return self._bytes_held < _FRAMES_HELD * self.limits.frame_bytes
 
     def _hold(self, size: int) -> None:
         with self._bytes_lock:

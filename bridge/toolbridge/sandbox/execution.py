@@ -18,7 +18,7 @@ from toolbridge.boundary.run_state import RunState
 from toolbridge.boundary.wire import OutcomeFrame, RunFrame, WireError, decode_outcome, encode_run
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import Engine
-from toolbridge.sandbox.instance import STACK_OVERFLOW, GuestTrap, Instance
+from toolbridge.sandbox.instance import GuestTrap, Instance
 from toolbridge.sandbox.javascript_failure import PROGRAM_FILE, describe, describe_calls
 from toolbridge.sandbox.outcome import Failure, FailureKind, RunResult, Usage
 
@@ -183,7 +183,7 @@ class Execution:
     def _trapped_result(self, trap: GuestTrap) -> RunResult:
         if self._state.ending is not None:
             return self._ended_result(self._all_calls())
-        if trap.code == STACK_OVERFLOW:
+        if trap.is_stack_overflow:
             return self._result_of("limit", "The program recursed too deeply.", None)
         return self._result_of("crashed", "The guest's engine stopped unexpectedly.", None)
 

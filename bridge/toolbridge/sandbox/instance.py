@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import c_uint8, c_uint64, c_void_p
 
 from toolbridge.boundary import library
@@ -11,7 +12,9 @@ from toolbridge.boundary.memory import GuestMemory
 from toolbridge.boundary.run_state import RunState
 from toolbridge.errors import EngineError
 
-STACK_OVERFLOW = 0
+_STACK_OVERFLOW, _OUT_OF_BOUNDS = 0, 1
+# The engine's own stack lies at the beginning of memory, so that overrunning it wraps around to its very end.
+_BELOW_ZERO = re.compile(r"memory fault at wasm address 0xfff[0-9a-f]{5}\b")
 
 # The structures that the library fills in: at most this large, used by address only.
 _INSTANCE_BYTES = 16
@@ -26,6 +29,13 @@ class GuestTrap(Exception):  # noqa: N818  # a fact about the guest, not an erro
     def __init__(self, code: int | None, message: str) -> None:
         self.code = code
         super().__init__(message)
+
+    @property
+    def is_stack_overflow(self) -> bool:
+        """Whether the guest recursed deeper than its stack, or the engine's own, allows."""
+        return self.code == _STACK_OVERFLOW or (
+            self.code == _OUT_OF_BOUNDS and _BELOW_ZERO.search(str(self)) is not None
+        )
 
 
 def _new_store(engine: int, memory_bytes: int) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from anyio import CancelScope
     from anyio.abc import TaskGroup
 
+_ROOM_CHECK_SECONDS = 0.005
+
 Deliver = Callable[[PendingCall, bytes], None]
 Task = Callable[[], Coroutine[Any, Any, None]]
 Spawn = Callable[[Task], None]
@@ -78,6 +80,8 @@ class TaskScheduler:
         if self._turns is None:
             self._turns = anyio.Semaphore(self._limits.calls_in_flight)
         async with self._turns:
+            while call.may_begin is not None and not call.may_begin():  # noqa: ASYNC110  # rare; told by a thread
+                await anyio.sleep(_ROOM_CHECK_SECONDS)
             call.began = perf_counter()
             seconds = self._limits.call_seconds
             try:

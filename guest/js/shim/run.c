@@ -207,6 +207,17 @@ static uint64_t finish(JSValue promise, JSValue *result)
     return packed;
 }
 
+/* { value } → value; `wrapped` is consumed. False, with an exception, for something else. */
+static bool unwrap_value(JSValue wrapped, JSValue *value)
+{
+    *value = JS_UNDEFINED;
+    int found = JS_IsObject(wrapped) ? own_property(context, wrapped, FIELD_VALUE, value) : 0;
+    JS_FreeValue(context, wrapped);
+    if (!found) /* a `then` on Object.prototype makes a promise of every object */
+        JS_ThrowTypeError(context, "the program's value was lost: Object.prototype has been changed");
+    return found > 0;
+}
+
 static uint64_t run_program(const char *source, size_t length, const char *file)
 {
     JSValue wrapped = JS_UNDEFINED, value;
@@ -220,10 +231,8 @@ static uint64_t run_program(const char *source, size_t length, const char *file)
     uint64_t packed = finish(promise, &wrapped);
     if (packed)
         return packed;
-    value = JS_UNDEFINED;
-    if (own_property(context, wrapped, FIELD_VALUE, &value) < 0)
-        clear_exception();
-    JS_FreeValue(context, wrapped);
+    if (!unwrap_value(wrapped, &value))
+        return answer_exception("raised");
     if (JS_IsObject(value)) { /* a promise is awaited, a default-exported function called */
         JSValueConst arguments[2] = { value, JS_NewBool(context, has_default) };
         promise = JS_Call(context, hooks.await_value, JS_UNDEFINED, 2, arguments);
@@ -234,10 +243,8 @@ static uint64_t run_program(const char *source, size_t length, const char *file)
         packed = finish(promise, &wrapped);
         if (packed)
             return packed;
-        value = JS_UNDEFINED;
-        if (own_property(context, wrapped, FIELD_VALUE, &value) < 0)
-            clear_exception();
-        JS_FreeValue(context, wrapped);
+        if (!unwrap_value(wrapped, &value))
+            return answer_exception("raised");
     }
     packed = answer_value(value);
     JS_FreeValue(context, value);
