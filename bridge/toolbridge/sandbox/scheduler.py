@@ -77,22 +77,29 @@ class TaskScheduler:
     async def _perform(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> bytes:
         import anyio
 
+        if call.may_begin is None:  # the guest waits for it: at most one at a time, and nothing may hold it up
+            return await self._answer(call, invoke)
         if self._turns is None:
             self._turns = anyio.Semaphore(self._limits.calls_in_flight)
         async with self._turns:
-            while call.may_begin is not None and not call.may_begin():  # noqa: ASYNC110  # rare; told by a thread
+            while not call.may_begin():  # noqa: ASYNC110  # rare, and it is a thread that makes room
                 await anyio.sleep(_ROOM_CHECK_SECONDS)
-            call.began = perf_counter()
-            seconds = self._limits.call_seconds
-            try:
-                with anyio.move_on_after(seconds):
-                    return reply_with(call.request, await invoke(), self._limits.frame_bytes)
-                return timed_out(call.request, seconds)
-            except BaseException as error:
-                # Only a cancellation that was asked for is one; all else is what the function raised.
-                if isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -inf:
-                    raise
-                return failed(error.error if isinstance(error, _RaisedError) else error)
+            return await self._answer(call, invoke)
+
+    async def _answer(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> bytes:
+        import anyio
+
+        call.began = perf_counter()
+        seconds = self._limits.call_seconds
+        try:
+            with anyio.move_on_after(seconds):
+                return reply_with(call.request, await invoke(), self._limits.frame_bytes)
+            return timed_out(call.request, seconds)
+        except BaseException as error:
+            # Only a cancellation that was asked for is one; all else is what the function raised.
+            if isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -inf:
+                raise
+            return failed(error.error if isinstance(error, _RaisedError) else error)
 
     async def _invoke(self, call: PendingCall) -> Any:
         function = call.function.function
