@@ -256,8 +256,8 @@ static int toolbridge_begin_program(JSParseState *s)
     return 0;
 }
 
-/* Compiles a program. An exception is a syntax error. */
-static JSValue compile_program(JSContext *ctx, const char *source, size_t length, const char *file)
+/* Compiles a program, and says whether it has a default export. An exception is a syntax error. */
+static JSValue compile_program(JSContext *ctx, const char *source, size_t length, const char *file, bool *has_default)
 {
     const int flags = JS_EVAL_TYPE_GLOBAL | JS_EVAL_FLAG_ASYNC | JS_EVAL_FLAG_STRICT | JS_EVAL_FLAG_COMPILE_ONLY;
     default_export.program = NULL;
@@ -275,6 +275,8 @@ static JSValue compile_program(JSContext *ctx, const char *source, size_t length
     }
     JSValue code = JS_Eval(ctx, source, length, file, flags);
     forget_imports(ctx);
+    *has_default = default_export.program != NULL;
+    default_export.program = NULL; /* what it points to is gone, and may become another function's */
     return code;
 }
 

@@ -221,10 +221,10 @@ static bool unwrap_value(JSValue wrapped, JSValue *value)
 static uint64_t run_program(const char *source, size_t length, const char *file)
 {
     JSValue wrapped = JS_UNDEFINED, value;
-    JSValue code = compile_program(context, source, length, file);
+    bool has_default;
+    JSValue code = compile_program(context, source, length, file, &has_default);
     if (JS_IsException(code))
         return answer_exception("syntax");
-    bool has_default = default_export.program != NULL;
     JSValue promise = JS_EvalFunction(context, code);
     if (JS_IsException(promise))
         return answer_exception("raised");
