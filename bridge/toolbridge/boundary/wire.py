@@ -240,6 +240,7 @@ def decode_request(data: bytes) -> CallRequest | ImportRequest:
     return RequestDecoder().decode(data)
 
 
+_OUTCOME_FIELDS = {"wire", "value", "failure"}
 _FAILURE_KINDS = ("syntax", "raised", "out_of_memory")
 _ERROR_FIELDS = {"name", "message", "stack"}
 _MOST_ERROR_TEXT = 16_000
@@ -256,7 +257,7 @@ def decode_outcome(data: bytes) -> OutcomeFrame:
     version = fields.get("wire")
     if type(version) is not int or version != WIRE_VERSION:
         raise WireError(f"an outcome says wire {WIRE_VERSION}")
-    if not fields.keys() <= {"wire", "value", "failure"} or fields.keys() >= {"value", "failure"}:
+    if len(fields) > 2 or not fields.keys() <= _OUTCOME_FIELDS:
         raise WireError("an outcome has a value or a failure")
     if "failure" not in fields:
         return OutcomeFrame(value=fields.get("value"))

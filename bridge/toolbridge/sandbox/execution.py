@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import os
 import threading
-import weakref
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
 # host function can't be interrupted.
 GRACE_SECONDS = 0.1
 
-_active: weakref.WeakSet[Execution] = weakref.WeakSet()
+# Runs that are under way in this process.
+_active: set[Execution] = set()
 
 
 class Execution:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import weakref
 from collections.abc import Callable
 from types import TracebackType
 
@@ -45,7 +44,7 @@ class Sandbox:
         self._clock = clock
         self._on_compile = on_compile
         self._loop = BackgroundLoop()
-        self._runs: weakref.WeakSet[Execution] = weakref.WeakSet()
+        self._runs: set[Execution] = set()
         self._closed = False
 
     def run_sync(self, source: str, *, limits: Limits | None = None, seed: bytes | None = None) -> RunResult:
@@ -94,9 +93,11 @@ class Sandbox:
         if refused is not None:
             return refused
         scheduler = TaskScheduler(limits, self._loop.post)
+        execution = self._execution(source, limits, seed, session, scheduler)
         try:
-            return wait_for(self._execution(source, limits, seed, session, scheduler))
+            return wait_for(execution)
         finally:
+            self._runs.discard(execution)
             with contextlib.suppress(RuntimeError):  # the sandbox was closed, and so the calls ended
                 scheduler.cancel()
 
@@ -113,7 +114,10 @@ class Sandbox:
                 inbox = LoopInbox()
                 scheduler = TaskScheduler(limits, inbox.post)
                 execution = self._execution(source, limits, seed, session, scheduler)
-                outcome = await wait_for_async(execution, inbox, calls)
+                try:
+                    outcome = await wait_for_async(execution, inbox, calls)
+                finally:
+                    self._runs.discard(execution)
             except ToolbridgeError as error:  # raised below, outside the group, which would wrap it
                 outcome = error
             calls.cancel_scope.cancel()
