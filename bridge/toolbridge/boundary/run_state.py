@@ -30,6 +30,7 @@ from toolbridge.boundary.host_call import (
 )
 from toolbridge.boundary.memory import GuestMemory
 from toolbridge.boundary.output import Output
+from toolbridge.boundary.run_time import RunTime, Ticks
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -64,17 +65,7 @@ class RunEnded(Exception):  # noqa: N818  # control flow inside the boundary, no
     """Unwinds a host function when the run is over. Turned into a trap by the import."""
 
 
-class Ticks:
-    """How often the epoch has advanced. The ticker counts, runs compare."""
-
-    __slots__ = ("count", "seconds")
-
-    def __init__(self, seconds: float) -> None:
-        self.count: int = 0
-        self.seconds = seconds
-
-
-class RunState:
+class RunState(RunTime):
     """Everything that a run's host functions need."""
 
     memory: GuestMemory
@@ -90,6 +81,7 @@ class RunState:
         clock: Callable[[], float],
         frame: bytes,
     ) -> None:
+        super().__init__(limits, ticks)
         self.limits = limits
         self.modules = modules
         self.scheduler = scheduler
@@ -111,33 +103,7 @@ class RunState:
         """Of requests under way and of replies that the guest has not fetched."""
         self._bytes_lock = threading.Lock()
 
-        self.began = monotonic()
-        self.deadline = self.began + limits.wall_seconds
-        self._ticks = ticks
-        self._billed_until: int | None = None
-        """Up to which tick guest code has been billed; None while it doesn't run."""
-        self._guest_ticks: int = 0
-        self._most_ticks = limits.cpu_seconds / ticks.seconds
-
     # ---- time
-
-    def remaining(self) -> float:
-        """Seconds until the run's wall clock runs out."""
-        return self.deadline - monotonic()
-
-    def cpu_seconds(self) -> float:
-        """Time spent in guest code, in whole ticks."""
-        return self._guest_ticks * self._ticks.seconds
-
-    def leave_guest(self) -> None:
-        """Guest code stops being billed: a host function begins."""
-        if self._billed_until is not None:
-            self._guest_ticks += self._ticks.count - self._billed_until
-            self._billed_until = None
-
-    def enter_guest(self) -> None:
-        """Guest code is billed again."""
-        self._billed_until = self._ticks.count
 
     def check(self) -> None:
         """Ends the run if its time is up.
@@ -148,7 +114,7 @@ class RunState:
         if self.ending is None:
             if monotonic() >= self.deadline:
                 self.end("timeout", f"The run took longer than {self.limits.wall_seconds:g} s.")
-            elif self._guest_ticks > self._most_ticks:
+            elif self.is_computed_out():
                 self.end("timeout", f"The program computed for longer than {self.limits.cpu_seconds:g} s of CPU time.")
         if self.ending is not None:
             raise RunEnded

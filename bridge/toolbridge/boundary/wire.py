@@ -6,18 +6,21 @@ a guest that speaks another version is told so instead of being half understood.
 
 from __future__ import annotations
 
-import json
-import json.encoder
-from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, cast
+
+from toolbridge.boundary.json_codec import (
+    WireError,
+    decode_json,
+    encode_json,
+    json_text,
+    scan_json,
+    scan_whole,
+    without_lone_surrogates,
+)
 
 WIRE_VERSION = 1
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
-
-
-class WireError(Exception):
-    """A frame that the wire doesn't allow. Never leaves the boundary and the code that drives it."""
 
 
 class CallRequest(NamedTuple):
@@ -72,93 +75,6 @@ class OutcomeFrame(NamedTuple):
     error: GuestError | None = None
 
 
-# ---- JSON
-
-
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value - value != 0.0:
-        raise ValueError(f"{text} is too large")
-    return value
-
-
-_decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-_scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
-
-
-def _encoder(*, ascii_only: bool) -> Callable[[object, int], Iterable[str]]:
-    """What gives compact JSON text in pieces. The C encoder is kept instead of being made for every value."""
-    slow = json.JSONEncoder(ensure_ascii=ascii_only, allow_nan=False, check_circular=False, separators=(",", ":"))
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return lambda value, _level: (slow.encode(value),)
-    text = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
-    return make(None, slow.default, text, None, ":", ",", False, False, False)
-
-
-_pieces = _encoder(ascii_only=False)
-_ascii_pieces = _encoder(ascii_only=True)
-_join = "".join
-
-
-def _scan_json(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value that begins at a position, and where it ends."""
-    try:
-        return _scan(text, at)
-    except (ValueError, StopIteration, RecursionError) as error:
-        raise WireError(f"not JSON: {type(error).__name__}") from None
-
-
-def _scan_whole(text: str) -> Any:
-    value, end = _scan_json(text, 0)
-    if end != len(text):
-        raise WireError("not JSON: text after the value")
-    return value
-
-
-def _safe_text(value: Any, data: bytes) -> Any:
-    """Half a surrogate pair is no character, and text with one can't even be printed: it is replaced."""
-    if b"\\ud" not in data and b"\\uD" not in data:
-        return value
-    try:
-        text = _join(_pieces(value, 0)).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    except (ValueError, RecursionError) as error:
-        raise WireError(f"not JSON: {type(error).__name__}") from None
-    return _scan_json(text, 0)[0]
-
-
-def decode_json(data: bytes) -> Any:
-    """The value that `data` holds.
-
-    Raises:
-        WireError: it is not one JSON value in UTF-8, or too deep.
-    """
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise WireError("not UTF-8") from None
-    return _safe_text(_scan_whole(text), data)
-
-
-def encode_json(value: object) -> bytes:
-    """`value` as JSON in UTF-8; lone surrogates are escaped.
-
-    Raises:
-        WireError: it has no JSON form (a set, NaN, a cycle).
-    """
-    try:
-        return _join(_pieces(value, 0)).encode("utf-8")
-    except UnicodeEncodeError:
-        return _join(_ascii_pieces(value, 0)).encode("ascii")
-    except Exception as error:  # also what the value's own methods raise
-        reason = "nested too deeply or circular" if isinstance(error, RecursionError) else str(error)
-        raise WireError(reason) from None
-
-
 # ---- guest → host
 
 _CALL_FIELDS = {"op", "module", "function", "arguments"}
@@ -193,12 +109,12 @@ class RequestDecoder:
         at = text.find(_LAST_FIELD) + len(_LAST_FIELD)
         known = self._heads.get(text[:at])
         if known is not None:
-            arguments, end = _scan_json(text, at)
+            arguments, end = scan_json(text, at)
             if type(arguments) is list and text[end:] == "}":
                 if b"\\u" in data:
-                    arguments = _safe_text(arguments, data)
+                    arguments = without_lone_surrogates(arguments, data)
                 return CallRequest(known[0], known[1], arguments)
-        request = _decode_fields(_safe_text(_scan_whole(text), data))
+        request = _decode_fields(without_lone_surrogates(scan_whole(text), data))
         if type(request) is CallRequest and len(self._heads) < _MOST_HEADS and at <= _LONGEST_HEAD:
             head = text[:at]
             if head == call_head(request):
@@ -208,7 +124,7 @@ class RequestDecoder:
 
 def call_head(request: CallRequest) -> str:
     """A call frame up to its arguments, exactly as the guest writes it."""
-    module, function = _join(_pieces(request.module, 0)), _join(_pieces(request.function, 0))
+    module, function = json_text(request.module), json_text(request.function)
     return f'{{"op":"call","module":{module},"function":{function}{_LAST_FIELD}'
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 
 from toolbridge.boundary import library
-from toolbridge.boundary.run_state import Ticks
+from toolbridge.boundary.run_time import Ticks
 
 TICK_SECONDS = 0.005
 # A few idle ticks before going to sleep: runs that follow each other needn't wake the thread each time.

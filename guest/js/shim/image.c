@@ -9,10 +9,14 @@
 
 #include "engine.c" /* the pinned engine's quickjs.c after guest/js/patches.py */
 
+#include "program_imports.c"
 #include "program_syntax.c"
 #include "memory.c"
 #include "random.c"
 #include "host.c"
 #include "native.c"
+#include "outcome.c"
+#include "event_loop.c"
 #include "run.c"
+#include "prepare.c"
 #include "no_wasi.c"
