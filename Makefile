@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
+WASMTIME := $(shell grep -oE 'wasmtime==[0-9.]+' pyproject.toml | head -1)
 
 .PHONY: help demo test check format guest bench wheel clean
 
@@ -13,7 +14,8 @@ help: ## List what there is to make
 # The environment is renewed whenever the project's requirements change.
 $(VENV)/.installed: pyproject.toml guest/hatch_build.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" $(WASMTIME)
+	$(BIN)/python guest/build.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
 	$(BIN)/python -m compileall -q bridge codegen guest/toolbridge_guest
 	touch $@

@@ -17,6 +17,7 @@ PUBLIC_NAMES = [
     "HostModuleError",
     "Limits",
     "LimitsError",
+    "MisuseError",
     "RunResult",
     "Sandbox",
     "SandboxClosedError",

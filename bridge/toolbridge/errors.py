@@ -4,6 +4,7 @@
     ├── GuestImageError      a guest image is missing or damaged
     ├── EngineError          Wasmtime refused: a broken installation or an exhausted machine
     ├── HostModuleError      `modules=` can't be offered to guest code as it is
+    ├── MisuseError          an argument is of the wrong type
     ├── LimitsError          a limit is out of range
     ├── SeedError            a seed is not 32 bytes
     ├── SandboxClosedError   used after close()
@@ -44,6 +45,13 @@ class HostModuleError(ToolbridgeError, ValueError):
     def __init__(self, specifier: object, problem: str) -> None:
         self.specifier = specifier
         super().__init__(f"Module {specifier!r}: {problem}")
+
+
+class MisuseError(ToolbridgeError, TypeError):
+    """An argument is of the wrong type."""
+
+    def __init__(self, name: str, value: object, expected: str) -> None:
+        super().__init__(f"{name} is of type {type(value).__name__}: expected {expected}")
 
 
 class LimitsError(ToolbridgeError, ValueError):

@@ -55,4 +55,7 @@ class Limits:
 
     def with_(self, **changes: float) -> Limits:
         """A copy with some limits changed."""
+        for name, value in changes.items():
+            if name not in self.__slots__:
+                raise LimitsError(name, value, f"one of {', '.join(self.__slots__)}")
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]  # checked in __post_init__

@@ -27,6 +27,12 @@ PATCHES = (
         replace=True,
     ),
     Patch(
+        why="The last arena of a block size is kept when it is empty: the next block would need a new one at once",
+        anchor="if (unlikely(ar->n_used_blocks == 0)) {",
+        before="if (unlikely(ar->n_used_blocks == 0) && ar->free_link.next != ar->free_link.prev) {",
+        replace=True,
+    ),
+    Patch(
         why="Arenas are not listed (only tearing the engine down needs that): a new one would dirty an old one's page",
         anchor="list_add(&ar->link, &rt->arena_state.arena_list[block_size_idx]);",
         before="init_list_head(&ar->link);",

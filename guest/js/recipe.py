@@ -77,8 +77,11 @@ def make(workshop: Workshop) -> bytes:
     with workshop.step("initialise and bake"):
         image = _bake(raw.read_bytes())
     workshop.notice("quickjs-ng", engine.parent / "LICENSE", _engine_licence(engine))
-    for name, path in (("zig", compiler / "LICENSE"), ("wasi-libc", compiler / "lib/libc/wasi/LICENSE")):
-        workshop.notice(name, path)
+    workshop.notice("zig", compiler / "LICENSE")
+    libc = compiler / "lib" / "libc"
+    workshop.notice("wasi-libc", *sorted((libc / "wasi").glob("LICENSE*")))
+    workshop.notice("musl", *sorted(libc.glob("musl/COPYRIGHT")), *sorted(libc.glob("wasi/libc-top-half/**/COPYRIGHT")))
+    workshop.notice("cloudlibc", *sorted(libc.glob("wasi/libc-bottom-half/**/LICENSE*")))
     return image
 
 

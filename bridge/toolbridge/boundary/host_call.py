@@ -23,6 +23,7 @@ from toolbridge.boundary.wire import (
 
 ASYNC_SUFFIX = "/async"
 MOST_MESSAGE = 4_000
+_LONGEST_NAME = 64
 
 
 class HostFunction(NamedTuple):
@@ -167,11 +168,12 @@ def answer_import(modules: HostModules, request: ImportRequest) -> bytes:
 def _no_such_module(modules: HostModules, specifier: str) -> str:
     import difflib
 
-    shown = specifier[:200]
+    shown = specifier[:100]
     known = [*modules, "host:bridge"]
     base = shown.removesuffix(ASYNC_SUFFIX)
     names = [name.removeprefix("host:") for name in known]
-    guesses = difflib.get_close_matches(base.removeprefix("host:").lower().replace("_", "-"), names, n=1, cutoff=0.7)
+    wanted = base.removeprefix("host:").lower().replace("_", "-")
+    guesses = difflib.get_close_matches(wanted, names, n=1, cutoff=0.7) if len(wanted) <= _LONGEST_NAME else []
     if guesses:
         suffix = ASYNC_SUFFIX if base != shown else ""
         return f'There is no module "{shown}". Did you mean "host:{guesses[0]}{suffix}"?'

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import json
 import json.encoder
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 
 class WireError(Exception):
     """A frame that the wire doesn't allow. Never leaves the boundary and the code that drives it."""
+
+
+class TooDeepError(WireError):
+    """JSON that is nested deeper than the host reads."""
+
+    def __init__(self) -> None:
+        super().__init__("nested too deeply")
 
 
 def _refuse_constant(text: str) -> Any:
@@ -54,7 +62,9 @@ def scan_json(text: str, at: int) -> tuple[Any, int]:
     """The JSON value that begins at a position, and where it ends."""
     try:
         return _scan(text, at)
-    except (ValueError, StopIteration, RecursionError) as error:
+    except RecursionError:
+        raise TooDeepError from None
+    except (ValueError, StopIteration) as error:
         raise WireError(f"not JSON: {type(error).__name__}") from None
 
 
@@ -66,15 +76,17 @@ def scan_whole(text: str) -> Any:
     return value
 
 
-def without_lone_surrogates(value: Any, data: bytes) -> Any:
-    """Half a surrogate pair is no character, and text with one can't even be printed: it is replaced."""
-    if b"\\ud" not in data and b"\\uD" not in data:
-        return value
-    try:
-        text = json_text(value).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    except (ValueError, RecursionError) as error:
-        raise WireError(f"not JSON: {type(error).__name__}") from None
-    return scan_json(text, 0)[0]
+# Escapes in JSON text: a whole surrogate pair, half of one, or anything else.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def without_lone_surrogates(text: str) -> str:
+    """JSON text in which half a surrogate pair, which is no character and can't be printed, is U+FFFD."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
 def decode_json(data: bytes) -> Any:
@@ -87,7 +99,7 @@ def decode_json(data: bytes) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise WireError("not UTF-8") from None
-    return without_lone_surrogates(scan_whole(text), data)
+    return scan_whole(without_lone_surrogates(text))
 
 
 def encode_json(value: object) -> bytes:

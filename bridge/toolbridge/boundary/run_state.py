@@ -88,6 +88,7 @@ class RunState(RunTime):
         self.clock = clock
         self.output = Output(limits.output_bytes)
         self.ending: Ending | None = None
+        self.ended_at: float | None = None
         self.calls: list[CallRecord] = []
         self.calling: tuple[CallRequest, float] | None = None
         """The plain function that runs on the guest's thread now, and since when."""
@@ -99,9 +100,11 @@ class RunState(RunTime):
         self._outstanding: dict[int, PendingCall] = {}
         self._inbox: SimpleQueue[tuple[PendingCall, bytes] | None] = SimpleQueue()
         self._settled: deque[bytes] = deque()
-        self._bytes_held = 0
-        """Of requests under way and of replies that the guest has not fetched."""
-        self._bytes_lock = threading.Lock()
+        self._request_bytes = 0
+        """Of the calls under way."""
+        self._reply_bytes = 0
+        """Of replies that the guest has not fetched."""
+        self._reply_lock = threading.Lock()
 
     # ---- time
 
@@ -134,6 +137,7 @@ class RunState(RunTime):
     def end(self, kind: str, message: str) -> None:
         """Ends the run at the next tick or wait. The first reason stays."""
         if self.ending is None:
+            self.ended_at = monotonic()
             self.ending = Ending(kind, message)
             self._inbox.put(None)
 
@@ -237,7 +241,7 @@ class RunState(RunTime):
     ) -> PendingCall:
         call = PendingCall(self._call_count, function, request, request_bytes, may_begin)
         self._outstanding[call.identity] = call
-        self._hold(request_bytes)
+        self._request_bytes += request_bytes
         if awaiting is None:
             self.scheduler.start(call, self.deliver)
         else:
@@ -261,9 +265,9 @@ class RunState(RunTime):
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
             function = find_function(self.modules, request)
-            if not self._has_room():
-                most = _FRAMES_HELD * self.limits.frame_bytes
-                request = too_large("What was started and has not been awaited", self._bytes_held, most)
+            most = _FRAMES_HELD * self.limits.frame_bytes
+            if self._request_bytes + length > most:
+                request = too_large("What is passed to calls under way", self._request_bytes + length, most)
             elif function is not None:
                 return self._begin(function, request, length, may_begin=self._has_room).identity
             else:
@@ -282,11 +286,11 @@ class RunState(RunTime):
 
     def _has_room(self) -> bool:
         """Whether the host may hold more for a guest that doesn't fetch it."""
-        return self._bytes_held < _FRAMES_HELD * self.limits.frame_bytes
+        return self._reply_bytes < _FRAMES_HELD * self.limits.frame_bytes
 
     def _hold(self, size: int) -> None:
-        with self._bytes_lock:
-            self._bytes_held += size
+        with self._reply_lock:
+            self._reply_bytes += size
 
     def deliver(self, call: PendingCall, reply: bytes) -> None:
         """A scheduled call is done. From any thread."""
@@ -312,7 +316,8 @@ class RunState(RunTime):
             call, reply = arrived
             if self._outstanding.pop(call.identity, None) is None:
                 continue
-            self._hold(-len(reply) - call.request_bytes)
+            self._request_bytes -= call.request_bytes
+            self._hold(-len(reply))
             self._record(call.request, reply, perf_counter() - call.began, call.request_bytes)
             return arrived
 
@@ -351,5 +356,9 @@ class RunState(RunTime):
     def now(self, clock: int) -> int:
         """Nanoseconds: of the granted clock (0), or since the run began."""
         if clock == 0:
-            return int(self.clock() * 1e9)
+            try:
+                return max(0, int(self.clock() * 1e9))
+            except Exception as error:
+                self.end("crashed", f"The clock that the host grants failed: {type(error).__name__}.")
+                raise RunEnded from None
         return int((monotonic() - self.began) * 1e9)

@@ -106,15 +106,15 @@ class RequestDecoder:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             raise WireError("not UTF-8") from None
+        if b"\\u" in data:
+            text = without_lone_surrogates(text)
         at = text.find(_LAST_FIELD) + len(_LAST_FIELD)
         known = self._heads.get(text[:at])
         if known is not None:
             arguments, end = scan_json(text, at)
             if type(arguments) is list and text[end:] == "}":
-                if b"\\u" in data:
-                    arguments = without_lone_surrogates(arguments, data)
                 return CallRequest(known[0], known[1], arguments)
-        request = _decode_fields(without_lone_surrogates(scan_whole(text), data))
+        request = _decode_fields(scan_whole(text))
         if type(request) is CallRequest and len(self._heads) < _MOST_HEADS and at <= _LONGEST_HEAD:
             head = text[:at]
             if head == call_head(request):

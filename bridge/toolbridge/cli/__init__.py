@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 
 from toolbridge.cli.exit_codes import FAILED, INTERRUPTED, USAGE
 
 
 def main() -> None:
     """Runs a command and exits with its code. No traceback is ever shown for what a user can do."""
+    # Until everything is imported, Ctrl-C ends the process as the system does it: an import that is
+    # interrupted would show a traceback, or swallow the interruption.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_run())
 
 
@@ -20,25 +25,28 @@ def _run() -> int:
     from toolbridge.cli.terminal import write
     from toolbridge.errors import ToolbridgeError
 
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = toolbridge.main(prog_name="toolbridge", standalone_mode=False)
-        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, when closed by the parent
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, when the parent closed it
             sys.stdout.flush()
-    except click.UsageError as error:
-        error.show()
-        return USAGE
     except click.ClickException as error:
-        write(sys.stderr, f"Error: {error.format_message()}\n")  # it may quote a file's name
+        if isinstance(error, click.UsageError):
+            error.show()
+        else:
+            write(sys.stderr, f"Error: {error.format_message()}\n")  # it may quote a file's name
         return USAGE
     except ToolbridgeError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        write(sys.stderr, f"Error: {error}\n")
         return FAILED
     except (KeyboardInterrupt, click.Abort):
-        print("Interrupted.", file=sys.stderr)
+        write(sys.stderr, "Interrupted.\n")
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):
-        # Whoever read our output has gone (click turns that into an exit). Nothing more can be said,
-        # also not when the interpreter flushes at its end.
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    except (OSError, SystemExit) as error:
+        # Whoever read our output has gone (click turns that into an exit), or there is no room for it.
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            write(sys.stderr, f"Error: The output can't be written: {error.strerror or error}.\n")
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nothing is left to flush at the end
         return FAILED
     return code if isinstance(code, int) else 0

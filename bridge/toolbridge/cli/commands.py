@@ -37,4 +37,4 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="toolbridge")
 def toolbridge() -> None:
-    """Run model-written code against MCP servers, in a sandbox that can reach nothing else."""
+    """Run model-written code in a sandbox that can reach nothing but the functions it is given."""

@@ -71,8 +71,8 @@ def _limits(timeout: float | None, memory: int | None) -> Limits:
         if memory is not None:
             limits = limits.with_(memory_bytes=memory)
     except LimitsError as error:
-        option = "--memory" if error.name == "memory_bytes" else "--timeout"
-        raise click.ClickException(f"{option}: {error}") from error
+        expected = {"memory_bytes": "--memory takes 8M to 4095M", "wall_seconds": "--timeout takes seconds above 0"}
+        raise click.ClickException(f"{expected[error.name]}.") from error
     return limits
 
 

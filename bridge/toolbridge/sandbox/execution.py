@@ -11,10 +11,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolbridge.boundary.host_call import CallRecord, HostModules, Scheduler
+from toolbridge.boundary.json_codec import TooDeepError, WireError
 from toolbridge.boundary.memory import OutOfBoundsError
 from toolbridge.boundary.output import STDERR, STDOUT
 from toolbridge.boundary.run_state import RunState
-from toolbridge.boundary.wire import OutcomeFrame, RunFrame, WireError, decode_outcome, encode_run
+from toolbridge.boundary.wire import OutcomeFrame, RunFrame, decode_outcome, encode_run
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import Engine
 from toolbridge.sandbox.instance import GuestTrap, Instance
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 # How long after its deadline a run may take to notice, before whoever waits stops waiting: a plain
 # host function can't be interrupted.
 GRACE_SECONDS = 0.1
+# How long a cancelled run is waited for: long enough for a guest to end, not for a plain host function.
+_CANCEL_SECONDS = 0.045
 
 # Runs that are under way in this process.
 _active: set[Execution] = set()
@@ -67,10 +70,12 @@ class Execution:
 
     def _give_up_at(self) -> float:
         """When whoever waits should stop waiting (monotonic clock)."""
-        calling = self._state.calling
+        calling, ended_at = self._state.calling, self._state.ended_at
         deadline = self._state.deadline
         if calling is not None:
             deadline = min(deadline, calling[1] + self._limits.call_seconds)
+        if ended_at is not None:
+            deadline = min(deadline, ended_at)
         return deadline + GRACE_SECONDS
 
     def patience(self) -> float:
@@ -163,8 +168,14 @@ class Execution:
             return self._result_of("out_of_memory", "There was not enough memory to read the program.", instance)
         try:
             outcome = decode_outcome(instance.memory.read(pointer, length))
+        except TooDeepError:
+            message = "The run's value is nested too deeply. Return something flatter."
+            return self._result_of("limit", message, instance)
         except (WireError, OutOfBoundsError) as error:
             return self._result_of("protocol", f"The guest's outcome was not understood: {error}.", instance)
+        if monotonic() > self._state.deadline + GRACE_SECONDS:  # reading it was part of the run
+            self._state.end("timeout", f"The run took longer than {self._limits.wall_seconds:g} s.")
+            return self._ended_result(self._all_calls())
         return self._outcome_result(outcome, instance)
 
     # ---- results
@@ -235,7 +246,7 @@ def wait_for(execution: Execution) -> RunResult:
                 break
     except BaseException:  # Ctrl-C: the guest goes first
         execution.cancel()
-        done.acquire(timeout=1.0)
+        done.acquire(timeout=_CANCEL_SECONDS)
         raise
     return execution.result()
 
@@ -261,7 +272,7 @@ async def wait_for_async(execution: Execution, inbox: LoopInbox, calls: TaskGrou
                 break
     except BaseException:
         execution.cancel()
-        with move_on_after(1.0, shield=True):
+        with move_on_after(_CANCEL_SECONDS, shield=True):
             while not execution.is_done:
                 await inbox.start_tasks(calls)
         raise

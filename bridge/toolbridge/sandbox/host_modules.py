@@ -9,7 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any, cast
 
 from toolbridge.boundary.host_call import HostFunction, HostModules
-from toolbridge.errors import HostModuleError
+from toolbridge.errors import HostModuleError, MisuseError
 
 Modules = Mapping[str, Mapping[str, Callable[..., Any]]]
 
@@ -30,6 +30,8 @@ def host_modules(modules: Modules) -> HostModules:
     Raises:
         HostModuleError: a module or function can't be offered to guest code.
     """
+    if not isinstance(modules, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("modules", modules, 'a mapping such as {"host:demo": {"add": add}}')
     checked: dict[str, dict[str, HostFunction]] = {}
     for specifier, functions in modules.items():
         if not isinstance(specifier, str) or not _SPECIFIER.fullmatch(specifier):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -48,8 +48,10 @@ def _new_store(engine: int, memory_bytes: int) -> int:
 class Instance:
     """A fresh guest. Used by one thread at a time; dead after a trap."""
 
+    _store: int | None = None
+
     def __init__(self, engine: int, image: int, memory_bytes: int) -> None:
-        self._store: int | None = _new_store(engine, memory_bytes)
+        self._store = _new_store(engine, memory_bytes)
         self._context: int = library.store_context(self._store)
         self._run_export = ctypes.create_string_buffer(_EXTERN_BYTES)
         self._memory_export = ctypes.create_string_buffer(_EXTERN_BYTES)
@@ -105,6 +107,13 @@ class Instance:
             raise _describe_trap(trap.value)
         packed = self._slots[0]
         return packed & 0xFFFFFFFF, packed >> 32
+
+    def abandon(self) -> None:
+        """Gives the instance up without freeing it: its engine's threads don't exist in this process."""
+        self._store = None
+
+    def __del__(self) -> None:
+        self.close()
 
     def close(self) -> None:
         """Frees the guest's memory."""

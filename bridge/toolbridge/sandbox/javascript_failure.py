@@ -16,6 +16,10 @@ _MOST_FRAMES = 8
 _MOST_LINE = 160
 _CONTEXT_LINES = 2
 _MOST_CALLS = 10
+_LONGEST_NAME = 32
+_MOST_GUESSES = 200
+_LINE_END = re.compile(r"\r\n|[\n\r\u2028\u2029]")
+_ERROR_CLASS = re.compile(r"(?:new )?\w*(?:Error|Exception|Err)")
 
 # Names that other runtimes have, and what there is here instead.
 _ELSEWHERE = {
@@ -45,7 +49,9 @@ def describe(
     frames = [
         (function, line, _character(source, line, column)) for function, line, column in _program_frames(error.stack)
     ]
-    line, column = (frames[0][1], frames[0][2]) if frames else (None, None)
+    # An error class of the program's own begins in its constructor: what matters is who called that.
+    blamed = next((frame for frame in frames if not _ERROR_CLASS.fullmatch(frame[0])), frames[0] if frames else None)
+    line, column = (blamed[1], blamed[2]) if blamed is not None else (None, None)
     message = f"{error.name}: {error.message}" if error.name else f"Uncaught: {error.message}"
     notes = [*_hints(error, source), *(f"Caused by: {cause}" for cause in error.causes), *extra_notes]
     if calls:
@@ -74,7 +80,7 @@ def _program_frames(stack: str) -> list[tuple[str, int, int]]:
 
 def _character(source: str, line: int, byte: int) -> int:
     """The engine counts a line's bytes; people count characters. Both from 1."""
-    lines = source.split("\n")
+    lines = _LINE_END.split(source)
     if not 1 <= line <= len(lines):
         return byte
     return len(lines[line - 1].encode("utf-8", "replace")[: byte - 1].decode("utf-8", "ignore")) + 1
@@ -87,7 +93,7 @@ def _frame_text(function: str, line: int, column: int) -> str:
 
 def excerpt(source: str, line: int, column: int | None) -> str:
     """The lines around a place, the line marked and the column pointed at."""
-    lines = source.split("\n")
+    lines = _LINE_END.split(source)
     if not 1 <= line <= len(lines):
         return ""
     first = max(1, line - _CONTEXT_LINES)
@@ -95,7 +101,7 @@ def excerpt(source: str, line: int, column: int | None) -> str:
     width = len(str(last))
     shown: list[str] = []
     for number in range(first, last + 1):
-        text = lines[number - 1].rstrip("\r").replace("\t", " ")
+        text = lines[number - 1].replace("\t", " ")
         start = 0
         if number == line and column and column > _MOST_LINE:
             start = column - _MOST_LINE // 2
@@ -111,22 +117,32 @@ def excerpt(source: str, line: int, column: int | None) -> str:
 
 
 def _hints(error: GuestError, source: str) -> list[str]:
-    match = _NOT_DEFINED.match(error.message)
-    if error.name != "ReferenceError" or not match:
-        return []
-    name = match[1]
+    if source.lstrip().startswith("```"):
+        return ["Hint: the program begins with a Markdown fence (```): give the code alone."]
+    if error.message.startswith("BigInt are forbidden"):
+        return ["Hint: JSON has no BigInt: convert it with Number(…) or String(…)."]
+    if error.name == "ReferenceError" and error.message.endswith("is not initialized"):
+        return ["Hint: it is used before its declaration, or its declaration failed: declare it first, or again."]
+    match = _NOT_DEFINED.match(error.message) if error.name == "ReferenceError" else None
+    return [f"Hint: {_undefined_name_hint(match[1], source)}"] if match else []
+
+
+def _undefined_name_hint(name: str, source: str) -> str:
     if name in _ELSEWHERE:
-        return [f"Hint: {_ELSEWHERE[name]}"]
+        return _ELSEWHERE[name]
     guess = _nearest_name(name, source)
-    return [f"Hint: did you mean {guess}?"] if guess else []
+    return f"did you mean {guess}?" if guess else "declare it with const or let before it is used."
 
 
 def _nearest_name(name: str, source: str) -> str | None:
-    """The name in the program that is spelt most like this one."""
+    """The name in the program that is spelt most like this one. Bounded: name and program are hostile."""
     import difflib
 
-    known = set(re.findall(r"[A-Za-z_$][\w$]*", source[:200_000])) - {name}
-    guesses = difflib.get_close_matches(name, sorted(known)[:5_000], n=1, cutoff=0.75)
+    if len(name) > _LONGEST_NAME:
+        return None
+    words = set(re.findall(r"[A-Za-z_$][\w$]*", source[:100_000])) - {name}
+    known = sorted(word for word in words if abs(len(word) - len(name)) <= 3 and len(word) <= _LONGEST_NAME)
+    guesses = difflib.get_close_matches(name, known[:_MOST_GUESSES], n=1, cutoff=0.75)
     return guesses[0] if guesses else None
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+import weakref
 from collections.abc import Callable
 from types import TracebackType
 
 from toolbridge.boundary.host_call import Scheduler
-from toolbridge.errors import SandboxClosedError, SeedError, ToolbridgeError
+from toolbridge.errors import MisuseError, SandboxClosedError, SeedError, ToolbridgeError
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import CompileNotice, shared_engine
 from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_for_async
@@ -45,6 +46,7 @@ class Sandbox:
         self._on_compile = on_compile
         self._loop = BackgroundLoop()
         self._runs: set[Execution] = set()
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._closed = False
 
     def run_sync(self, source: str, *, limits: Limits | None = None, seed: bytes | None = None) -> RunResult:
@@ -66,13 +68,17 @@ class Sandbox:
     def session(self, *, limits: Limits | None = None) -> Session:
         """A guest that keeps its state from one program to the next. Its limits hold for each run."""
         self._check_open()
-        return Session(self._run_sync, self._run, limits or self._limits)
+        session = Session(self._run_sync, self._run, limits or self._limits)
+        self._sessions.add(session)
+        return session
 
     def close(self) -> None:
-        """Ends every run and call that is under way. The sandbox can't be used afterwards."""
+        """Ends every run, session and call. The sandbox can't be used afterwards."""
         self._closed = True
         for execution in list(self._runs):
             execution.cancel()
+        for session in list(self._sessions):
+            session.close()
         self._loop.close()
 
     def __enter__(self) -> Sandbox:
@@ -89,6 +95,7 @@ class Sandbox:
 
     def _run_sync(self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None) -> RunResult:
         limits = limits or self._limits
+        _check_types(source, limits, seed)
         refused = _too_large(source, limits)
         if refused is not None:
             return refused
@@ -105,6 +112,7 @@ class Sandbox:
         from anyio import create_task_group
 
         limits = limits or self._limits
+        _check_types(source, limits, seed)
         refused = _too_large(source, limits)
         if refused is not None:
             return refused
@@ -151,6 +159,15 @@ class Sandbox:
         )
         self._runs.add(execution)
         return execution
+
+
+def _check_types(source: object, limits: object, seed: object) -> None:
+    if not isinstance(source, str):
+        raise MisuseError("source", source, "the program's text, a str")
+    if not isinstance(limits, Limits):
+        raise MisuseError("limits", limits, "a toolbridge.Limits")
+    if seed is not None and not isinstance(seed, bytes):
+        raise MisuseError("seed", seed, "32 bytes")
 
 
 def _too_large(source: str, limits: Limits) -> RunResult | None:

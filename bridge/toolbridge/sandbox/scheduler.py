@@ -7,6 +7,7 @@ of ours runs while the sandbox is open. Both are anyio's, which is imported only
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
@@ -183,12 +184,42 @@ class LoopInbox:
             group.start_soon(self._tasks.popleft())
 
 
+class _LoopThread:
+    """A running event loop. Its thread holds this, and not the BackgroundLoop that must be able to go away."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self.process = os.getpid()
+        ready: SimpleQueue[LoopInbox] = SimpleQueue()
+        # A daemon, so that a sandbox that was never closed doesn't keep the process alive.
+        threading.Thread(target=self._run, args=(ready,), name="toolbridge-calls", daemon=True).start()
+        self.inbox = ready.get()
+
+    def stop(self) -> None:
+        self.is_stopped = True
+        with contextlib.suppress(RuntimeError):  # it has ended before
+            self.inbox.wake()
+
+    def _run(self, ready: SimpleQueue[LoopInbox]) -> None:
+        import anyio
+
+        async def serve() -> None:
+            inbox = LoopInbox()
+            ready.put(inbox)
+            async with anyio.create_task_group() as group:
+                while not self.is_stopped:
+                    await inbox.start_tasks(group)
+                group.cancel_scope.cancel()
+
+        anyio.run(serve)
+
+
 class BackgroundLoop:
     """An event loop on a thread of its own, for runs that are not awaited. Started when first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._inbox: LoopInbox | None = None
+        self._thread: _LoopThread | None = None
         self._closed = False
 
     def post(self, task: Task) -> None:
@@ -200,33 +231,19 @@ class BackgroundLoop:
         with self._lock:
             if self._closed:
                 raise RuntimeError("the sandbox is closed")
-            if self._inbox is None:
-                ready: SimpleQueue[LoopInbox] = SimpleQueue()
-                # A daemon, so that a sandbox that was never closed doesn't keep the process alive.
-                threading.Thread(target=self._run, args=(ready,), name="toolbridge-calls", daemon=True).start()
-                self._inbox = ready.get()
-        self._inbox.post(task)
+            if self._thread is None or self._thread.process != os.getpid():  # after a fork the thread is gone
+                self._thread = _LoopThread()
+            thread = self._thread
+        thread.inbox.post(task)
 
     def close(self) -> None:
         """Ends the loop; calls that still run are cancelled."""
-        with self._lock:
-            self._closed = True
-        if self._inbox is not None:
-            with contextlib.suppress(RuntimeError):  # it was closed before
-                self._inbox.wake()
+        self._closed = True
+        if self._thread is not None:
+            self._thread.stop()
 
-    def _run(self, ready: SimpleQueue[LoopInbox]) -> None:
-        import anyio
-
-        async def serve() -> None:
-            inbox = LoopInbox()
-            ready.put(inbox)
-            async with anyio.create_task_group() as group:
-                while not self._closed:
-                    await inbox.start_tasks(group)
-                group.cancel_scope.cancel()
-
-        anyio.run(serve)
+    def __del__(self) -> None:
+        self.close()
 
 
 def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:

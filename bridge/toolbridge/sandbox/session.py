@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -35,6 +36,7 @@ class Session:
         self._busy = False
         self._closed = False
         self._instance: Instance | None = None
+        self._process = os.getpid()
 
     def run_sync(self, source: str, *, seed: bytes | None = None) -> RunResult:
         """Runs a program in this session and waits for its result.
@@ -108,6 +110,10 @@ class Session:
         """The session's guest, for one run: it comes back through `keep_instance`, or not at all."""
         with self._lock:
             instance, self._instance = self._instance, None
+        if instance is not None and self._process != os.getpid():
+            instance.abandon()  # after a fork nothing would stop what runs in it
+            instance = None
+        self._process = os.getpid()
         return instance if instance is not None else new_instance()
 
     def keep_instance(self, instance: Instance) -> None:

@@ -87,6 +87,16 @@ function describeError(value) {
     causes[causes.length] = cause.name ? cause.name + ": " + cause.message : cause.message;
     current = next;
   }
+  try {
+    // What Promise.any gives when all have failed: each of them, not only the first.
+    for (let i = 1; i < MAX_CAUSES && i < value?.errors?.length; i++) {
+      const cause = describeOne(value.errors[i]);
+      causes[causes.length] = cause.name ? cause.name + ": " + cause.message : cause.message;
+    }
+  } catch {
+    // a hostile `errors`
+  }
+  if (causes.length > MAX_CAUSES) causes.length = MAX_CAUSES;
   if (causes.length) description.causes = causes;
   return description;
 }

@@ -54,13 +54,16 @@ install(Map.prototype, "toJSON", function toJSON() {
   let plain = true;
   for (const [key, value] of this) {
     entries[entries.length] = [key, value];
-    if (typeof key === "string" || typeof key === "number") {
+    if (typeof key === "string") {
       defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true });
     } else {
       plain = false;
     }
   }
   return plain ? object : entries;
+});
+install(Promise.prototype, "toJSON", function toJSON() {
+  throw new TypeError("a promise is no value yet: await it (for a list of promises, await Promise.all(list))");
 });
 install(Set.prototype, "toJSON", function toJSON() { return [...this]; });
 install(Error.prototype, "toJSON", function toJSON() {

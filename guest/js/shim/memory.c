@@ -65,7 +65,7 @@ static const JSMallocFunctions engine_allocator = {
 
 /* How large an arena of the engine's small-block allocator is to be: a page, but the first of each
  * block size that a run needs only a part of one. */
-enum { ARENA_BYTES = 4096, FIRST_ARENA_BYTES = 1024 };
+enum { ARENA_BYTES = 4096, FIRST_ARENA_BYTES = 512 };
 static bool first_arena_is_small[JS_ARENA_BLOCK_SIZE_COUNT];
 
 static size_t toolbridge_arena_size(int block_size_idx)

@@ -145,17 +145,28 @@ static int parse_export_default(JSParseState *s)
     return js_parse_expect_semi(s);
 }
 
-/* export { a, b as c };  names are not exported to anywhere, but they must parse */
-static int skip_export_list(JSParseState *s)
+/* export { a, b as c };  names are not exported to anywhere, except as the default */
+static int parse_export_list(JSParseState *s)
 {
     while (s->token.val != '}') {
         if (!token_is_ident(s->token.val) && s->token.val != TOK_STRING)
             return js_parse_error(s, "identifier or string expected");
-        if (next_token(s))
+        JSAtom local = token_is_ident(s->token.val) ? JS_DupAtom(s->ctx, s->token.u.ident.atom) : JS_ATOM_NULL;
+        int failed = next_token(s);
+        if (!failed && token_is_pseudo_keyword(s, JS_ATOM_as)) {
+            failed = next_token(s);
+            if (!failed && s->token.val == TOK_DEFAULT && local != JS_ATOM_NULL)
+                failed = export_variable(s, local);
+            else if (!failed && !token_is_ident(s->token.val) && s->token.val != TOK_STRING)
+                failed = js_parse_error(s, "identifier or string expected");
+            failed = failed || next_token(s);
+        }
+        JS_FreeAtom(s->ctx, local);
+        if (failed)
             return -1;
-        if (s->token.val != ',' && s->token.val != '}' && !token_is_pseudo_keyword(s, JS_ATOM_as))
+        if (s->token.val != ',' && s->token.val != '}')
             return js_parse_error(s, "',' or '}' expected");
-        if (s->token.val != '}' && next_token(s))
+        if (s->token.val == ',' && next_token(s))
             return -1;
     }
     if (next_token(s))
@@ -173,7 +184,7 @@ static int toolbridge_parse_export(JSParseState *s)
     case TOK_DEFAULT:
         return next_token(s) ? -1 : parse_export_default(s);
     case '{':
-        return next_token(s) ? -1 : skip_export_list(s);
+        return next_token(s) ? -1 : parse_export_list(s);
     case '*':
         return js_parse_error(s, "a program can't re-export: import the names and use them");
     case TOK_CONST:
