@@ -145,7 +145,7 @@ def test_bytes_that_are_no_utf8_are_refused(decode: Callable[[bytes], object]) -
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 def test_a_frame_that_is_too_deep_is_refused(opening: bytes) -> None:
-    with pytest.raises(WireError, match=r"^not JSON: RecursionError$"):
+    with pytest.raises(WireError, match=r"^nested too deeply$"):
         decode_json(opening * 200_000)
 
 

@@ -194,9 +194,9 @@ def test_causes_are_listed_from_the_outside_in(demo: Sandbox) -> None:
     assert failure_of(demo, program).notes == ("Caused by: TypeError: b", 'Caused by: {"code":3}')
 
 
-def test_the_first_of_several_errors_is_a_cause(demo: Sandbox) -> None:
+def test_all_of_several_errors_are_causes(demo: Sandbox) -> None:
     program = "await Promise.any([Promise.reject(new Error('one')), Promise.reject(new Error('two'))])"
-    assert failure_of(demo, program).notes == ("Caused by: Error: one",)
+    assert failure_of(demo, program).notes == ("Caused by: Error: one", "Caused by: Error: two")
 
 
 def test_an_error_that_is_its_own_cause_ends(demo: Sandbox) -> None:
@@ -263,6 +263,7 @@ def test_calls_that_took_effect_are_listed(demo: Sandbox) -> None:
         'import { get_forecast, fail } from "host:mcp-weather"\nget_forecast("Oslo")\ntry { fail() } catch {}\nnope'
     )
     assert failure_of(demo, program).notes == (
+        "Hint: declare it with const or let before it is used.",
         "Calls already made (their effects remain):\n"
         "  host:mcp-weather get_forecast: ok\n  host:mcp-weather fail: failed",
     )

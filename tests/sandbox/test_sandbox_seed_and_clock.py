@@ -106,5 +106,5 @@ def test_a_clock_that_fails_ends_the_run_and_not_the_host() -> None:
     with Sandbox(clock=broken) as sandbox:
         failure = sandbox.run_sync("Date.now()").failure
         assert failure is not None
-        assert (failure.kind, failure.message) == ("crashed", "A host function failed: OSError.")
+        assert (failure.kind, failure.message) == ("crashed", "The clock that the host grants failed: OSError.")
         assert sandbox.run_sync("1").value == 1

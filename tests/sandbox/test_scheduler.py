@@ -193,7 +193,7 @@ def test_cancelling_a_scheduler_leaves_the_calls_of_another_alone(loop: Backgrou
 def test_a_scheduler_that_started_nothing_cancels_nothing_and_starts_no_thread() -> None:
     loop = BackgroundLoop()
     TaskScheduler(Limits(), loop.post).cancel()
-    assert loop._inbox is None
+    assert loop._thread is None
     loop.close()
 
 

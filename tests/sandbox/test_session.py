@@ -230,7 +230,7 @@ def test_a_session_of_a_closed_sandbox_refuses_to_run() -> None:
     sandbox = Sandbox()
     session = sandbox.session()
     sandbox.close()
-    with pytest.raises(SandboxClosedError, match=r"^This sandbox is closed\.$"):
+    with pytest.raises(SandboxClosedError, match=r"^This session is closed\.$"):
         session.run_sync("1")
 
 
