@@ -207,7 +207,7 @@ def test_a_run_that_was_ended_makes_no_further_call(instance: Instance, name: by
     instance.memory.write(0, CALL)
     state.cancel()
     trapped, _ = call_import(state, name, 0, len(CALL), 1000, 100)
-    assert (trapped, calls, state.unfinished_calls()) == (True, [], [])
+    assert (trapped, calls, state.started.unfinished()) == (True, [], [])
 
 
 @pytest.mark.parametrize("name", [b"call", b"start"], ids=bytes.decode)
@@ -217,7 +217,7 @@ def test_a_run_whose_time_is_up_makes_no_further_call(instance: Instance, name: 
     instance.memory.write(0, CALL)
     state.deadline = state.began
     trapped, _ = call_import(state, name, 0, len(CALL), 1000, 100)
-    assert (trapped, calls, state.unfinished_calls()) == (True, [], [])
+    assert (trapped, calls, state.started.unfinished()) == (True, [], [])
 
 
 def test_an_import_whose_instance_is_gone_traps(instance: Instance) -> None:

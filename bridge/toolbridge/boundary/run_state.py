@@ -1,15 +1,12 @@
 """The state of one run, on the trusted side: what the imports in `imports.py` work on.
 
-One guest thread uses it while the run lasts. Other threads only deliver replies and end the run
-from outside: `deliver`, `end` and `cancel` are the only methods they may call.
+One guest thread uses it while the run lasts. Other threads only end the run from outside: `end` and
+`cancel` are the only methods they may call.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
 from typing import NamedTuple
 
@@ -31,6 +28,7 @@ from toolbridge.boundary.host_call import (
 from toolbridge.boundary.memory import GuestMemory
 from toolbridge.boundary.output import Output
 from toolbridge.boundary.run_time import RunTime, Ticks
+from toolbridge.boundary.started_calls import Interrupted, StartedCalls
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -38,7 +36,6 @@ from toolbridge.boundary.wire import (
     RequestDecoder,
     WireError,
     encode_error,
-    encode_settled,
 )
 from toolbridge.limits import Limits
 
@@ -46,8 +43,6 @@ from toolbridge.limits import Limits
 _PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 
 _MOST_OTHER_REQUESTS = 10_000
-_FRAMES_HELD = 4
-"""How many of the largest frames a run may have under way and unfetched, in bytes."""
 
 # Answers of the imports that are not a length: guest/WIRE.md.
 REFUSED = -1
@@ -97,14 +92,7 @@ class RunState(RunTime):
         self._requests = RequestDecoder()
         self._call_count = 0
         self._other_count = 0
-        self._outstanding: dict[int, PendingCall] = {}
-        self._inbox: SimpleQueue[tuple[PendingCall, bytes] | None] = SimpleQueue()
-        self._settled: deque[bytes] = deque()
-        self._request_bytes = 0
-        """Of the calls under way."""
-        self._reply_bytes = 0
-        """Of replies that the guest has not fetched."""
-        self._reply_lock = threading.Lock()
+        self.started = StartedCalls(limits.frame_bytes)
 
     # ---- time
 
@@ -139,7 +127,7 @@ class RunState(RunTime):
         if self.ending is None:
             self.ended_at = monotonic()
             self.ending = Ending(kind, message)
-            self._inbox.put(None)
+            self.started.interrupt()
 
     def cancel(self) -> None:
         """The host no longer wants the result."""
@@ -240,23 +228,12 @@ class RunState(RunTime):
         may_begin: Callable[[], bool] | None = None,
     ) -> PendingCall:
         call = PendingCall(self._call_count, function, request, request_bytes, may_begin)
-        self._outstanding[call.identity] = call
-        self._request_bytes += request_bytes
+        self.started.add(call)
         if awaiting is None:
-            self.scheduler.start(call, self.deliver)
+            self.scheduler.start(call, self.started.deliver)
         else:
-            self.scheduler.start_awaiting(call, awaiting, self.deliver)
+            self.scheduler.start_awaiting(call, awaiting, self.started.deliver)
         return call
-
-    def unfinished_calls(self) -> list[CallRecord]:
-        """Calls that had been started and had no reply when the run ended: they may take effect."""
-        now = perf_counter()
-        return [
-            CallRecord(
-                call.request.module, call.request.function, "unfinished", now - call.began, call.request_bytes, 0
-            )
-            for call in self._outstanding.values()
-        ]
 
     def start(self, pointer: int, length: int) -> int:
         """A call that guest code goes on from: its number, by which the reply will be known."""
@@ -265,37 +242,18 @@ class RunState(RunTime):
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
             function = find_function(self.modules, request)
-            most = _FRAMES_HELD * self.limits.frame_bytes
-            if self._request_bytes + length > most:
-                request = too_large("What is passed to calls under way", self._request_bytes + length, most)
+            passed = self.started.request_bytes_with(length)
+            if passed > self.started.most_bytes:
+                request = too_large("What is passed to calls under way", passed, self.started.most_bytes)
             elif function is not None:
-                return self._begin(function, request, length, may_begin=self._has_room).identity
+                return self._begin(function, request, length, may_begin=self.started.has_room).identity
             else:
                 request = unknown_function(request)
         if type(request) is not bytes:
             return REFUSED
         # Refused before it began: the reply is ready, and arrives like any other.
-        self._settle(self._call_count, request)
+        self.started.settle(self._call_count, request)
         return self._call_count
-
-    def _settle(self, call: int, reply: bytes) -> None:
-        """A reply for `wait`, held until it is asked for."""
-        frame = encode_settled(call, reply)
-        self._hold(len(frame))
-        self._settled.append(frame)
-
-    def _has_room(self) -> bool:
-        """Whether the host may hold more for a guest that doesn't fetch it."""
-        return self._reply_bytes < _FRAMES_HELD * self.limits.frame_bytes
-
-    def _hold(self, size: int) -> None:
-        with self._reply_lock:
-            self._reply_bytes += size
-
-    def deliver(self, call: PendingCall, reply: bytes) -> None:
-        """A scheduled call is done. From any thread."""
-        self._hold(len(reply))
-        self._inbox.put((call, reply))
 
     def _receive(self, timeout: float | None) -> tuple[PendingCall, bytes] | None:
         """The next reply; None when `timeout` is over first.
@@ -306,18 +264,14 @@ class RunState(RunTime):
         until = self.deadline if timeout is None else min(self.deadline, monotonic() + timeout)
         while True:
             try:
-                arrived = self._inbox.get(timeout=max(0.0, until - monotonic()))
-            except Empty:
+                arrived = self.started.receive(until)
+            except Interrupted:
                 self.check()
-                return None
+                continue
             if arrived is None:
                 self.check()
-                continue
+                return None
             call, reply = arrived
-            if self._outstanding.pop(call.identity, None) is None:
-                continue
-            self._request_bytes -= call.request_bytes
-            self._hold(-len(reply))
             self._record(call.request, reply, perf_counter() - call.began, call.request_bytes)
             return arrived
 
@@ -329,20 +283,20 @@ class RunState(RunTime):
             call, reply = arrived
             if call is awaited:
                 return reply
-            self._settle(call.identity, reply)
+            self.started.settle(call.identity, reply)
 
     def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
         """The next settled call; 0 when the time is over first; refused when nothing can come."""
-        if not self._settled:
-            if microseconds < 0 and not self._outstanding:
+        frame = self.started.next_settled()
+        while frame is None:
+            if microseconds < 0 and not self.started.can_settle():
                 return REFUSED
             arrived = self._receive(None if microseconds < 0 else microseconds / 1e6)
             if arrived is None:
                 return NOTHING
             call, reply = arrived
-            self._settle(call.identity, reply)
-        frame = self._settled.popleft()
-        self._hold(-len(frame))
+            self.started.settle(call.identity, reply)
+            frame = self.started.next_settled()
         return self._give(frame, pointer, capacity)
 
     # ---- the rest

@@ -211,7 +211,7 @@ class Execution:
         return self._make_result(calls, instance, failure=Failure(kind, message, notes=notes))
 
     def _all_calls(self) -> tuple[CallRecord, ...]:
-        return (*self._state.calls, *self._state.unfinished_calls())
+        return (*self._state.calls, *self._state.started.unfinished())
 
     def _make_result(
         self,
