@@ -176,7 +176,8 @@ class RunState(RunTime):
 
     def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
         """A call that guest code waits for."""
-        self.check()
+        if self.ending is not None or monotonic() >= self.deadline:
+            self.check()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
             self._count_call()
