@@ -4,11 +4,30 @@
     ├── GuestImageError      a guest image is missing or damaged
     ├── EngineError          Wasmtime refused: a broken installation or an exhausted machine
     ├── HostModuleError      `modules=` can't be offered to guest code as it is
+    ├── ToolDefinitionError  a function can't be a tool as it is
     ├── MisuseError          an argument is of the wrong type
     ├── LimitsError          a limit is out of range
     ├── SeedError            a seed is not 32 bytes
     ├── SandboxClosedError   used after close()
-    └── SessionBusyError     a session runs one program at a time
+    ├── SessionBusyError     a session runs one program at a time
+    ├── ConfigError          a configuration names file, server and field
+    ├── SectionError         a section of a prompt can't be rendered
+    ├── LanguageError        programs in this language can't be run
+    ├── UnknownServerError   no such server is configured
+    ├── UnknownModuleError   no such module, or its tools are not known
+    └── ServerError          one server's trouble; the others go on
+        ├── ServerNotApprovedError   nobody approved it
+        ├── ServerEnvironmentError   a variable it needs is not set
+        ├── ServerConnectError       could not be started, reached or understood
+        ├── ServerTimeoutError       no answer in time
+        ├── ServerDisconnectedError  ended before it answered
+        ├── ServerProtocolError      answered with something that is not MCP, or past a cap
+        ├── ServerRespawnError       ended too often
+        ├── ConnectionLimitError     too many are connected
+        ├── ServerClosedError        closed by the host
+        ├── ToolNotFoundError        no such tool is exposed
+        ├── ToolBlockedError         a tool is new, or not as it was pinned
+        └── ToolRefusedError         a protocol error in answer to a call
 
 They mean misuse or a broken installation. Whatever guest code does is never raised: it comes back
 as `RunResult.failure`.
@@ -47,6 +66,14 @@ class HostModuleError(ToolbridgeError, ValueError):
         super().__init__(f"Module {specifier!r}: {problem}")
 
 
+class ToolDefinitionError(ToolbridgeError, TypeError):
+    """A function of the host can't be a tool as it is."""
+
+    def __init__(self, tool: object, problem: str) -> None:
+        self.tool = tool
+        super().__init__(f"Tool {tool!r}: {problem}.")
+
+
 class MisuseError(ToolbridgeError, TypeError):
     """An argument is of the wrong type."""
 
@@ -83,3 +110,146 @@ class SessionBusyError(ToolbridgeError):
         super().__init__(
             "This session is running a program: await it before running another, or open a second session."
         )
+
+
+class ConfigError(ToolbridgeError, ValueError):
+    """A configuration can't be used as it is: says where, what was found, and what to write.
+
+    It never shows the value of a variable or header. A file with several problems gives one error, which has
+    them all in `problems`.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | None = None,
+        server: str | None = None,
+        field: str | None = None,
+        fix: str = "",
+        problems: tuple[ConfigError, ...] = (),
+    ) -> None:
+        self.file, self.server, self.field, self.problem, self.fix = file, server, field, problem, fix
+        self._problems = problems
+        # The name of a directory is not ours, and may hold what a terminal would obey.
+        shown_file = file if file is None or file.isprintable() else repr(file)
+        where = [part for part in (shown_file, server and f"server {server!r}", field and f"field {field!r}") if part]
+        super().__init__(": ".join([*where, problem]) + (f" {fix}" if fix else ""))
+
+    @property
+    def problems(self) -> tuple[ConfigError, ...]:
+        """Each problem by itself."""
+        return self._problems or (self,)
+
+
+class SectionError(ToolbridgeError, ValueError):
+    """A section of a prompt can't be rendered, or is not there."""
+
+    def __init__(self, section: str, problem: str) -> None:
+        self.section = section
+        super().__init__(f"Section {section!r}: {problem}.")
+
+
+class UnknownServerError(ToolbridgeError, KeyError):
+    """No server of this name is configured."""
+
+    def __init__(self, server: str, known: tuple[str, ...]) -> None:
+        self.server = server
+        self.message = f"No server {server!r} is configured. Known servers: {', '.join(known) or 'none'}."
+        super().__init__(self.message)
+
+    def __str__(self) -> str:  # KeyError would show the repr
+        return self.message
+
+
+class LanguageError(ToolbridgeError, ValueError):
+    """Programs in this language can't be run."""
+
+    def __init__(self, language: object, known: tuple[str, ...]) -> None:
+        super().__init__(f"Programs in {language!r} can't be run by this version: expected {' or '.join(known)}.")
+
+
+class UnknownModuleError(ToolbridgeError, KeyError):
+    """There is no module of this name, or its server was never asked for its tools."""
+
+    def __init__(self, specifier: str, known: tuple[str, ...]) -> None:
+        import difflib
+
+        self.specifier = specifier
+        near = difflib.get_close_matches(str(specifier)[:100], known, n=1)
+        if specifier in known:
+            hint = "Its server was never asked for its tools: connect it first."
+        else:
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known modules: {', '.join(known[:20]) or 'none'}."
+        self.message = f"Nothing is known of a module {specifier!r}. {hint}"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:  # KeyError would show the repr
+        return self.message
+
+
+class ServerError(ToolbridgeError):
+    """Something went wrong with one server; others are unaffected. The text of a server in it is sanitised."""
+
+    def __init__(self, server: str, message: str) -> None:
+        self.server = server
+        super().__init__(f"Server {server!r} {message}")
+
+
+class ServerNotApprovedError(ServerError):
+    """A server may not be started or reached: nobody approved it."""
+
+
+class ServerEnvironmentError(ServerError):
+    """A variable that a server's configuration refers to is not set."""
+
+
+class ServerConnectError(ServerError):
+    """A server could not be started, reached or understood."""
+
+
+class ServerTimeoutError(ServerError):
+    """A server did not answer in time."""
+
+
+class ServerDisconnectedError(ServerError):
+    """A server ended before it answered; a call that was under way may have taken effect."""
+
+
+class ServerProtocolError(ServerError):
+    """A server answered with something that is not MCP, or past a cap."""
+
+
+class ServerRespawnError(ServerError):
+    """A server ended too often and is not started again."""
+
+
+class ConnectionLimitError(ServerError):
+    """As many servers as may be connected at once are connected."""
+
+
+class ServerClosedError(ServerError):
+    """A server's connection was closed by the host: revoked, disabled, removed, or all closed."""
+
+
+class ToolNotFoundError(ServerError):
+    """A server has no such tool, or does not expose it."""
+
+
+class ToolBlockedError(ServerError):
+    """A tool is not pinned, or not as it was when it was pinned.
+
+    The message has no words of the server: a model may read it. `diff` has them, for people.
+    """
+
+    def __init__(self, server: str, tool: str, problem: str, what_to_do: str, *, diff: str = "") -> None:
+        self.tool, self.diff = tool, diff
+        super().__init__(server, f"has its tool {tool!r} blocked: it {problem}. A person can {what_to_do}")
+
+
+class ToolRefusedError(ServerError):
+    """A server answered a call with a protocol error."""
+
+    def __init__(self, server: str, tool: str, code: int, message: str) -> None:
+        self.tool, self.code = tool, code
+        super().__init__(server, f"refused the call of {tool!r}: {message} (code {code})")

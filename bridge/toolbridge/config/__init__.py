@@ -1,0 +1,1 @@
+"""Configuration: files, and typed construction in code, into one frozen `Config`."""

@@ -1,0 +1,80 @@
+"""The frozen configuration that everything else starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from toolbridge.config.flow_rules import DEFAULT_FLOWS, parse_flows
+from toolbridge.config.permissions import Level, Permissions
+from toolbridge.config.plugin_policy import PluginPolicy
+from toolbridge.config.policy import Errors, check_errors
+from toolbridge.config.profiles import Profile
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.config.server_limits import ServerLimits
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Every configured server by name, and where they were read from."""
+
+    servers: Mapping[str, ServerConfig] = field(default_factory=lambda: MappingProxyType({}))
+    limits: ServerLimits = field(default_factory=ServerLimits)
+    files: tuple[str, ...] = ()
+    """The files that were read, in the order of their precedence."""
+    warnings: tuple[str, ...] = ()
+    permissions: Permissions = field(default_factory=Permissions)
+    """The user's, or the host's."""
+    project_permissions: Permissions = field(default_factory=Permissions)
+    """A repository's: they only ever make a decision stricter."""
+    flows: Mapping[str, Level] = field(default_factory=lambda: DEFAULT_FLOWS)
+    """Levels by rule (T22): see `config.flow_rules`. A rule that is missing allows."""
+    gateway: bool = True
+    """False: all of MCP is switched off, there are no servers, and `files` is the one that says so."""
+    errors: Errors = "raise"
+    """How a tool's error reaches guest code: as an exception, or as `{ error }`."""
+    strict_results: bool = False
+    """Whether a result that breaks the tool's own output schema is an error."""
+    plugins: PluginPolicy = field(default_factory=PluginPolicy)
+    """Which plugins may offer servers."""
+    profiles: tuple[Profile, ...] = ()
+    """Every profile of every file."""
+    optional: Mapping[str, ServerConfig] = field(default_factory=lambda: MappingProxyType({}))
+    """Servers that profiles name, as they are without one. Those of `active_profiles` are among `servers`."""
+    active_profiles: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        servers: Mapping[str, ServerConfig] = self.servers if self.gateway else {}
+        object.__setattr__(self, "servers", MappingProxyType(dict(servers)))
+        object.__setattr__(self, "optional", MappingProxyType(dict(self.optional)))
+        object.__setattr__(self, "flows", MappingProxyType(parse_flows(self.flows)))
+        check_errors(self.errors)
+
+    @staticmethod
+    def of(
+        *servers: ServerConfig,
+        limits: ServerLimits | None = None,
+        permissions: Permissions | None = None,
+        flows: Mapping[str, Level] | None = None,
+        errors: Errors = "raise",
+        strict_results: bool = False,
+    ) -> Config:
+        """A configuration made in code, checked like one from a file.
+
+        Raises:
+            ConfigError: a server can't be used as it is, two could be mistaken for each other, or there are too many.
+        """
+        from toolbridge.config.validate import check_count, check_together, validate_server
+
+        limits = limits if limits is not None else ServerLimits()
+        check_together(validate_server(server) for server in servers)
+        check_count(len(servers), limits.servers)
+        return Config(
+            {server.name: server for server in servers},
+            limits,
+            permissions=permissions if permissions is not None else Permissions(),
+            flows={**DEFAULT_FLOWS, **(flows or {})},
+            errors=errors,
+            strict_results=strict_results,
+        )

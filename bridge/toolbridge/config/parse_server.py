@@ -1,0 +1,133 @@
+"""One server's entry in a file, in whichever spelling its author's tool taught them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar, cast
+
+from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS, TRANSPORT_OF_SPELLING, WITHOUT_EFFECT
+from toolbridge.config.names import name_for
+from toolbridge.config.references import looks_expandable
+from toolbridge.config.server_config import Origin, ServerConfig, Transport
+from toolbridge.config.validate import check_fields
+from toolbridge.config.values import flag, pairs
+from toolbridge.config.wording import kind_of, listed, quoted, unknown_keys
+from toolbridge.errors import ConfigError
+
+_T = TypeVar("_T")
+_KEY = {each.attribute: each.key for each in FIELDS} | {"transport": "transport"}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an entry's meaning depends on besides itself."""
+
+    origin: Origin
+    base: str
+    """Where a relative `cwd` starts from."""
+    default_cwd: str | None
+    home: str | None
+    unset_env: Literal["error", "empty"]
+
+
+def parse_server(
+    written: str, entry: object, around: Surroundings, problems: list[ConfigError], warnings: list[str]
+) -> ServerConfig | None:
+    """The server, or None if something is wrong with it; that is added to `problems`."""
+    if not isinstance(entry, Mapping):
+        problem = f"expected an object, found {kind_of(entry)}."
+        problems.append(ConfigError(problem, fix='Write {"command": …} or {"url": …}.'))
+        return None
+    name = _collect(problems, name_for, written)
+    keys: dict[str, str] = {}
+    given = _by_attribute(pairs(cast("object", entry), ""), keys, problems)
+
+    def label(attribute: str) -> str:
+        return keys.get(attribute, _KEY[attribute])
+
+    if "enabled" in given and label("enabled") == "disabled":
+        disabled = _collect(problems, flag, given.pop("enabled"), "disabled")
+        given["enabled"] = not disabled
+    cwd = given.get("cwd")
+    if isinstance(cwd, str) and cwd.strip():
+        given["cwd"] = _absolute(cwd, around)
+    transport = _transport(given, label, problems)
+    kept = {} if transport is None else check_fields(given, transport, label, problems)
+    if problems or transport is None or name is None:
+        return None
+    if transport == "stdio" and around.default_cwd is not None:
+        kept.setdefault("cwd", around.default_cwd)
+    kept.setdefault("unset_env", around.unset_env)
+    display_name = written if written != name else ""
+    server = ServerConfig(name, transport, origin=around.origin, display_name=display_name, **kept)
+    ignored = sorted(key for key in cast("Mapping[str, object]", entry) if key in WITHOUT_EFFECT)
+    warnings += [f"server {quoted(written)}: {each}" for each in _warnings(server, ignored)]
+    return server
+
+
+def _by_attribute(entry: Mapping[str, object], keys: dict[str, str], problems: list[ConfigError]) -> dict[str, object]:
+    """The entry's values by attribute; `keys` gets the spelling that was used for each."""
+    given: dict[str, object] = {}
+    others = (key for key in entry if key not in WITHOUT_EFFECT)
+    problems += unknown_keys(others, ATTRIBUTE_OF_KEY, advice=ADVICE)
+    for key, value in entry.items():
+        attribute = ATTRIBUTE_OF_KEY.get(key)
+        if attribute is None:
+            continue
+        if attribute in given:
+            problem = f"means the same as {keys[attribute]!r}."
+            problems.append(ConfigError(problem, field=key, fix="Write just one of them."))
+        else:
+            given[attribute], keys[attribute] = value, key
+    return given
+
+
+def _transport(given: dict[str, object], label: Callable[[str], str], problems: list[ConfigError]) -> Transport | None:
+    """How the server is reached: as it says, or as its fields show."""
+    if "transport" not in given:
+        if "command" in given:
+            return "stdio"
+        if "url" in given:
+            return "http"
+        problems.append(ConfigError("has neither 'command' nor 'url'.", fix='Write {"command": …} or {"url": …}.'))
+        return None
+    value = given.pop("transport")
+    if isinstance(value, str) and value in TRANSPORT_OF_SPELLING:
+        return TRANSPORT_OF_SPELLING[value]
+    known = listed(["stdio", "http", "sse"])
+    found = quoted(value) if isinstance(value, str) else kind_of(value)
+    in_process = value in ("in_process", "in-process", "inProcess")
+    fix = "A server in this program is made in code: ServerConfig.in_process()." if in_process else ""
+    problems.append(ConfigError(f"expected {known}, found {found}.", field=label("transport"), fix=fix))
+    return None
+
+
+def _absolute(path: str, around: Surroundings) -> str:
+    """A working directory, fixed when the file is read. Another user's home is not looked up."""
+    if around.home is not None and (path == "~" or path.startswith(("~/", f"~{os.sep}"))):
+        path = around.home + path[1:]
+    return os.path.normpath(os.path.join(around.base, path)) if "\0" not in path else path
+
+
+def _collect(problems: list[ConfigError], check: Callable[..., _T], *values: object) -> _T | None:
+    try:
+        return check(*values)
+    except ConfigError as problem:
+        problems.append(problem)
+        return None
+
+
+def _warnings(server: ServerConfig, ignored: Iterable[str]) -> Iterator[str]:
+    if ignored:
+        yield f"without effect: {listed(ignored, 'and')}."
+    if server.command and " " in server.command.strip() and not any(mark in server.command for mark in "/\\"):
+        yield "'command' has a space in it; arguments belong into 'args'."
+    places = [("command", server.command), ("url", server.url), ("cwd", server.cwd)]
+    places += [(f"args[{index}]", text) for index, text in enumerate(server.args)]
+    # Some servers fill in variables of their own environment in their arguments: those are meant.
+    literal = [place for place, text in places if text and looks_expandable(text, besides=server.env)]
+    if literal:
+        where = listed(literal[:3], "and") + (" and others" if len(literal) > 3 else "")
+        yield f"a '${{' in {where} is left as it is: references work in 'env' and 'headers' only."

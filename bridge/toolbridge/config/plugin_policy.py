@@ -1,0 +1,80 @@
+"""Which plugins may offer servers, as it is written in a configuration. A plugin that may not is not even imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from toolbridge.config.values import names, pairs
+from toolbridge.config.wording import all_of, unknown_keys
+from toolbridge.errors import ConfigError
+
+ALL = "*"
+_KEYS = ("allow", "deny")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginPolicy:
+    """Names of plugins; `*` stands for all. Deny wins."""
+
+    allow: tuple[str, ...] | None = None
+    """Only these; None: all."""
+    deny: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in _KEYS:
+            given = getattr(self, name)
+            object.__setattr__(self, name, None if given is None else names(given, f"plugins.{name}"))
+
+    def refusal(self, plugin: str) -> str:
+        """Why a plugin may offer nothing; empty if it may."""
+        known = plugin.casefold()
+        if self._has(self.deny, known):
+            return "it is in 'plugins.deny' of the configuration"
+        if self.allow is not None and not self._has(self.allow, known):
+            return "it is not in 'plugins.allow' of the configuration"
+        return ""
+
+    @staticmethod
+    def _has(listed: tuple[str, ...], plugin: str) -> bool:
+        return any(each in (ALL, plugin) for each in (name.casefold() for name in listed))
+
+
+def parse_plugins(value: object) -> PluginPolicy:
+    """What a file has under `plugins`.
+
+    Raises:
+        ConfigError: for all that is wrong with it.
+    """
+    given = pairs(value, "plugins")
+    problems = unknown_keys(given, _KEYS, within="plugins.")
+    kept: dict[str, Any] = {}
+    for key in (key for key in given if key in _KEYS):
+        try:
+            kept[key] = names(given[key], f"plugins.{key}")
+        except ConfigError as problem:
+            problems.append(problem)
+    if problems:
+        raise all_of(problems)
+    return PluginPolicy(**kept)
+
+
+def merged_plugins(policies: Iterable[PluginPolicy]) -> PluginPolicy:
+    """What all files leave: each can only take away (T25)."""
+    allow: tuple[str, ...] | None = None
+    deny: list[str] = []
+    for policy in policies:
+        deny += policy.deny
+        if policy.allow is not None:
+            allow = policy.allow if allow is None else tuple(_both(allow, policy.allow))
+    return PluginPolicy(allow, tuple(dict.fromkeys(deny)))
+
+
+def _both(one: tuple[str, ...], other: tuple[str, ...]) -> Iterable[str]:
+    if ALL in one:
+        return other
+    if ALL in other:
+        return one
+    known = {name.casefold() for name in other}
+    return (name for name in one if name.casefold() in known)

@@ -1,0 +1,188 @@
+"""SECURITY: profiles: named sets of servers that are there only while a profile is chosen, with overrides (T25).
+
+A file's profiles speak of that file's own servers and of no others: a repository can't switch on, or change, what the
+user's file has. Labels are only ever added to. What an override changes is part of what is approved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS
+from toolbridge.config.names import name_for
+from toolbridge.config.server_config import Origin, ServerConfig
+from toolbridge.config.validate import check_fields, validate_server
+from toolbridge.config.values import flag, names, pairs, wrong
+from toolbridge.config.wording import quoted, shown_path, unknown_keys
+from toolbridge.errors import ConfigError
+
+if TYPE_CHECKING:
+    from toolbridge.config.config import Config
+
+MOST_PROFILES = 100
+_KEYS = ("servers", "mcpServers", "overrides", "description")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_KEY = {each.attribute: each.key for each in FIELDS}
+_MERGED = ("env", "headers")
+"""Overridden member by member; every other field as a whole."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile:
+    """One profile of one file."""
+
+    name: str
+    servers: tuple[str, ...]
+    """In the order they are written."""
+    overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    """By server: fields of it, by attribute."""
+    origin: Origin = field(default_factory=Origin)
+    description: str = ""
+
+    def __repr__(self) -> str:
+        """Without overrides: a value in one may be a secret."""
+        return f"Profile({self.name!r}, {list(self.servers)!r}, overrides={sorted(self.overrides)!r})"
+
+
+def parse_profiles(
+    value: object, servers: Sequence[ServerConfig], origin: Origin, problems: list[ConfigError], warnings: list[str]
+) -> tuple[Profile, ...]:
+    """What a file has under `profiles`. What is wrong is added to `problems`."""
+    try:
+        given = pairs(value, "profiles")
+        if len(given) > MOST_PROFILES:
+            raise ConfigError(f"{len(given)} profiles are more than {MOST_PROFILES}.", field="profiles")
+    except ConfigError as problem:
+        problems.append(problem)
+        return ()
+    file = _File({server.name: server for server in servers}, origin, problems, warnings)
+    return tuple(_profile(name, entry, file) for name, entry in given.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What a profile's meaning depends on besides itself, and where its problems go."""
+
+    own: Mapping[str, ServerConfig]
+    origin: Origin
+    problems: list[ConfigError]
+    warnings: list[str]
+
+
+def _profile(name: str, entry: object, file: _File) -> Profile:
+    problems, warnings = file.problems, file.warnings
+    where = f"profiles.{name[:60]}"
+    if not _NAME.fullmatch(name) or name == "default":
+        fix = 'A name is 1 to 64 letters, digits, "-", "_" and ".", and not "default", which stands for no profile.'
+        problems.append(ConfigError(f"{quoted(name)} can't be the name of a profile.", field="profiles", fix=fix))
+    try:
+        given = pairs(entry, where)
+    except ConfigError as problem:
+        problems.append(problem)
+        return Profile(name, (), origin=file.origin)
+    problems += unknown_keys(given, _KEYS, within=f"{where}.")
+    if "servers" in given and "mcpServers" in given:
+        both = ConfigError("means the same as 'servers'.", field=f"{where}.mcpServers", fix="Write just one of them.")
+        problems.append(both)
+    key = "mcpServers" if "mcpServers" in given else "servers"
+    overrides: dict[str, Mapping[str, Any]] = {}
+    listed: tuple[str, ...] = ()
+    try:
+        listed = tuple(dict.fromkeys(map(_mapped, names(given.get(key, []), f"{where}.{key}"))))
+        changes = pairs(given.get("overrides", {}), f"{where}.overrides")
+        for written, change in changes.items():
+            server = file.own.get(_mapped(written))
+            if server is not None:
+                overrides[server.name] = _override(change, server, f"{where}.overrides.{written[:60]}", problems)
+            else:
+                warnings.append(f"profile {name!r} overrides {quoted(written)}, which is no server of this file.")
+    except ConfigError as problem:
+        problems += problem.problems
+    unknown = [each for each in listed if each not in file.own]
+    warnings += [f"profile {name!r} names {quoted(each)}, which is no server of this file." for each in unknown]
+    kept = tuple(dict.fromkeys([*(each for each in listed if each in file.own), *overrides]))
+    if not kept:
+        warnings.append(f"profile {name!r} names no server.")
+    description = given.get("description", "")
+    if not isinstance(description, str):
+        problems.append(wrong(description, f"{where}.description", "text"))
+    return Profile(name, kept, MappingProxyType(overrides), file.origin, str(description))
+
+
+def _override(change: object, server: ServerConfig, where: str, problems: list[ConfigError]) -> Mapping[str, Any]:
+    """Fields of a server, checked as in the server's own entry."""
+    given = pairs(change, where)
+    mistakes = unknown_keys(given, [key for key in ATTRIBUTE_OF_KEY if key not in ("transport", "type")], advice=ADVICE)
+    fields: dict[str, object] = {}
+    labels: dict[str, str] = {}
+    for key, value in given.items():
+        attribute = ATTRIBUTE_OF_KEY.get(key)
+        if attribute is None or attribute == "transport":
+            continue
+        labels[attribute] = key
+        try:
+            fields[attribute] = not flag(value, key) if key == "disabled" else value
+        except ConfigError as problem:
+            mistakes.append(problem)
+    needed = {"command": server.command, "url": server.url}
+    whole = {**{each: value for each, value in needed.items() if value is not None}, **fields}
+    checked = check_fields(whole, server.transport, lambda name: labels.get(name, _KEY.get(name, name)), mistakes)
+    problems += [ConfigError(each.problem, field=f"{where}.{each.field}", fix=each.fix) for each in mistakes]
+    return MappingProxyType({attribute: checked[attribute] for attribute in fields if attribute in checked})
+
+
+def _mapped(written: str) -> str:
+    """The name that a server of a file has here; a name that can't be one matches none."""
+    try:
+        return name_for(written)
+    except ConfigError:
+        return written
+
+
+def with_profiles(config: Config, chosen: Iterable[str]) -> Config:
+    """The configuration with the servers of these profiles, one on top of the other; with none, without any of theirs.
+
+    Raises:
+        ConfigError: there is no such profile.
+    """
+    wanted = tuple(dict.fromkeys(chosen))
+    known = {profile.name for profile in config.profiles}
+    for name in wanted:
+        if name not in known:
+            there = f"Known profiles: {', '.join(sorted(known))}." if known else "The configuration has no profiles."
+            raise ConfigError(f"there is no profile {quoted(name)}.", fix=there)
+    servers = {name: server for name, server in config.servers.items() if name not in config.optional}
+    # A project's file comes first in `files`; of one name, each file's profile speaks of its own servers.
+    for profile in (each for name in wanted for each in config.profiles if each.name == name):
+        for name in profile.servers:
+            base = servers.get(name) or config.optional.get(name)
+            if base is None or base.origin != profile.origin:
+                continue  # a project's file has another server of this name, and said so
+            servers[name] = _overridden(base, profile)
+    return replace(config, servers=servers, active_profiles=wanted)
+
+
+def _overridden(server: ServerConfig, profile: Profile) -> ServerConfig:
+    changes = dict(profile.overrides.get(server.name, {}))
+    for each in _MERGED:
+        if each in changes:
+            changes[each] = {**getattr(server, each), **changes[each]}
+    if "labels" in changes:
+        changes["labels"] = tuple(dict.fromkeys([*server.labels, *changes["labels"]]))
+    if not changes:
+        return server
+    try:
+        return validate_server(replace(server, **cast("Any", changes)))
+    except ConfigError as problem:
+        where = shown_path(profile.origin.detail)
+        raise ConfigError(f"profile {profile.name!r} of {where}: {problem}") from None
+
+
+def optional_servers(servers: Mapping[str, ServerConfig], profiles: Iterable[Profile]) -> dict[str, ServerConfig]:
+    """The servers that a profile of their own file names: they wait for it."""
+    named = {(profile.origin, name) for profile in profiles for name in profile.servers}
+    return {name: server for name, server in servers.items() if (server.origin, name) in named}

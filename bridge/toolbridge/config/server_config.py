@@ -1,0 +1,198 @@
+"""One server's configuration: frozen, and safe to print.
+
+Values of `env` and `headers` are kept as they were written (`${TOKEN}`): references are resolved when the
+server is started, by `config.environment`, and the values go nowhere but into its environment or requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
+
+from toolbridge.errors import ConfigError
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from toolbridge.config.server_options import CommonOptions, ProcessOptions, RemoteOptions
+
+Transport: TypeAlias = Literal["stdio", "http", "sse", "in_process"]
+OriginKind: TypeAlias = Literal["code", "user", "project", "plugin"]
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a server's configuration came from; approvals never carry from one origin to another."""
+
+    kind: OriginKind = "code"
+    detail: str = ""
+    """The file's path, or the plugin's name."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} ({self.detail})" if self.detail else self.kind
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OAuth:
+    """How to sign in to an HTTP server; all of it may be left out, and is then discovered."""
+
+    client_id: str | None = None
+    client_secret: str | None = None
+    """A reference such as `${SECRET}`."""
+    scopes: tuple[str, ...] = ()
+    redirect_port: int | None = None
+
+    def __post_init__(self) -> None:
+        _freeze(self, "scopes")
+
+    def __repr__(self) -> str:
+        """Without the secret, which may have been written out."""
+        secret = "" if self.client_secret is None else ", client_secret=***"
+        scopes, port = list(self.scopes), self.redirect_port
+        return f"OAuth(client_id={self.client_id!r}{secret}, scopes={scopes!r}, redirect_port={port!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ServerConfig:
+    """One server. Made by the factories below or read from a file; checked by `config.validate`."""
+
+    name: str
+    transport: Transport
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    cwd: str | None = None
+    env: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    env_required: tuple[str, ...] = ()
+    """Variables that are forwarded under their own names."""
+    inherit_env: bool = False
+    unset_env: Literal["error", "empty"] = "error"
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    oauth: OAuth | None = None
+    server: Any = None
+    """In-process only: an `mcp.server` object."""
+    allow_tools: tuple[str, ...] | None = None
+    deny_tools: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    """`private`, `untrusted`, `external`, or `external:<tool>` for one tool: see `config.flow_rules`."""
+    connect_timeout: float | None = None
+    call_timeout: float | None = None
+    display_name: str = ""
+    """What another tool's file calls it, where that is no valid name."""
+    description: str = ""
+    enabled: bool = True
+    origin: Origin = field(default_factory=Origin)
+
+    def __post_init__(self) -> None:
+        _freeze(self, "args", "env", "env_required", "headers", "allow_tools", "deny_tools", "labels")
+
+    def __repr__(self) -> str:
+        """Names of variables and headers only: a literal value may be a secret. A URL may have one in its path."""
+        what = _place(self.url) if self.transport in ("http", "sse") else self.command
+        return (
+            f"ServerConfig(name={self.name!r}, transport={self.transport!r}, {what!r}, args={list(self.args)!r}, "
+            f"env={sorted(self.env)!r}, headers={sorted(self.headers)!r}, origin={str(self.origin)!r})"
+        )
+
+    def with_origin(self, origin: Origin) -> ServerConfig:
+        """The same server, as if it had come from there."""
+        return replace(self, origin=origin)
+
+    @staticmethod
+    def stdio(name: str, command: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
+        """A server that is started as a process.
+
+        Raises:
+            ConfigError: it can't be used as it is.
+        """
+        return _checked(name=name, transport="stdio", command=command, args=args, **options)
+
+    @staticmethod
+    def npm(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
+        """A server from an npm package, started by `npx -y`. A version (`pkg@1.2.3`) keeps it the same one.
+
+        Raises:
+            ConfigError: it can't be used as it is.
+        """
+        args = ("-y", _package(name, package), *_sequence(name, args))
+        return _checked(name=name, transport="stdio", command="npx", args=args, **options)
+
+    @staticmethod
+    def uvx(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
+        """A server from a Python package, started by `uvx`. A version (`pkg==1.2.3`) keeps it the same one.
+
+        Raises:
+            ConfigError: it can't be used as it is.
+        """
+        args = (_package(name, package), *_sequence(name, args))
+        return _checked(name=name, transport="stdio", command="uvx", args=args, **options)
+
+    @staticmethod
+    def http(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
+        """A server that is reached by streamable HTTP.
+
+        Raises:
+            ConfigError: it can't be used as it is.
+        """
+        return _checked(name=name, transport="http", url=url, **options)
+
+    @staticmethod
+    def sse(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
+        """A server that is reached by the older HTTP transport, with server-sent events.
+
+        Raises:
+            ConfigError: it can't be used as it is.
+        """
+        return _checked(name=name, transport="sse", url=url, **options)
+
+    @staticmethod
+    def in_process(name: str, server: Any, **options: Unpack[CommonOptions]) -> ServerConfig:
+        """A server that is an object of this program.
+
+        Raises:
+            ConfigError: it can't be used as it is.
+        """
+        return _checked(name=name, transport="in_process", server=server, **options)
+
+
+def _checked(**fields: Any) -> ServerConfig:
+    from toolbridge.config.validate import validate_server
+
+    return validate_server(ServerConfig(**fields))
+
+
+def _freeze(record: object, *names: str) -> None:
+    """Copy what the caller could still change: what is approved is what runs. Other types are left for the checks."""
+    for name in names:
+        value: object = getattr(record, name)
+        if isinstance(value, list):
+            object.__setattr__(record, name, tuple(cast("list[object]", value)))
+        elif isinstance(value, Mapping) and value is not _NOTHING:
+            object.__setattr__(record, name, MappingProxyType(dict(cast("Mapping[object, object]", value))))
+
+
+def _sequence(name: str, args: object) -> tuple[Any, ...]:
+    if not isinstance(args, (list, tuple)):
+        raise ConfigError("expected a list.", server=name, field="args")
+    return tuple(cast("list[object] | tuple[object, ...]", args))
+
+
+def _package(name: str, package: object) -> str:
+    """A package and nothing else: not an option of the command that fetches it."""
+    if isinstance(package, str) and package and not package.startswith("-") and not any(map(str.isspace, package)):
+        return package
+    raise ConfigError("expected the name of a package.", server=name, field="package", fix="Arguments go into args.")
+
+
+def _place(url: object) -> str | None:
+    """Where a URL leads, without its path and query."""
+    try:
+        parts = urlsplit(str(url))
+        return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/…"
+    except ValueError:
+        return None
