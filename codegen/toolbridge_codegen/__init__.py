@@ -1,1 +1,1 @@
-"""Typed stubs from tool schemas: reserved for the stub generator, which is not part of this version."""
+"""Typed stubs from tool schemas: for TypeScript and Python, from one type model."""

@@ -1,0 +1,188 @@
+"""The stub cache: what was written for a server, kept under a hash of all that it was made from.
+
+Kept in memory, and in a directory if one is given. An entry is text that anybody could have written: it is checked
+for form and against damage, and used as text only. One that is wrong in any way is as good as none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard, get_args
+
+from toolbridge_codegen.json_values import is_list, is_object
+from toolbridge_codegen.manifest import InputStyle
+from toolbridge_codegen.model import Diagnostic
+
+_SUFFIX = ".stubs"
+_ENTRY = re.compile(r"[0-9a-f]{64}\.stubs")
+_LEFT_BEHIND = re.compile(r"new-.{1,40}\.tmp")
+_DIGEST_LENGTH = 64
+_STYLES = frozenset(get_args(InputStyle))
+# Other users can't be told apart by mode bits on Windows; the profile directory is the protection there.
+_POSIX = os.name == "posix"
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleStubs:
+    """What was written for one server."""
+
+    files: Mapping[str, str]
+    styles: Mapping[str, InputStyle]
+    """How each function takes its input."""
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class StubCache:
+    """Remembers what was written. Safe to share between threads; a cache that doesn't work is only slow."""
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] | None = None,
+        *,
+        most_memory: int = 32 * 1024 * 1024,
+        most_disk: int = 64 * 1024 * 1024,
+    ) -> None:
+        self._directory = None if directory is None else os.fspath(directory)
+        self._most_memory = most_memory
+        self._most_disk = most_disk
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, tuple[ModuleStubs, int]] = OrderedDict()
+        self._size = 0
+
+    def find(self, key: str) -> ModuleStubs | None:
+        """What was kept under a key, if it is there and undamaged."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is not None:
+                self._entries.move_to_end(key)
+                return entry[0]
+        if self._directory is None:
+            return None
+        content = _read(os.path.join(self._directory, key + _SUFFIX), self._most_disk)
+        stubs = None if content is None else _decode(content)
+        if stubs is not None and content is not None:
+            self._remember(key, stubs, len(content))
+        return stubs
+
+    def store(self, key: str, stubs: ModuleStubs) -> None:
+        """Keep what was written."""
+        content = _encode(stubs)
+        self._remember(key, stubs, len(content))
+        if self._directory is not None and len(content) <= self._most_disk:
+            with contextlib.suppress(OSError):
+                _write(self._directory, key, content)
+                _remove_oldest(self._directory, self._most_disk, keep=key + _SUFFIX)
+
+    def _remember(self, key: str, stubs: ModuleStubs, size: int) -> None:
+        with self._lock:
+            _, known = self._entries.pop(key, (None, 0))
+            self._size += size - known
+            self._entries[key] = (stubs, size)
+            while self._size > self._most_memory:
+                _, (_, oldest) = self._entries.popitem(last=False)
+                self._size -= oldest
+
+
+def _encode(stubs: ModuleStubs) -> bytes:
+    rows = [[item.server, item.tool, item.path, item.message] for item in stubs.diagnostics]
+    document = {"files": dict(stubs.files), "styles": dict(stubs.styles), "diagnostics": rows}
+    content = json.dumps(document, separators=(",", ":")).encode("ascii")
+    return hashlib.sha256(content).hexdigest().encode("ascii") + content
+
+
+def _decode(content: bytes) -> ModuleStubs | None:
+    digest, document = content[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
+    if hashlib.sha256(document).hexdigest().encode("ascii") != digest:
+        return None
+    try:
+        value: Any = json.loads(document)
+    except (ValueError, RecursionError):
+        return None
+    if not is_object(value):
+        return None
+    files, styles, rows = value.get("files"), value.get("styles"), value.get("diagnostics")
+    if not _is_text_map(files) or not _is_style_map(styles):
+        return None
+    if not is_list(rows) or not all(_is_row(row) for row in rows):
+        return None
+    return ModuleStubs(files, styles, tuple(Diagnostic(*row) for row in rows))
+
+
+def _is_text_map(value: Any) -> TypeGuard[dict[str, str]]:
+    return is_object(value) and all(isinstance(text, str) for text in value.values())
+
+
+def _is_style_map(value: Any) -> TypeGuard[dict[str, InputStyle]]:
+    return is_object(value) and all(isinstance(style, str) and style in _STYLES for style in value.values())
+
+
+def _is_row(value: Any) -> bool:
+    return is_list(value) and len(value) == 4 and all(isinstance(text, str) for text in value)
+
+
+# ---- files
+
+
+def _read(path: str, most: int) -> bytes | None:
+    """A regular file of this user's, not larger than the cache may be."""
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+        try:
+            facts = os.fstat(descriptor)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > most:
+                return None
+            if _POSIX and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022):
+                return None
+            os.utime(path)  # it is in use
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None
+
+
+def _write(directory: str, key: str, content: bytes) -> None:
+    """All or nothing, and readable for this user only."""
+    import tempfile
+
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    facts = os.lstat(directory)
+    if _POSIX and (not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077):
+        raise OSError("the cache directory isn't this user's alone")
+    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix="new-", suffix=".tmp")  # mode 0600
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        os.replace(temporary, os.path.join(directory, key + _SUFFIX))
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _remove_oldest(directory: str, most: int, keep: str) -> None:
+    """Keep the cache within its size; what an interrupted writer left goes with the oldest."""
+    entries: list[tuple[float, int, str]] = []
+    for entry in os.scandir(directory):
+        if entry.name != keep and (_ENTRY.fullmatch(entry.name) or _LEFT_BEHIND.fullmatch(entry.name)):
+            with contextlib.suppress(OSError):
+                facts = entry.stat(follow_symlinks=False)
+                entries.append((facts.st_mtime, facts.st_size, entry.path))
+    left = most - os.stat(os.path.join(directory, keep)).st_size
+    for _, size, path in sorted(entries, reverse=True):
+        left -= size
+        if left < 0:
+            with contextlib.suppress(OSError):
+                os.unlink(path)

@@ -1,0 +1,201 @@
+"""The catalog: the frozen set of exposed tools, and the one table in which their names are resolved.
+
+A tool's identity is `(server, original name)`. Every other name (what guest code calls, what a
+permission pattern matches, what a log prints) is made here, once, from the whole listing, and is only
+looked up afterwards: a name is never made a second time on the way to a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, cast
+
+from toolbridge_codegen.json_values import exact_text
+from toolbridge_codegen.names import assign_identifiers, assign_wire_names
+
+# What configuration accepts, here again because names become the names of files and modules.
+_SERVER = re.compile(r"[a-z0-9][a-z0-9_-]*")
+
+Schema = Mapping[str, Any]
+"""A JSON Schema as the server sent it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    """A tool as its server describes it: hostile text, not yet sanitised."""
+
+    name: str
+    input_schema: Schema
+    title: str = ""
+    description: str = ""
+    output_schema: Schema | None = None
+    annotations: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerListing:
+    """The tools of one server that may be exposed, in the order of its listing."""
+
+    server: str
+    tools: tuple[ToolDefinition, ...]
+    display_name: str = ""
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One exposed tool with all of its names."""
+
+    server: str
+    identifier: str
+    """What guest code calls: `get_forecast`."""
+    qualified_name: str
+    """`mcp__<server>__<tool>`, unique in the catalog."""
+    short_name: str
+    """`<server>_<tool>`, at most 64 characters, unique in the catalog."""
+    definition: ToolDefinition
+
+    @property
+    def name(self) -> str:
+        """The tool's original name: the only one its server understands."""
+        return self.definition.name
+
+    @property
+    def spellings(self) -> frozenset[str]:
+        """Everything that the tool is called beside its server's name: by its server, in guest code, on the wire."""
+        names = (self.name, self.identifier, self.qualified_name, self.short_name, f"mcp:{self.short_name}")
+        return frozenset(names)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSpec:
+    """One server's module."""
+
+    server: str
+    display_name: str
+    specifier: str
+    """`host:mcp-<server>`."""
+    python_module: str
+    """`host.mcp_<server>`."""
+    tools: tuple[ToolSpec, ...]
+    """Sorted by identifier."""
+    instructions: str = ""
+
+    @property
+    def async_specifier(self) -> str:
+        """The twin whose functions return promises."""
+        return f"{self.specifier}/async"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Every exposed tool, and the only way from a name to a tool."""
+
+    modules: tuple[ModuleSpec, ...]
+    """Sorted by server."""
+    _by_identity: Mapping[tuple[str, str], ToolSpec]
+    _by_specifier: Mapping[str, ModuleSpec]
+    _by_name: Mapping[str, ToolSpec]
+
+    def tool(self, server: str, name: str) -> ToolSpec | None:
+        """The tool with this identity: server and original name."""
+        return self._by_identity.get((server, name))
+
+    def module(self, specifier: str) -> ModuleSpec | None:
+        """The module `host:mcp-<server>`."""
+        return self._by_specifier.get(specifier)
+
+    def named(self, name: str) -> ToolSpec | None:
+        """The tool with this qualified or short name: `mcp__weather__now`, `weather_now` or `mcp:weather_now`."""
+        return self._by_name.get(name.removeprefix("mcp:"))
+
+    @property
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """All tools, module by module."""
+        return tuple(tool for module in self.modules for tool in module.tools)
+
+
+def module_specifier(server: str) -> str:
+    """The specifier under which guest code imports a server's module."""
+    return f"host:mcp-{server}"
+
+
+def python_module(server: str) -> str:
+    """The Python module of a server."""
+    return "host.mcp_" + server.replace("-", "_")
+
+
+def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
+    """Make every name of every tool, independently of the order in which servers and tools were listed.
+
+    Two definitions with one name in one listing are one tool: its server could not tell calls of them apart.
+
+    Raises:
+        ValueError: a server's name is none, or two would share a module.
+    """
+    ordered = sorted(listings, key=lambda listing: listing.server)
+    modules_of: dict[str, str] = {}
+    for listing in ordered:
+        if not _SERVER.fullmatch(listing.server):
+            raise ValueError(f"{listing.server!r} is not a server's name: a-z, 0-9, _ and - only")
+        module = python_module(listing.server)
+        if module in modules_of:
+            raise ValueError(f"the servers {modules_of[module]!r} and {listing.server!r} would share a module")
+        modules_of[module] = listing.server
+    identities = [(listing.server, tool.name) for listing in ordered for tool in one_per_name(listing.tools)]
+    qualified = assign_wire_names(identities, prefix="mcp__", separator="__")
+    short = assign_wire_names(identities, prefix="", separator="_", taken=qualified.values())
+    modules: list[ModuleSpec] = []
+    for listing in ordered:
+        tools = one_per_name(listing.tools)
+        identifiers = assign_identifiers([tool.name for tool in tools])
+        specs = [
+            ToolSpec(
+                server=listing.server,
+                identifier=identifiers[tool.name],
+                qualified_name=qualified[listing.server, tool.name],
+                short_name=short[listing.server, tool.name],
+                definition=tool,
+            )
+            for tool in tools
+        ]
+        modules.append(
+            ModuleSpec(
+                server=listing.server,
+                display_name=listing.display_name or listing.server,
+                specifier=module_specifier(listing.server),
+                python_module=python_module(listing.server),
+                tools=tuple(sorted(specs, key=lambda spec: spec.identifier)),
+                instructions=listing.instructions,
+            )
+        )
+    tools = [tool for module in modules for tool in module.tools]
+    return Catalog(
+        modules=tuple(modules),
+        _by_identity=MappingProxyType({(tool.server, tool.name): tool for tool in tools}),
+        _by_specifier=MappingProxyType({module.specifier: module for module in modules}),
+        _by_name=MappingProxyType({name: tool for tool in tools for name in (tool.qualified_name, tool.short_name)}),
+    )
+
+
+def one_per_name(tools: Iterable[ToolDefinition]) -> list[ToolDefinition]:
+    """Of definitions that share a name, the one whose content sorts first: the listing's order must not decide."""
+    by_name: dict[str, ToolDefinition] = {}
+    for tool in tools:
+        known = by_name.get(tool.name)
+        if known is None or _content(tool) < _content(known):
+            by_name[tool.name] = tool
+    return list(by_name.values())
+
+
+def _content(tool: ToolDefinition) -> str:
+    mappings = map(plain_schema, (tool.input_schema, tool.output_schema, tool.annotations))
+    return exact_text([tool.title, tool.description, *mappings])
+
+
+def plain_schema(schema: Any) -> Any:
+    """A schema may be anything at all; a mapping of another kind than a dictionary is one."""
+    return dict(cast("Mapping[str, Any]", schema)) if isinstance(schema, Mapping) else schema

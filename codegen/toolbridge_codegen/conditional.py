@@ -1,0 +1,52 @@
+"""Properties that only a condition mentions.
+
+An object that lists its properties is closed. What its `then`, `else`, `dependentSchemas`, or another branch of its
+`anyOf` lists must stay possible all the same: such properties are optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from toolbridge_codegen.json_values import is_list, is_object
+
+if TYPE_CHECKING:
+    from toolbridge_codegen.schema_types import SchemaTypes
+
+
+def conditional_properties(
+    types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], known: dict[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """Properties that aren't listed for sure, with the schemas of which one holds."""
+    found: dict[str, list[Any]] = {}
+    stack: list[tuple[Any, bool]] = [(part, False) for part in also]
+    for fact in facts:
+        stack += _conditions(fact)
+    seen: set[tuple[int, bool]] = set()
+    while stack and types.budget.visit():
+        part, is_question = stack.pop()
+        if not is_object(part) or (id(part), is_question) in seen:
+            continue
+        seen.add((id(part), is_question))
+        whole = types.schemas.flatten([part])
+        for choice in whole.choices:
+            stack += [(branch, is_question) for branch in choice.branches]
+        for fact in whole.facts:
+            stack += _conditions(fact)
+            properties = fact.get("properties")
+            for name, schema in properties.items() if is_object(properties) else ():
+                if name not in known:
+                    # What a question asks of a property, the property need not be.
+                    found.setdefault(name, []).append(True if is_question else schema)
+    return found
+
+
+def _conditions(fact: dict[str, Any]) -> list[tuple[Any, bool]]:
+    """The schemas that hold only sometimes, each with whether it is the question itself."""
+    parts = [(fact[keyword], keyword == "if") for keyword in ("if", "then", "else") if keyword in fact]
+    for keyword in ("dependentSchemas", "dependencies"):
+        dependent = fact.get(keyword)
+        if is_object(dependent):
+            parts += [(schema, False) for schema in dependent.values() if not is_list(schema)]
+    return parts

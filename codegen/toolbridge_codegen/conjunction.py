@@ -1,0 +1,226 @@
+"""Conjunctions: all schemas that hold in one place, and the alternatives among them.
+
+A schema, what it refers to and what its `allOf` lists hold together. Each `anyOf` and `oneOf` among them is a choice;
+multiplied out, the choices give alternatives, each a plain set of schemas ("facts") that can be merged into one type.
+Nothing is copied: a fact is the server's own object, and is known by its identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from toolbridge_codegen.bounds import Bounds, Budget
+from toolbridge_codegen.diagnostics import Reporter
+from toolbridge_codegen.json_values import is_object
+from toolbridge_codegen.normalize import (
+    CHOICES,
+    CONSTRAINTS,
+    REFERENCES,
+    admits_nothing,
+    declared_kinds,
+    is_nullable,
+    is_remark,
+    member_list,
+)
+from toolbridge_codegen.refs import Document, RefusedReferenceError, Target, reference_of
+from toolbridge_codegen.schema_kinds import ANY_KIND
+
+_NULL = {"type": "null"}
+_NULLABLE = frozenset({"nullable", "x-nullable"})
+_COMPOSING = REFERENCES | {"allOf", *CHOICES}
+_COPIED_AT_ONCE = 64
+"""Choices and branches that an alternative may carry along for the price of one visit."""
+
+
+class Choice(NamedTuple):
+    """One of these branches holds; with `exclusive`, not two of them."""
+
+    branches: list[Any]
+    exclusive: bool
+    holder: dict[str, Any]
+    keyword: str
+
+
+class Conjunction(NamedTuple):
+    """What holds in one place."""
+
+    facts: list[dict[str, Any]]
+    """Schemas that say something about the type themselves."""
+    choices: list[Choice]
+    annotated: list[dict[str, Any]]
+    """All schemas, for their descriptions and remarks; the nearest first."""
+    impossible: bool
+    complete: bool
+    """False if a bound was reached: then nothing may be concluded."""
+
+
+class Alternative(NamedTuple):
+    """Facts that hold together, and branches not taken that may hold as well."""
+
+    facts: list[dict[str, Any]]
+    also: list[Any]
+
+
+class Conjunctions:
+    """Takes the schemas of one document apart."""
+
+    __slots__ = (
+        "_bounds",
+        "_budget",
+        "_document",
+        "_ignores_siblings",
+        "_known",
+        "_not_nullable",
+        "_path",
+        "_reporter",
+    )
+
+    def __init__(self, document: Document, path: str, budget: Budget, bounds: Bounds, reporter: Reporter) -> None:
+        self._document = document
+        self._path = path
+        self._budget = budget
+        self._bounds = bounds
+        self._reporter = reporter
+        self._ignores_siblings = document.ignores_siblings
+        self._known: dict[int, Conjunction] = {}
+        self._not_nullable: dict[int, dict[str, Any]] = {}
+
+    def target(self, schema: dict[str, Any], reference: str) -> Target | None:
+        """What a schema's reference means; None with a diagnostic if nothing here."""
+        try:
+            target = self._document.resolve(reference, schema)
+        except RefusedReferenceError as error:
+            self._reporter.report(schema, "$ref", f"the reference {reference!r:.100} {error}")
+            return None
+        pointer = self._path + target.pointer if target.pointer or target.schema is self._document.root else ""
+        if pointer:
+            self._reporter.locate(target.schema, pointer)
+        else:
+            self._reporter.locate_inside(schema, target.schema, "/$ref")
+        return target
+
+    def own_kinds(self, schema: dict[str, Any]) -> int:
+        """The kinds of values that a schema's own `type` admits."""
+        return ANY_KIND if self.ignored_beside_reference(schema) else declared_kinds(schema, self._reporter)
+
+    def ignored_beside_reference(self, schema: dict[str, Any]) -> bool:
+        """Whether what a schema says besides its reference means nothing."""
+        return self._ignores_siblings and isinstance(schema.get("$ref"), str)
+
+    def flatten(self, schemas: Sequence[Any]) -> Conjunction:
+        """All schemas that hold where these do."""
+        if len(schemas) != 1:
+            return self._flattened(schemas)
+        # The same branch is part of many alternatives.
+        known = self._known.get(id(schemas[0]))
+        if known is None:
+            known = self._known[id(schemas[0])] = self._flattened(schemas)
+        return known
+
+    def _flattened(self, schemas: Sequence[Any]) -> Conjunction:
+        facts: list[dict[str, Any]] = []
+        choices: list[Choice] = []
+        annotated: list[dict[str, Any]] = []
+        seen: set[int] = set()
+        stack: list[Any] = list(reversed(schemas))
+        while stack:
+            schema = stack.pop()
+            if admits_nothing(schema):
+                return Conjunction([], [], annotated, impossible=True, complete=True)
+            if schema is True or id(schema) in seen:
+                continue
+            if not self._budget.visit():
+                return Conjunction(facts, choices, annotated, impossible=False, complete=False)
+            if not is_object(schema):
+                self._reporter.report(schema, "", "a schema is an object or a boolean")
+                continue
+            seen.add(id(schema))
+            if is_nullable(schema) and not _COMPOSING.isdisjoint(schema):
+                choices.append(Choice([_NULL, self._without_nullable(schema)], False, schema, "nullable"))
+                continue
+            annotated.append(schema)
+            reference = reference_of(schema)
+            if reference is not None:
+                target = self.target(schema, reference)
+                if self.ignored_beside_reference(schema):
+                    self._report_ignored(schema)
+                    stack += [target.schema] if target else []
+                    continue
+            else:
+                target = None
+            if not CONSTRAINTS.isdisjoint(schema):
+                facts.append(schema)
+            choices += self._choices(schema)
+            if "allOf" in schema:
+                stack += reversed(self._members(schema, "allOf"))
+            if target is not None:
+                stack.append(target.schema)
+        return Conjunction(facts, choices, annotated, impossible=False, complete=True)
+
+    def _without_nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The schema that holds if the value isn't null."""
+        plain = self._not_nullable.get(id(schema))
+        if plain is None:
+            plain = {keyword: value for keyword, value in schema.items() if keyword not in _NULLABLE}
+            self._not_nullable[id(schema)] = plain
+            self._reporter.locate(plain, self._reporter.path_of(schema))
+        return plain
+
+    def _report_ignored(self, schema: dict[str, Any]) -> None:
+        if not CONSTRAINTS.isdisjoint(schema) or "allOf" in schema or not schema.keys().isdisjoint(CHOICES):
+            self._reporter.report(schema, "$ref", "keywords beside '$ref' mean nothing up to draft 7")
+
+    def _choices(self, schema: dict[str, Any]) -> list[Choice]:
+        choices: list[Choice] = []
+        for keyword in CHOICES:
+            if keyword in schema:
+                branches = self._members(schema, keyword)
+                # A choice between remarks is a remark itself.
+                if branches and not all(is_remark(branch) for branch in branches):
+                    choices.append(Choice(branches, keyword == "oneOf", schema, keyword))
+        return choices
+
+    def _members(self, schema: dict[str, Any], keyword: str) -> list[Any]:
+        members = member_list(schema, keyword, self._reporter)
+        for index, member in enumerate(members[: self._bounds.nodes]):
+            self._reporter.locate_inside(schema, member, f"/{keyword}/{index}")
+        return members
+
+    def alternatives(self, whole: Conjunction) -> list[Alternative] | None:
+        """The choices of a conjunction multiplied out; None if there are too many."""
+        found: list[Alternative] = []
+        known: set[tuple[frozenset[int], frozenset[int]]] = set()
+        stack = [(whole.facts, whole.choices, list[Any](), frozenset[int]())]
+        while stack:
+            facts, choices, also, taken = stack.pop()
+            if not choices:
+                key = (frozenset(map(id, facts)), frozenset(map(id, also)))
+                if key not in known:
+                    known.add(key)
+                    found.append(Alternative(facts, also))
+                if len(found) > self._bounds.union:
+                    return None
+                continue
+            choice, others = choices[0], choices[1:]
+            if len(choice.branches) > self._bounds.literals:
+                return None
+            # A branch that leads back to its own choice adds nothing to it, nor does a choice that is still to be made
+            # anyway: asked once for each way that leads to it, it would double with every level.
+            taken_now = taken | {id(choice.branches)}
+            asked = taken_now.union(id(one.branches) for one in others)
+            for index in range(len(choice.branches) - 1, -1, -1):
+                branch = choice.branches[index]
+                part = self.flatten([branch])
+                # What is copied below is counted too: many alternatives, each of much, are memory.
+                copied = (len(also) + len(asked) + len(choice.branches) + len(part.choices)) // _COPIED_AT_ONCE
+                if not part.complete or not self._budget.visit(1 + len(facts) // 8 + copied):
+                    return None
+                if part.impossible:
+                    continue
+                own = set(map(id, facts))
+                more = [fact for fact in part.facts if id(fact) not in own]
+                inner = [one for one in part.choices if id(one.branches) not in asked]
+                rest = [] if choice.exclusive else choice.branches[:index] + choice.branches[index + 1 :]
+                stack.append(([*facts, *more], [*others, *inner], [*also, *rest], taken_now))
+        return found

@@ -1,0 +1,166 @@
+"""Models of a server's inputs and outputs for Python programs on the host, by datamodel-code-generator.
+
+It is given a schema made from our type model, never the server's own: that one is bounded, refers to nothing outside,
+and has only text that was made harmless. It is an optional dependency (`toolbridge[models]`), imported when used.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import Any, Literal, TypeAlias
+
+from toolbridge_codegen.comment_text import comment_text
+from toolbridge_codegen.layout import arrange
+from toolbridge_codegen.model import (
+    ArrayType,
+    Docs,
+    JsonScalar,
+    LiteralType,
+    MapType,
+    ModuleModel,
+    NamedType,
+    NeverType,
+    ObjectType,
+    ScalarType,
+    TupleType,
+    TypeNode,
+    UnionType,
+)
+from toolbridge_codegen.quoting import py_integer, visible_python
+
+ModelKind: TypeAlias = Literal["pydantic", "dataclass", "typeddict", "msgspec"]
+
+_OUTPUT_TYPES = {
+    "pydantic": "pydantic_v2.BaseModel",
+    "dataclass": "dataclasses.dataclass",
+    "typeddict": "typing.TypedDict",
+    "msgspec": "msgspec.Struct",
+}
+# What ends a docstring or starts an escape in one, whether the generator escapes it or not.
+_HARMLESS = str.maketrans({'"': "'", "\\": "∖"})
+
+
+class ModelsError(Exception):
+    """Models can't be made: the message says why, and what to do."""
+
+
+def host_models(model: ModuleModel, kind: ModelKind) -> str:
+    """The source of a Python module with a class for every named type of a server.
+
+    Raises:
+        ModelsError: the generator is not installed, or can't cope with the server's types.
+    """
+    try:
+        import datamodel_code_generator as generator
+        from datamodel_code_generator.enums import DataModelType
+        from datamodel_code_generator.format import Formatter
+    except ImportError as error:
+        raise ModelsError("Models need datamodel-code-generator: pip install 'toolbridge[models]'.") from error
+    schema = model_to_schema(model)
+    header = f"# Types of the server {model.spec.server}, made by toolbridge from its listing."
+    if not schema["$defs"]:
+        return f"{header}\n"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # advice about options, for people who run the generator themselves
+            text = generator.generate(
+                schema,
+                input_file_type=generator.InputFileType.JsonSchema,
+                output_model_type=DataModelType(_OUTPUT_TYPES[kind]),
+                target_python_version=generator.PythonVersion.PY_311,
+                enum_field_as_literal=generator.LiteralType.All,
+                skip_root_model=True,
+                use_schema_description=True,
+                use_field_description=True,
+                keyword_only=kind in {"dataclass", "msgspec"},
+                allow_remote_refs=False,
+                formatters=[Formatter.BUILTIN],
+                custom_file_header=header,
+            )
+        source = visible_python(str(text).rstrip()) + "\n"
+        ast.parse(source)
+    except Exception as error:
+        # Whatever a server's schemas made of the generator: that server has no models, and nothing else is lost.
+        raise ModelsError(f"Models of the server {model.spec.server} can't be made: {type(error).__name__}.") from error
+    return source
+
+
+def model_to_schema(model: ModuleModel) -> dict[str, Any]:
+    """A JSON Schema whose definitions are the module's named types.
+
+    Other properties than the known ones are neither described nor forbidden: a model that is validated must accept
+    what a server adds.
+    """
+    layout = arrange(model)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {
+            declaration.name: {**_schema(declaration.type), **_described(declaration.docs)}
+            for _, declarations in layout.functions
+            for declaration in declarations
+        },
+    }
+
+
+def _schema(node: TypeNode) -> dict[str, Any]:  # noqa: PLR0911  # one for each kind of type
+    match node:
+        case ScalarType(kind):
+            return {"type": kind}
+        case LiteralType(values):
+            return _constants(values)
+        case NamedType(name):
+            return {"$ref": f"#/$defs/{name}"}
+        case ArrayType(items):
+            return {"type": "array", "items": _schema(items)}
+        case TupleType(items, required, rest):
+            return {
+                "type": "array",
+                **({"prefixItems": [_schema(item) for item in items]} if items else {}),
+                "minItems": required,
+                "items": False if rest is None else _schema(rest),
+            }
+        case MapType(values):
+            return {"type": "object", "additionalProperties": _schema(values)}
+        case UnionType(members):
+            return {"anyOf": [_schema(member) for member in members]}
+        case ObjectType(properties, extra):
+            return {
+                "type": "object",
+                "properties": {
+                    known.name: {**_schema(known.type), **_described(known.docs)}
+                    for known in properties
+                    if _is_unicode(known.name)
+                },
+                "required": [known.name for known in properties if known.required and _is_unicode(known.name)],
+                **({} if extra is None else {"additionalProperties": True}),
+            }
+        case NeverType():
+            return {"not": {}}
+        case _:
+            return {}
+
+
+def _constants(values: tuple[JsonScalar, ...]) -> dict[str, Any]:
+    """An enumeration. Of what no literal stands for, only the type is left."""
+    exact = [value for value in values if _is_exact(value)]
+    inexact = {"string" if isinstance(value, str) else "number" for value in values if not _is_exact(value)}
+    choices = [*([{"enum": exact}] if exact else []), *({"type": kind} for kind in sorted(inexact))]
+    return choices[0] if len(choices) == 1 else {"anyOf": choices}
+
+
+def _is_exact(value: JsonScalar) -> bool:
+    if isinstance(value, str):
+        return _is_unicode(value)
+    return isinstance(value, bool | None) or (isinstance(value, int) and py_integer(value) is not None)
+
+
+def _is_unicode(text: str) -> bool:
+    """Half of a character can't be written to a file."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _described(docs: Docs) -> dict[str, Any]:
+    text = comment_text(docs)
+    described: dict[str, Any] = {"description": text.translate(_HARMLESS)} if text else {}
+    return {**described, "deprecated": True} if docs.deprecated else described

@@ -1,0 +1,175 @@
+"""Unions: flat, without repetitions, and without members that another member already admits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from toolbridge_codegen.model import (
+    ArrayType,
+    LiteralType,
+    MapType,
+    NamedType,
+    NeverType,
+    ObjectType,
+    ScalarKind,
+    ScalarType,
+    TupleType,
+    TypeNode,
+    UnionType,
+    UnknownType,
+)
+from toolbridge_codegen.schema_kinds import (
+    ANY_KIND,
+    ARRAY,
+    BOOLEAN,
+    FRACTION,
+    INTEGER,
+    NULL,
+    NUMBER,
+    OBJECT,
+    STRING,
+    kind_of_value,
+)
+
+UNKNOWN = UnknownType()
+NEVER = NeverType()
+SCALARS: dict[ScalarKind, ScalarType] = {
+    "string": ScalarType("string"),
+    "number": ScalarType("number"),
+    "integer": ScalarType("integer"),
+    "boolean": ScalarType("boolean"),
+    "null": ScalarType("null"),
+}
+_SCALAR_KINDS: dict[ScalarKind, int] = {
+    "string": STRING,
+    "number": NUMBER,
+    "integer": INTEGER,
+    "boolean": BOOLEAN,
+    "null": NULL,
+}
+
+KindsOfName = Callable[[str], int]
+"""The kinds of values that a declared type admits."""
+
+
+def scalars_of(kinds: int) -> list[TypeNode]:
+    """The scalar types for some kinds, null last."""
+    types: list[TypeNode] = []
+    if kinds & STRING:
+        types.append(SCALARS["string"])
+    if kinds & FRACTION:
+        types.append(SCALARS["number"])
+    elif kinds & INTEGER:
+        types.append(SCALARS["integer"])
+    if kinds & BOOLEAN:
+        types.append(SCALARS["boolean"])
+    if kinds & NULL:
+        types.append(SCALARS["null"])
+    return types
+
+
+def literal_type(values: Iterable[str | int | float | bool]) -> TypeNode:
+    """The type of some constants; each once, and `true` with `false` is a boolean."""
+    kept: dict[tuple[type, object], str | int | float | bool] = {}
+    for value in values:
+        plain = int(value) if isinstance(value, float) and value.is_integer() else value
+        kept.setdefault((type(plain), plain), plain)
+    if (bool, True) in kept and (bool, False) in kept:
+        others = [value for value in kept.values() if not isinstance(value, bool)]
+        boolean = SCALARS["boolean"]
+        return UnionType((LiteralType(tuple(others)), boolean)) if others else boolean
+    return LiteralType(tuple(kept.values())) if kept else NEVER
+
+
+def union_of(members: Iterable[TypeNode]) -> TypeNode:
+    """The union of some types."""
+    flat: list[TypeNode] = []
+    literals: list[str | int | float | bool] = []
+    literals_at = 0
+    admitted = 0
+    for member in members:
+        for part in member.members if isinstance(member, UnionType) else (member,):
+            if isinstance(part, UnknownType):
+                return UNKNOWN
+            if isinstance(part, LiteralType):
+                literals_at = literals_at if literals else len(flat)
+                literals += [value for value in part.values if value is not None]
+            elif isinstance(part, ScalarType):
+                if not _SCALAR_KINDS[part.kind] & ~admitted:
+                    continue
+                admitted |= _SCALAR_KINDS[part.kind]
+                flat.append(part)
+            elif not isinstance(part, NeverType):
+                flat.append(part)
+    if literals:
+        # All constants stand where the first of them was; those that a scalar type admits are not needed.
+        together = literal_type(value for value in literals if not kind_of_value(value) & admitted)
+        flat[literals_at:literals_at] = together.members if isinstance(together, UnionType) else (together,)
+    return _flat_union(flat)
+
+
+def _flat_union(parts: list[TypeNode]) -> TypeNode:
+    if len(parts) == 1:
+        return parts[0]
+    left_out: set[TypeNode] = {NEVER, SCALARS["null"]}
+    if SCALARS["number"] in parts:
+        left_out.add(SCALARS["integer"])
+    unique: dict[object, TypeNode] = {}
+    for part in parts:
+        known = unique.get(part)
+        if part not in left_out and (known is None or known is not part):
+            # To Python, a list of `1` and a list of `true` are the same type: their texts are not.
+            unique.setdefault(part if known is None or repr(known) == repr(part) else repr(part), part)
+    if SCALARS["null"] in parts:
+        unique[SCALARS["null"]] = SCALARS["null"]
+    if len(unique) > 1:
+        return UnionType(tuple(unique.values()))
+    return next(iter(unique.values()), NEVER)
+
+
+def kinds_of(node: TypeNode, kinds_of_name: KindsOfName) -> int:  # noqa: PLR0911  # one for each kind of type
+    """The kinds of values that a type admits."""
+    match node:
+        case ScalarType(kind):
+            return _SCALAR_KINDS[kind]
+        case LiteralType(values):
+            kinds = 0
+            for value in values:
+                kinds |= kind_of_value(value)
+            return kinds
+        case ArrayType() | TupleType():
+            return ARRAY
+        case MapType() | ObjectType():
+            return OBJECT
+        case UnionType(members):
+            kinds = 0
+            for member in members:
+                kinds |= kinds_of(member, kinds_of_name)
+            return kinds
+        case NamedType(name):
+            return kinds_of_name(name)
+        case UnknownType():
+            return ANY_KIND
+        case NeverType():
+            return 0
+
+
+def restricted(node: TypeNode, kinds: int, kinds_of_name: KindsOfName) -> TypeNode:
+    """Of a type, what is of the given kinds. Where that can't be told apart, the type stays as it is."""
+    if kinds == ANY_KIND or isinstance(node, NeverType):
+        return node
+    if isinstance(node, UnionType):
+        return union_of(restricted(member, kinds, kinds_of_name) for member in node.members)
+    if isinstance(node, LiteralType):
+        return literal_type(value for value in node.values if value is not None and kind_of_value(value) & kinds)
+    common = kinds_of(node, kinds_of_name) & kinds
+    if isinstance(node, UnknownType):
+        structured: list[TypeNode] = []
+        if common & ARRAY:
+            structured.append(ArrayType(UNKNOWN))
+        if common & OBJECT:
+            structured.append(MapType(UNKNOWN))
+        return union_of([*structured, *scalars_of(common)])
+    if isinstance(node, ScalarType):
+        return union_of(scalars_of(common))
+    return node if common else NEVER

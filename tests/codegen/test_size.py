@@ -1,0 +1,27 @@
+"""Stubs are there to be read by a model: they must be much smaller than the listings they stand for."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from codegen import corpus
+from toolbridge_codegen.catalog import build_catalog
+from toolbridge_codegen.stubs import generate
+
+SHARED_FILES = {"bridge.d.ts", "host/bridge.pyi", "host/__init__.pyi"}
+"""What every program gets once, whatever its servers."""
+
+
+@pytest.mark.parametrize("language", ["typescript", "python"])
+@pytest.mark.parametrize(("detail", "most"), [("full", 0.60), ("compact", 0.25)])
+def test_stubs_of_real_servers_are_small(
+    language: Literal["typescript", "python"], detail: Literal["full", "compact"], most: float
+) -> None:
+    real = corpus.real_listings()
+    catalog = build_catalog(item.listing for item in real)
+    files = generate(catalog, language=language, detail=detail).files
+    written = sum(len(text) for name, text in files.items() if name not in SHARED_FILES)
+    raw = sum(item.raw_characters for item in real)
+    assert written <= most * raw, f"{language} {detail}: {written / raw:.1%} of {raw} characters"

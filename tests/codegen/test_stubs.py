@@ -1,0 +1,147 @@
+"""Stub sets: files, manifest and diagnostics for a whole catalog."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.manifest import Export
+from toolbridge_codegen.model import Diagnostic
+from toolbridge_codegen.overrides import OverrideFileError, read_output_overrides
+from toolbridge_codegen.stubs import generate
+
+STRING = {"type": "string"}
+
+
+def with_a(schema: Any, name: str = "a") -> dict[str, Any]:
+    return {"type": "object", "properties": {name: schema}, "required": [name]}
+
+
+WEATHER = ServerListing(
+    "my-weather",
+    (
+        ToolDefinition("get-forecast", with_a(STRING, "location"), description="Get the forecast"),
+        ToolDefinition("odd", with_a(STRING, "a-b"), output_schema=with_a({"type": "number"})),
+    ),
+)
+NOTES = ServerListing("notes", (ToolDefinition("add", with_a({"type": 5})),))
+CATALOG = build_catalog([WEATHER, NOTES])
+
+
+def test_typescript_has_a_file_for_each_server_and_one_for_the_bridge() -> None:
+    stubs = generate(CATALOG, language="typescript")
+    assert list(stubs.files) == ["bridge.d.ts", "mcp-my-weather.d.ts", "mcp-notes.d.ts"]
+    text = stubs.files["mcp-my-weather.d.ts"]
+    assert 'declare module "host:mcp-my-weather" {' in text
+    assert 'declare module "host:mcp-my-weather/async" {' in text
+    assert "export function get_forecast(input: GetForecastInput): any;" in text
+
+
+def test_python_has_a_package_for_each_server_and_one_module_for_the_bridge() -> None:
+    stubs = generate(CATALOG, language="python")
+    assert list(stubs.files) == [
+        "host/__init__.pyi",
+        "host/bridge.pyi",
+        "host/mcp_my_weather/__init__.pyi",
+        "host/mcp_my_weather/aio.pyi",
+        "host/mcp_notes/__init__.pyi",
+        "host/mcp_notes/aio.pyi",
+    ]
+    assert (
+        "def get_forecast(**input: Unpack[GetForecastInput]) -> Any:" in stubs.files["host/mcp_my_weather/__init__.pyi"]
+    )
+
+
+def test_compact_stubs_have_one_short_file_for_each_server() -> None:
+    for language in ("typescript", "python"):
+        stubs = generate(CATALOG, language=language, detail="compact")
+        assert list(stubs.files) == ["mcp-my-weather.txt", "mcp-notes.txt"]
+        assert "get_forecast" in stubs.files["mcp-my-weather.txt"]
+
+
+def test_the_manifest_leads_from_each_function_to_its_tool() -> None:
+    expected = {
+        "host:mcp-my-weather": {
+            "get_forecast": Export("my-weather", "get-forecast", "keywords"),
+            "odd": Export("my-weather", "odd", "mapping"),
+        },
+        "host:mcp-notes": {"add": Export("notes", "add", "keywords")},
+    }
+    for language in ("typescript", "python"):
+        assert generate(CATALOG, language=language).manifest == expected
+        assert generate(CATALOG, language=language, detail="compact").manifest == expected
+
+
+def test_diagnostics_say_what_the_stubs_do_not() -> None:
+    expected = (Diagnostic("notes", "add", "/inputSchema/properties/a/type", "'type' is neither a string nor a list"),)
+    for language in ("typescript", "python"):
+        assert generate(CATALOG, language=language).diagnostics == expected
+
+
+def test_failed_calls_may_return_their_error_instead() -> None:
+    text = generate(CATALOG, language="typescript", errors="return").files["mcp-my-weather.d.ts"]
+    assert "export function odd(input: OddInput): OddOutput | { error: string };" in text
+
+
+def test_an_override_types_what_a_tool_leaves_open() -> None:
+    overrides = {"my-weather/get-forecast": with_a({"type": "integer"}, "celsius")}
+    stubs = generate(CATALOG, language="typescript", output_overrides=overrides)
+    text = stubs.files["mcp-my-weather.d.ts"]
+    assert "interface GetForecastOutput { celsius: number }" in text
+    assert "export function get_forecast(input: GetForecastInput): GetForecastOutput;" in text
+
+
+def test_an_override_that_changes_nothing_is_reported() -> None:
+    overrides = {"my-weather/odd": STRING, "my-weather/gone": STRING, "elsewhere/tool": STRING}
+    stubs = generate(build_catalog([WEATHER]), language="typescript", output_overrides=overrides)
+    assert stubs.diagnostics == (
+        Diagnostic("my-weather", "gone", "", "there is an output override, but no such tool"),
+        Diagnostic(
+            "my-weather", "odd", "/outputSchema", "the output override is not used: the tool has an output schema"
+        ),
+    )
+
+
+def test_an_empty_catalog_has_only_the_bridge() -> None:
+    assert list(generate(build_catalog([]), language="typescript").files) == ["bridge.d.ts"]
+    assert list(generate(build_catalog([]), language="python").files) == ["host/__init__.pyi", "host/bridge.pyi"]
+
+
+def test_a_server_without_tools_has_an_empty_module() -> None:
+    stubs = generate(build_catalog([ServerListing("idle", ())]), language="typescript")
+    assert 'declare module "host:mcp-idle" {' in stubs.files["mcp-idle.d.ts"]
+    assert stubs.manifest == {"host:mcp-idle": {}}
+
+
+def test_a_file_of_overrides_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "overrides.json"
+    path.write_text(json.dumps({"weather": {"get/forecast": STRING, "b": {}}, "notes": {}}))
+    assert read_output_overrides(path) == {"weather/get/forecast": STRING, "weather/b": {}}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"{", "is not JSON (line 1: Expecting property name enclosed in double quotes)"),
+        (b"\xff\xfe\xfd", "is not UTF-8"),
+        (b"[" * 100_000, "is not JSON that can be read"),
+        (b"[]", 'must be an object: {"<server>": {"<tool>": <schema>}}'),
+        (b'{"weather": []}', '"weather" must be an object: {"<tool>": <schema>}'),
+        (b'{"weather": {"a": "string"}}', 'the schema of "weather", "a" must be an object'),
+    ],
+)
+def test_a_file_of_overrides_that_is_wrong_says_what_is_wrong(tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / "overrides.json"
+    path.write_bytes(content)
+    with pytest.raises(OverrideFileError) as caught:
+        read_output_overrides(path)
+    assert str(caught.value) == f"{path}: {problem}"
+
+
+def test_a_file_of_overrides_that_is_not_there_says_so(tmp_path: Path) -> None:
+    with pytest.raises(OverrideFileError, match=r"nothing\.json: can't be read \(No such file or directory\)"):
+        read_output_overrides(tmp_path / "nothing.json")
