@@ -1,0 +1,1 @@
+"""MCP servers: the only code that imports the MCP client."""

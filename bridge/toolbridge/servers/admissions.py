@@ -1,0 +1,84 @@
+"""SECURITY: pins, asked in one place, and so that whatever goes wrong with them admits nothing (T11)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import cast
+
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.errors import ToolBlockedError, ToolbridgeError
+from toolbridge.foreign_cancellation import is_foreign
+from toolbridge.servers.listing import Listing
+from toolbridge.trust.admission import Admission, BlockedTool, what_to_run
+from toolbridge.trust.pins import Pins
+from toolbridge.trust.sanitise import for_error
+
+_log = logging.getLogger("toolbridge")
+_DIFF_LINES = 12
+
+
+class Admissions:
+    """The host's pins; with none, every listed tool is admitted."""
+
+    def __init__(self, pins: Pins | None) -> None:
+        self._pins = pins
+
+    def of(self, server: ServerConfig, listing: Listing) -> Admission | None:
+        """What of a listing may be used; None for all of it."""
+        if self._pins is None:
+            return None
+        try:
+            admission = cast("object", self._pins.admit(server, listing))  # the host's own, maybe
+        except Exception as error:
+            return Admission(problem=f"its pins failed, so none of its tools can be used: {_words(error)}")
+        if not isinstance(admission, Admission):
+            return Admission(problem=f"its pins answered with a {type(admission).__name__}, not an Admission")
+        return admission
+
+    async def settle(self, server: ServerConfig, listing: Listing) -> None:
+        """Give a server that has no pins its first, if the host wants that."""
+        if self._pins is None:
+            return
+        try:
+            await self._pins.settle(server, listing)
+        except BaseException as error:
+            if not isinstance(error, Exception) and not is_foreign(error):
+                raise
+            _log.warning("The tools of server %r could not be pinned: %s", server.name, _words(error))
+
+    async def accept(self, server: ServerConfig, listing: Listing, tools: Collection[str] | None) -> None:
+        """Pin what somebody has seen.
+
+        Raises:
+            ToolbridgeError: there are no pins, or they can't be changed so.
+        """
+        if self._pins is None:
+            raise ToolbridgeError(f"The tools of server {server.name!r} are not pinned: there is nothing to accept.")
+        await self._pins.accept(server, listing, tools)
+
+    def reread(self) -> None:
+        """Take notice of what was pinned elsewhere."""
+        if self._pins is None:
+            return
+        try:
+            self._pins.reread()
+        except Exception as error:
+            _log.warning("The pins could not be read again: %s", _words(error))
+
+
+def blocked_error(server: str, tool: BlockedTool) -> ToolBlockedError:
+    """What a call of a blocked tool comes to."""
+    problem = {
+        "new": "is not pinned, and nobody has accepted it yet",
+        "changed": f"changed since it was pinned ({tool.changed_fields})",
+        "unpinnable": f"{tool.problem}, so that it can't be pinned",
+        "unchecked": "can't be compared with its pin",
+    }[tool.why]
+    lines = tool.diff.split("\n")
+    diff = "\n".join([*lines[:_DIFF_LINES], *(["…"] if len(lines) > _DIFF_LINES else [])])
+    return ToolBlockedError(server, for_error(tool.name, limit=100), problem, what_to_run(server, tool.name), diff=diff)
+
+
+def _words(error: BaseException) -> str:
+    return for_error(str(error) or type(error).__name__)

@@ -1,0 +1,127 @@
+"""SECURITY: how one value of a server's result is given to guest code: masked, exact, within the inline limit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from toolbridge.servers.blobs import Blob
+from toolbridge.servers.exact_json import (
+    NotJsonError,
+    compact_text,
+    has_long_integer,
+    mapped,
+    utf8,
+    without_infinite_numbers,
+    without_large_integers,
+)
+from toolbridge.trust.sanitise import masked
+
+JSON_MIME = "application/json"
+TEXT_MIME = "text/plain"
+_MOST_NOTES = 20
+
+
+class Piece(NamedTuple):
+    """A value with its JSON, or a blob in its place."""
+
+    value: Any
+    encoded: bytes
+    blob: Blob | None = None
+
+
+def blob_piece(blob: Blob) -> Piece:
+    """A place where a handle belongs."""
+    return Piece(None, b"null", blob)
+
+
+@dataclass(slots=True)
+class Delivery:
+    """The rules for one result, and what was noted under them."""
+
+    inline_bytes: int
+    secrets: frozenset[str]
+    exact_integers: bool
+    notes: list[str] = field(default_factory=list[str])
+
+    def note(self, text: str) -> None:
+        """Say something of the result to whoever reads the call's record."""
+        if text not in self.notes and len(self.notes) < _MOST_NOTES:
+            self.notes.append(text)
+
+    def masked(self, text: str) -> str:
+        """Text without known secrets."""
+        clean = masked(text, self.secrets) if self.secrets else text
+        if clean != text:
+            self.note("the server's own secrets are masked in the result")
+        return clean
+
+    def text(self, text: str, mime: str = TEXT_MIME, name: str = "") -> Piece:
+        """A text: a string, or a handle if it is too large."""
+        text = self.masked(text)
+        encoded = utf8(compact_text(text), text)
+        return Piece(text, encoded) if len(encoded) <= self.inline_bytes else blob_piece(text_blob(text, mime, name))
+
+    def value(self, value: Any, text: str | None = None) -> Piece:
+        """A JSON value; `text` is its JSON if that is known, and is then not made again.
+
+        Raises:
+            NotJsonError: it has no JSON form.
+        """
+        value, written = (value, text) if text is not None else self._written(value)
+        value, written = self._without_secrets(value, written, is_ours=text is None)
+        data = utf8(written, value)
+        if len(data) > self.inline_bytes and written is text:
+            data = utf8(compact_text(value), value)  # it may be large only for its white space
+        if len(data) > self.inline_bytes:
+            return blob_piece(Blob(data, JSON_MIME))  # every number exact: a handle is not read as a whole
+        if not self.exact_integers and has_long_integer(data):
+            value, found = without_large_integers(value)
+            if found:
+                self.note(f"integers beyond ±(2^53-1) are given as strings of digits: {found}")
+                data = utf8(compact_text(value), value)
+        return Piece(value, data)
+
+    def data(self, data: bytes, mime: str, name: str) -> Piece:
+        """Binary data. In what says that it is text, secrets are masked; other bytes stay as they are."""
+        blob = Blob(data, mime, name)
+        if self.secrets and blob.is_text:
+            text = data.decode("utf-8", "surrogateescape")
+            clean = self.masked(text)
+            if clean is not text:
+                blob = Blob(clean.encode("utf-8", "surrogateescape"), mime, name)
+        return blob_piece(blob)
+
+    def _written(self, value: Any) -> tuple[Any, str]:
+        try:
+            return value, compact_text(value)
+        except NotJsonError:
+            value, found = without_infinite_numbers(value)
+            if not found:
+                raise
+            self.note(f"numbers that JSON doesn't have (NaN, Infinity) are given as null: {found}")
+            return value, compact_text(value)
+
+    def _without_secrets(self, value: Any, written: str, *, is_ours: bool) -> tuple[Any, str]:
+        if not self.secrets:
+            return value, written
+        # Somebody else's text may have escaped any character.
+        looked_at = written if is_ours or "\\" not in written else compact_text(value)
+        if masked(looked_at, self.secrets) == looked_at:
+            return value, written
+        value = mapped(value, self._masked_scalar, self.masked)
+        return value, compact_text(value)
+
+    def _masked_scalar(self, scalar: Any) -> Any:
+        if isinstance(scalar, str):
+            return self.masked(scalar)
+        if type(scalar) is int and scalar.bit_length() < 256:
+            digits = str(scalar)
+            clean = self.masked(digits)
+            return scalar if clean == digits else clean
+        return scalar
+
+
+def text_blob(text: str, mime: str, name: str = "") -> Blob:
+    """A text as bytes; half a surrogate pair is no character and becomes U+FFFD."""
+    return Blob(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode("utf-8"), mime, name)

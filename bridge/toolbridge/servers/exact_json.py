@@ -1,0 +1,164 @@
+"""JSON as results have it: compact when written, strict when read, exact about what a number can hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+LARGEST_EXACT = 2**53 - 1
+"""Beyond this, a JavaScript number is no longer every integer."""
+
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+
+# Looking for long numbers: with every digit the same, a search for a fixed text finds them, at a tenth of the cost
+# of an expression. Most of what it finds are parts of strings, such as hashes: a look at what is before tells.
+_ONE_DIGIT = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x65 if byte == 0x45 else byte for byte in range(256))
+_SIXTEEN_DIGITS = b"0" * 16
+_TWO_HUNDRED_DIGITS = b"0" * 200
+"""A shorter number, with an exponent of two digits at most, is finite."""
+_LONG_EXPONENTS = (b"0e000", b"0e+000")
+_BEFORE_A_NUMBER = frozenset(b":,[ \t\r\n")
+_DIGITS = frozenset(b"0123456789")
+_DIGITS_AND_POINT = _DIGITS | frozenset(b".")
+_MOST_LOOKS = 20_000
+
+
+class NotJsonError(ValueError):
+    """What JSON can't hold, or what is no JSON. Says so in a few words of ours."""
+
+
+def compact_text(value: object) -> str:
+    """A value as compact JSON text.
+
+    Raises:
+        NotJsonError: it has no JSON form: NaN, a foreign type, nested too deeply, circular.
+    """
+    try:
+        return _compact(value)
+    except RecursionError:
+        raise NotJsonError("it is nested too deeply") from None
+    except (TypeError, ValueError):
+        raise NotJsonError("it holds what JSON can't") from None
+
+
+def utf8(text: str, value: object) -> bytes:
+    """The bytes of a value's JSON text; half a surrogate pair, which has none, is written as an escape."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return _ascii(value).encode("ascii")
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number - number != 0.0:
+        raise ValueError(f"{text} is too large")
+    return number
+
+
+_quick = json.JSONDecoder(parse_constant=_refuse)
+_careful = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+
+
+def strict_json(text: str) -> Any:
+    """The value of a text that is one finite JSON value.
+
+    Raises:
+        NotJsonError: it is not, or nested too deeply.
+    """
+    try:
+        value = _quick.decode(text)
+        # `1e999` is a number without a value: only few texts have to be read with an eye to that.
+        if _may_be_infinite(text.encode("utf-8", "replace")):
+            value = _careful.decode(text)
+    except RecursionError:
+        raise NotJsonError("it is nested too deeply") from None
+    except ValueError:
+        raise NotJsonError("it is no JSON") from None
+    return value
+
+
+def _may_be_infinite(data: bytes) -> bool:
+    same = data.translate(_ONE_DIGIT)
+    return _TWO_HUNDRED_DIGITS in same or any(
+        _some_number_has(same, exponent, _DIGITS_AND_POINT) for exponent in _LONG_EXPONENTS
+    )
+
+
+def has_long_integer(data: bytes) -> bool:
+    """Whether JSON may hold an integer that a JavaScript number can't. Sometimes so when it doesn't."""
+    return _some_number_has(data.translate(_ONE_DIGIT), _SIXTEEN_DIGITS, _DIGITS)
+
+
+def _some_number_has(data: bytes, wanted: bytes, head: frozenset[int]) -> bool:
+    """Whether JSON has a number that begins with characters of `head` and goes on with `wanted`. In doubt, it has."""
+    at = data.find(wanted)
+    for _ in range(_MOST_LOOKS):
+        if at < 0:
+            return False
+        before = at - 1
+        while before >= 0 and data[before] in head and at - before < 250:
+            before -= 1
+        if before >= 0 and data[before] == 0x2D:  # a minus
+            before -= 1
+        if before < 0 or data[before] in _BEFORE_A_NUMBER or at - before >= 250:
+            return True
+        at = data.find(wanted, at + len(wanted))
+    return True
+
+
+def without_large_integers(value: Any) -> tuple[Any, int]:
+    """A value in which integers beyond ±(2^53-1) are strings of their digits; how many there were."""
+    found = 0
+
+    def change(scalar: Any) -> Any:
+        nonlocal found
+        if type(scalar) is int and not -LARGEST_EXACT <= scalar <= LARGEST_EXACT:
+            found += 1
+            return str(scalar)
+        return scalar
+
+    return mapped(value, change), found
+
+
+def without_infinite_numbers(value: Any) -> tuple[Any, int]:
+    """A value in which NaN and infinities, which JSON doesn't have, are null; how many there were."""
+    found = 0
+
+    def change(scalar: Any) -> Any:
+        nonlocal found
+        if isinstance(scalar, float) and scalar - scalar != 0.0:
+            found += 1
+            return None
+        return scalar
+
+    return mapped(value, change), found
+
+
+def mapped(value: Any, change: Callable[[Any], Any], change_key: Callable[[str], str] | None = None) -> Any:
+    """A copy of a value with each scalar changed, and each key if so told.
+
+    Raises:
+        NotJsonError: it is nested too deeply.
+    """
+
+    def copy(item: Any) -> Any:
+        if isinstance(item, dict):
+            members = cast("dict[str, Any]", item)
+            if change_key is None:
+                return {key: copy(member) for key, member in members.items()}
+            return {change_key(key): copy(member) for key, member in members.items()}
+        if isinstance(item, (list, tuple)):
+            return [copy(member) for member in cast("list[Any]", item)]
+        return change(item)
+
+    try:
+        return copy(value)
+    except RecursionError:
+        raise NotJsonError("it is nested too deeply") from None

@@ -1,0 +1,101 @@
+"""Whatever goes wrong with a server, as one typed error that names the server and says what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, cast
+
+from mcp.shared.exceptions import MCPError
+
+from toolbridge.errors import (
+    ServerConnectError,
+    ServerDisconnectedError,
+    ServerError,
+    ServerProtocolError,
+    ServerTimeoutError,
+    ToolRefusedError,
+)
+from toolbridge.servers.channel import BadAnswerError, ChannelClosedError, RequestTimedOutError
+from toolbridge.servers.exact_json import NotJsonError, compact_text
+from toolbridge.trust.sanitise import for_error
+
+# Where servers put where in their code it happened.
+_TRACES = frozenset({"stack", "stacktrace", "stack_trace", "trace", "traceback"})
+
+
+def connect_failure(server: str, error: BaseException, *, end: str, secrets: Collection[str]) -> ServerError:
+    """Why a connection could not be opened."""
+    error = innermost(error)
+    if isinstance(error, ServerError):
+        return error
+    kind, problem = ServerConnectError, f"could not be reached: {for_error(_words(error), secrets)}"
+    if isinstance(error, ChannelClosedError):
+        problem = "ended before it was connected"
+    elif isinstance(error, (RequestTimedOutError, TimeoutError)):
+        kind, problem = ServerTimeoutError, "did not answer in time while connecting"
+    elif isinstance(error, BadAnswerError):
+        kind, problem = ServerProtocolError, f"does not speak MCP as expected: {for_error(_words(error), secrets)}"
+    elif isinstance(error, MCPError):
+        message = for_error(error.error.message, secrets)
+        problem = f"refused the connection: {message} (code {error.error.code})"
+    elif isinstance(error, (ValueError, TypeError, KeyError, RecursionError, RuntimeError)):
+        # pydantic's ValidationError is a ValueError, too; its text quotes the server at length.
+        words = for_error(_words(error), secrets, limit=300)
+        kind, problem = ServerProtocolError, f"does not speak MCP as expected: {words}"
+    return kind(server, problem + _ending(end, secrets))
+
+
+def call_failure(
+    server: str, tool: str, error: BaseException, *, seconds: float, end: str, secrets: Collection[str]
+) -> ServerError:
+    """Why a call has no result."""
+    error = innermost(error)
+    if isinstance(error, ServerError):
+        return error
+    if isinstance(error, ChannelClosedError):
+        problem = f"ended before it answered the call of {tool!r}, which may have taken effect"
+        return ServerDisconnectedError(server, problem + _ending(end, secrets))
+    if isinstance(error, (RequestTimedOutError, TimeoutError)):
+        return ServerTimeoutError(
+            server, f"did not answer the call of {tool!r} within {seconds:g} s; it may still take effect"
+        )
+    if isinstance(error, MCPError) and not isinstance(error, BadAnswerError):
+        return ToolRefusedError(server, tool, error.error.code, for_error(_message_and_data(error), secrets))
+    words = for_error(_words(error), secrets, limit=300)
+    return ServerProtocolError(server, f"gave no usable answer to the call of {tool!r}: {words}")
+
+
+def innermost(error: BaseException) -> BaseException:
+    """The error inside groups of one, as task groups make them; of several, the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def _ending(end: str, secrets: Collection[str]) -> str:
+    """What the channel says of its end, if anything."""
+    return f": {for_error(end, secrets, limit=300)}" if end else ""
+
+
+def _message_and_data(error: MCPError) -> str:
+    """What a server says of an error. Some say what is wrong only in the data that goes with the message."""
+    message, details = error.error.message, _details(error.error.data)
+    return f"{message}: {details}" if details and details not in message else message
+
+
+def _details(data: Any) -> str:
+    if isinstance(data, str):
+        return data.strip()
+    if isinstance(data, dict):
+        members = cast("dict[Any, Any]", data).items()
+        data = {key: value for key, value in members if str(key).lower() not in _TRACES}
+    if not isinstance(data, (dict, list)) or not data:
+        return ""
+    try:
+        return compact_text(cast("object", data))
+    except NotJsonError:
+        return ""
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

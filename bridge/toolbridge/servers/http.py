@@ -1,0 +1,172 @@
+"""Servers that are reached by URL: streamable HTTP, and the older transport of events and posts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import httpx2
+
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.config.server_limits import ServerLimits
+from toolbridge.errors import ServerConnectError, ServerTimeoutError
+from toolbridge.servers.channel import Channel, RequestTimedOutError
+from toolbridge.servers.http_addresses import is_this_machine
+from toolbridge.servers.http_answers import EVENT_STREAM
+from toolbridge.servers.http_client import HttpClient
+from toolbridge.servers.http_dispatcher import HttpDispatcher
+from toolbridge.servers.http_rules import HttpRuleError, check_headers, check_url, origin
+from toolbridge.servers.http_transport import open_client
+from toolbridge.servers.line_dispatcher import LineDispatcher
+from toolbridge.servers.messages import encode_line
+from toolbridge.servers.oauth import OAuthSession
+from toolbridge.servers.requests_in_flight import RequestsInFlight
+from toolbridge.servers.sign_in import SignIn
+from toolbridge.servers.sse_pipe import SsePipe, check_event_stream
+from toolbridge.servers.token_store import TokenStore
+
+_END_SESSION_SECONDS = 1.0
+_AUTHORIZATION = "authorization"
+
+
+@asynccontextmanager
+async def open_http(
+    server: ServerConfig,
+    headers: Mapping[str, str],
+    limits: ServerLimits,
+    *,
+    sign_in: SignIn | None,
+    client_secret: str | None = None,
+    store: TokenStore | None = None,
+) -> AsyncGenerator[Channel]:
+    """Open a channel to a server by streamable HTTP. Nothing is sent before the first request.
+
+    Args:
+        server: its configuration.
+        headers: its headers, with references resolved.
+        limits: the caps that hold.
+        sign_in: asks a person, where the server wants a sign-in; without it, such a server is refused with advice.
+        client_secret: OAuth's, with its reference resolved.
+        store: where sign-ins are kept, if not in the usual place.
+
+    Raises:
+        ServerConnectError: the URL or a header is against the rules.
+    """
+    async with _open_client(server, headers, limits, sign_in, client_secret=client_secret, store=store) as http:
+        dispatcher = HttpDispatcher(http, limits)
+        try:
+            yield Channel(dispatcher, dispatcher.end_reason, http.tokens)
+        finally:
+            with anyio.move_on_after(_END_SESSION_SECONDS, shield=True):
+                await dispatcher.end_session()
+
+
+@asynccontextmanager
+async def open_sse(
+    server: ServerConfig,
+    headers: Mapping[str, str],
+    limits: ServerLimits,
+    *,
+    sign_in: SignIn | None,
+    client_secret: str | None = None,
+    store: TokenStore | None = None,
+) -> AsyncGenerator[Channel]:
+    """Open a channel to a server of the older transport. The caller bounds the time.
+
+    Raises:
+        ServerConnectError: against the rules, not reached, or no server of this kind.
+        ServerDisconnectedError: it broke off.
+    """
+    async with _open_client(server, headers, limits, sign_in, client_secret=client_secret, store=store) as http:
+        wanted = {"accept": EVENT_STREAM, "cache-control": "no-store"}
+        # Some answer a post only when they have answered the call in it.
+        limits = replace(limits, call_seconds=server.call_timeout or limits.call_seconds)
+        async with http.send("GET", wanted, may_sign_in=True) as response:
+            check_event_stream(server.name, response)
+            pipe = SsePipe(http, response, limits)
+            await pipe.find_endpoint()
+            yield Channel(LineDispatcher(pipe, limits.message_bytes), lambda: pipe.end_reason, http.tokens)
+
+
+async def sign_in_to(
+    server: ServerConfig,
+    headers: Mapping[str, str],
+    limits: ServerLimits,
+    *,
+    sign_in: SignIn,
+    client_secret: str | None = None,
+    store: TokenStore | None = None,
+) -> bool:
+    """Have a person sign in to a server now; whether it wanted that.
+
+    Raises:
+        ServerError: nobody signed in, or the server was not reached.
+    """
+    sent: dict[str, Any] = {"headers": {"accept": EVENT_STREAM}}
+    if server.transport == "http":
+        kinds = {"accept": f"application/json, {EVENT_STREAM}", "content-type": "application/json"}
+        sent = {"headers": kinds, "content": encode_line({"jsonrpc": "2.0", "id": 1, "method": "ping"})}
+    method = "POST" if "content" in sent else "GET"
+    seconds = server.connect_timeout or limits.connect_seconds
+    signed_in = False
+    async with _open_client(server, headers, limits, sign_in, client_secret=client_secret, store=store) as http:
+        try:
+            # Not `fail_after`: the time that a person takes does not count.
+            with RequestsInFlight().waiting(method, 1, {"timeout": seconds}):
+                async with http.send(method, **sent, may_sign_in=True):
+                    signed_in = http.is_signed_in
+        except RequestTimedOutError:
+            raise ServerTimeoutError(server.name, f"did not answer within {seconds:g} s") from None
+    return signed_in
+
+
+async def sign_out(server: ServerConfig, *, store: TokenStore | None = None) -> bool:
+    """Forget the sign-in to a server; whether there was one."""
+    url = _checked_url(server, secrets=False)
+    return await (store or TokenStore()).remove(server.name, origin(url))
+
+
+@asynccontextmanager
+async def _open_client(
+    server: ServerConfig,
+    headers: Mapping[str, str],
+    limits: ServerLimits,
+    sign_in: SignIn | None,
+    *,
+    client_secret: str | None,
+    store: TokenStore | None,
+) -> AsyncGenerator[HttpClient]:
+    try:
+        secrets = check_headers(headers)
+    except HttpRuleError as error:
+        raise ServerConnectError(server.name, f"was not reached: {error}") from None
+    url = _checked_url(server, secrets=secrets or server.oauth is not None)
+    connect_seconds = server.connect_timeout or limits.connect_seconds
+    opening = open_client(url, secrets=secrets, connections=limits.calls_in_flight, connect_seconds=connect_seconds)
+    async with opening as client:
+        if _AUTHORIZATION in (name.lower() for name in headers):
+            yield HttpClient(server.name, url, headers, client, unauthorized="it refuses the Authorization header")
+        elif url.scheme == "http" and not is_this_machine(url.raw_host.decode("ascii")):
+            refused = "it wants a sign-in, whose tokens are not sent unencrypted: use https"
+            yield HttpClient(server.name, url, headers, client, unauthorized=refused)
+        else:
+            session = OAuthSession(
+                server.name,
+                url,
+                client,
+                options=server.oauth,
+                client_secret=client_secret,
+                store=store or TokenStore(),
+                sign_in=sign_in,
+            )
+            yield HttpClient(server.name, url, headers, client, session=session)
+
+
+def _checked_url(server: ServerConfig, *, secrets: bool) -> httpx2.URL:
+    try:
+        return check_url(server.url or "", secrets=secrets)
+    except HttpRuleError as error:
+        raise ServerConnectError(server.name, f"was not reached: {error}") from None

@@ -1,0 +1,198 @@
+"""SECURITY: which addresses may be reached over HTTP (T27). Pure rules; `http_network` applies them at connect time.
+
+- Metadata services, link-local, unspecified, multicast and reserved addresses: never, in any spelling.
+- Loopback: only when the configuration itself says so (`localhost`, `127.0.0.1`, `[::1]`). A name that somebody else's
+  DNS can point at this machine is refused (rebinding).
+- Private networks: for a configured name or address, since `nas.local` and split-horizon names are ordinary.
+- A host that a *server* names (an authorization server) is never nearer to us than that server itself: a public
+  server can't have us call into the private network, a private one can't have us call this machine.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from enum import IntEnum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from typing import TypeAlias
+
+Address: TypeAlias = IPv4Address | IPv6Address
+
+
+class Reach(IntEnum):
+    """How near to us an address is. A larger one is nearer."""
+
+    PUBLIC = 0
+    PRIVATE = 1
+    LOOPBACK = 2
+
+
+class AddressRefusedError(Exception):
+    """An address that may not be reached. The message shows no more of a URL than its host."""
+
+
+# Link-local ones (169.254.169.254 and its kind) are refused as link-local.
+_METADATA_ADDRESSES: frozenset[Address] = frozenset(
+    {
+        IPv4Address("100.100.100.200"),
+        IPv4Address("168.63.129.16"),
+        IPv4Address("192.0.0.192"),
+        IPv6Address("fd00:ec2::254"),
+        IPv6Address("fd00:ec2::23"),
+        IPv6Address("fd20:ce::254"),
+        IPv6Address("fd00:42::42"),
+    }
+)
+_METADATA_NAMES = frozenset(
+    {
+        "instance-data",
+        "instance-data.ec2.internal",
+        "metadata",
+        "metadata.azure.internal",
+        "metadata.goog",
+        "metadata.google.internal",
+        "metadata.platformequinix.com",
+        "metadata.tencentyun.com",
+    }
+)
+_PRIVATE = (
+    IPv4Network("10.0.0.0/8"),
+    IPv4Network("172.16.0.0/12"),
+    IPv4Network("192.168.0.0/16"),
+    IPv4Network("100.64.0.0/10"),  # carrier-grade NAT, and overlay networks
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("198.18.0.0/15"),  # what local proxies give out in place of real addresses
+    IPv6Network("fc00::/7"),
+    IPv6Network("fec0::/10"),
+    IPv6Network("64:ff9b:1::/48"),  # a network's own NAT64
+)
+_THIS_NETWORK = IPv4Network("0.0.0.0/8")
+_NAT64 = IPv6Network("64:ff9b::/96")
+_IPV4_COMPATIBLE = IPv6Network("::/96")
+
+
+def literal_address(host: str) -> Address | None:
+    """The address that a host is a spelling of, including what resolvers accept: `2130706433`, `0x7f.1`, `127.1`."""
+    host = host.strip("[]").partition("%")[0].rstrip(".")
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return _loose_ipv4(host)
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether a host says, by itself and without DNS, that it is this machine."""
+    name = host.lower().rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    address = literal_address(host)
+    return address is not None and any(each.is_loopback for each in _meanings(address))
+
+
+def check_host_name(host: str) -> None:
+    """Refuse a host that is a metadata service by name or, as a literal, an address that is never reached.
+
+    Raises:
+        AddressRefusedError: it is one.
+    """
+    if host.lower().rstrip(".") in _METADATA_NAMES:
+        raise AddressRefusedError(f"{host} is a cloud metadata service, which is never reached")
+    address = literal_address(host)
+    if address is not None:
+        reach_of(address)
+
+
+def reach_of(address: Address) -> Reach:
+    """How near an address is, whatever IPv4 address may be wrapped in it.
+
+    Raises:
+        AddressRefusedError: it is never reached.
+    """
+    nearest = Reach.PUBLIC
+    for meaning in _meanings(address):
+        if problem := _never(meaning):
+            raise AddressRefusedError(f"{address} is {problem}, which is never reached")
+        if meaning.is_loopback:
+            nearest = Reach.LOOPBACK
+        elif any(meaning.version == network.version and meaning in network for network in _PRIVATE):
+            nearest = max(nearest, Reach.PRIVATE)
+    return nearest
+
+
+def check_reach(host: str, address: Address, *, nearest: Reach) -> Reach:
+    """How near the address is to which a host was resolved.
+
+    Raises:
+        AddressRefusedError: it is never reached, or nearer than this host may be.
+    """
+    reach = reach_of(address)
+    if is_this_machine(host) and reach is not Reach.LOOPBACK:
+        raise AddressRefusedError(f"{host} means this machine but leads to {address}")
+    if reach > nearest:
+        if reach is Reach.LOOPBACK:
+            raise AddressRefusedError(
+                f"{host} leads to {address}, which is this machine: write localhost in the URL if that is meant"
+            )
+        raise AddressRefusedError(f"{host} leads to {address}, which is in a private network")
+    return reach
+
+
+def _never(address: Address) -> str:
+    if address in _METADATA_ADDRESSES:
+        return "a cloud metadata service"
+    if address.is_link_local:
+        return "a link-local address"
+    if address.is_unspecified or (address.version == 4 and address in _THIS_NETWORK):
+        return "the unspecified address"
+    if address.is_multicast:
+        return "a multicast address"
+    if address.version == 4 and address.is_reserved:
+        return "a reserved address"
+    return ""
+
+
+def _meanings(address: Address) -> list[Address]:
+    """The address, and each IPv4 address that it may end at: mapped, translated or tunnelled."""
+    meanings: list[Address] = [address]
+    if isinstance(address, IPv6Address):
+        low = IPv4Address(int(address) & 0xFFFF_FFFF)
+        if address.ipv4_mapped:
+            # An IPv4-mapped address is that IPv4 address and nothing else.
+            return [address.ipv4_mapped]
+        if address.sixtofour:
+            meanings.append(address.sixtofour)
+        if address.teredo:
+            meanings.extend(address.teredo)
+        if address in _NAT64 or (address in _IPV4_COMPATIBLE and int(address) > 1):
+            meanings.append(low)
+    return meanings
+
+
+def _loose_ipv4(host: str) -> IPv4Address | None:
+    """One to four numbers, each decimal, hexadecimal or octal, the last one filling what is left."""
+    numbers: list[int] = []
+    parts = host.split(".")
+    if len(parts) > 4:
+        return None
+    for part in parts:
+        number = _number(part)
+        if number is None:
+            return None
+        numbers.append(number)
+    *leading, last = numbers
+    if any(number > 255 for number in leading) or last >= 256 ** (4 - len(leading)):
+        return None
+    value = last
+    for place, number in enumerate(leading):
+        value += number << (8 * (3 - place))
+    return IPv4Address(value)
+
+
+def _number(text: str) -> int | None:
+    if not text.isascii() or not 0 < len(text) <= 64:
+        return None
+    lower = text.lower()
+    digits, base = (lower[2:] or "0", 16) if lower.startswith("0x") else (lower, 8 if lower.startswith("0") else 10)
+    try:
+        return int(digits, base) if digits.isalnum() else None
+    except ValueError:
+        return None

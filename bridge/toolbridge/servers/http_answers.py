@@ -1,0 +1,236 @@
+"""SECURITY: what an HTTP answer says to the request that it answers. Everything that is read here is hostile."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
+
+import anyio
+import httpx2
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId
+
+from toolbridge.servers.channel import BadAnswerError
+from toolbridge.servers.http_body import BodyReader, content_type, read_body
+from toolbridge.servers.http_retry import parse_retry_after
+from toolbridge.servers.http_transport import NETWORK_ERRORS
+from toolbridge.servers.line_reader import EDGE_BYTES
+from toolbridge.servers.messages import answered_request, outcome_of, parse_line, request_key
+from toolbridge.servers.sse_events import Event, EventReader, OverlongEvent
+from toolbridge.trust.sanitise import for_error
+
+EVENT_STREAM = "text/event-stream"
+_MOST_ERROR_BYTES = 64 * 1024
+_MOST_IN_BATCH = 1000
+_SECONDS_TO_END = 0.02
+
+Take = Callable[[dict[str, Any], int], None]
+"""Takes a message that is no answer, and its size."""
+
+_ADVICE = {
+    403: "it does not allow this with the credentials that it was given",
+    404: "the URL is probably not the one of its MCP endpoint",
+    405: 'the URL is probably not the one of its MCP endpoint, or is one of the older "sse" transport',
+    413: "what was sent is too large for it",
+    429: "it has had too many requests",
+    500: "it has failed",
+    502: "a proxy before it does not reach it",
+    503: "it is not available now",
+    504: "a proxy before it waits for it in vain",
+}
+
+
+class HttpStatusError(MCPError):
+    """A request was answered with an HTTP status that is no success, and no JSON-RPC error beside it."""
+
+    def __init__(self, status: int, advice: str = "", *, code: int = INTERNAL_ERROR) -> None:
+        self.status = status
+        advice = advice or _ADVICE.get(status, "")
+        super().__init__(code, f"HTTP {_named(status)}" + (f": {advice}" if advice else ""))
+
+
+class SessionGoneError(Exception):
+    """The server no longer knows the session. Never leaves the dispatcher."""
+
+    def __init__(self, *, refused: bool) -> None:
+        self.refused = refused
+        """Whether it surely refused the request for that, and did nothing else."""
+        super().__init__()
+
+
+class EventStream:
+    """The events of an answer, until it ends or breaks off: either way nothing more comes."""
+
+    def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
+        self.reader = EventReader(most_bytes)
+        self._body = BodyReader(response)
+        self._events: deque[Event | OverlongEvent] = deque()
+
+    async def next(self) -> Event | OverlongEvent | None:
+        """The next event; None at the end."""
+        while not self._events:
+            try:
+                piece = await self._body.next_piece()
+            except (BadAnswerError, *NETWORK_ERRORS):
+                return None
+            if piece is None:
+                return None
+            self._events.extend(self.reader.feed(piece))
+        return self._events.popleft()
+
+    async def ends_now(self) -> bool:
+        """Whether the stream ends right after the answer, as it should: only then is its connection of further use."""
+        with anyio.move_on_after(_SECONDS_TO_END):
+            return await self.next() is None
+        return False
+
+
+class Exchange:
+    """One request, and what is read in answer to it: a JSON body, or a stream of events that may be resumed."""
+
+    def __init__(self, request_id: RequestId, take: Take, most_bytes: int, *, see_end: bool = True) -> None:
+        self.see_end = see_end
+        """Whether a stream is waited for to end after the answer; no more, once one did not."""
+        self.last_event_id = ""
+        self.retry_seconds: float | None = None
+        self.problem = "The stream of events ended before the answer"
+        """What to say when a stream of events ended without it."""
+        self._key = request_key(request_id)
+        self._take = take
+        self._most_bytes = most_bytes
+
+    async def read(self, response: httpx2.Response, *, has_session: bool) -> dict[str, Any] | MCPError | None:
+        """The outcome; None when a stream of events ended without it.
+
+        Raises:
+            MCPError: the answer is none.
+            SessionGoneError: the server no longer knows the session.
+        """
+        status = response.status_code
+        if status >= 400:
+            return await _refusal(response, has_session=has_session)
+        kind = content_type(response)
+        if kind == EVENT_STREAM:
+            return await self.read_events(response)
+        if kind == "application/json" or kind.endswith("+json"):
+            outcome = self._read_json(await read_body(response, self._most_bytes))
+            return BadAnswerError("The answer holds other messages only") if outcome is None else outcome
+        if status in (202, 204):
+            raise BadAnswerError(f"HTTP {_named(status)}: it took the request without answering it")
+        raise BadAnswerError(
+            f"HTTP {_named(status)} with {for_error(kind, limit=80) or 'no content type'} in place of JSON: "
+            "the URL is probably not the one of its MCP endpoint"
+        )
+
+    async def read_events(self, response: httpx2.Response) -> dict[str, Any] | MCPError | None:
+        """The outcome that a stream of events brings; None when it ended without one."""
+        stream = EventStream(response, self._most_bytes)
+        while (event := await stream.next()) is not None:
+            if isinstance(event, OverlongEvent):
+                self._pass_over(event.head, event.tail, BadAnswerError(f"The answer is too long: {event.size} bytes"))
+            elif event.name == "message" and event.data:
+                try:
+                    outcome = self._read_json(event.data)
+                except BadAnswerError as error:
+                    self._pass_over(event.data, event.data[-EDGE_BYTES:], error)
+                else:
+                    if outcome is not None:
+                        self.see_end = self.see_end and await stream.ends_now()
+                        return outcome
+        self.last_event_id = stream.reader.last_id or self.last_event_id
+        if stream.reader.retry_seconds is not None:
+            self.retry_seconds = stream.reader.retry_seconds
+        return None
+
+    def _pass_over(self, head: bytes, tail: bytes, error: BadAnswerError) -> None:
+        """Other messages may be wrong before the answer is right; only a wrong answer ends the waiting."""
+        if answered_request(head, tail) == self._key:
+            raise error
+        self.problem = error.error.message
+
+    def _read_json(self, body: bytes) -> dict[str, Any] | MCPError | None:
+        try:
+            value = parse_line(body)
+        except ValueError as error:
+            raise BadAnswerError(f"The answer is not JSON: {for_error(str(error), limit=200)}") from None
+        outcome = None
+        stray = False
+        for message, size in _messages(value, len(body)):
+            if "method" in message:
+                self._take(message, size)
+            elif request_key(message.get("id")) == self._key or (message.get("id") is None and "error" in message):
+                outcome = outcome_of(message) if outcome is None else outcome
+            else:
+                stray = True
+        if outcome is None and stray:
+            raise BadAnswerError("The answer has the id of another request")
+        return outcome
+
+
+async def _refusal(response: httpx2.Response, *, has_session: bool) -> MCPError:
+    """The error of an answer with a status of 400 or more.
+
+    Raises:
+        SessionGoneError: the server no longer knows the session.
+    """
+    status = response.status_code
+    error, names_request = await _error_in(response)
+    about_session = error is not None and "session" in error.message.lower()
+    if has_session and status == 404 and (error is None or error.code != METHOD_NOT_FOUND):
+        # The protocol's own way to say so, unless it is about something else that was not found.
+        raise SessionGoneError(refused=error is None or about_session)
+    if error is not None:
+        # Servers that keep sessions in a table often answer so in place of 404. A tool that speaks of another kind of
+        # session does so in answer to its call.
+        if has_session and status == 400 and about_session:
+            raise SessionGoneError(refused=not names_request)
+        return error
+    if status == 404:
+        # Also how an older server, or a gateway, says that it does not know a method.
+        return HttpStatusError(status, code=METHOD_NOT_FOUND)
+    wait = parse_retry_after(response.headers.get("retry-after")) if status in (429, 503) else None
+    return HttpStatusError(status, f"{_ADVICE[status]}, and asks to wait for {wait:.0f} s" if wait else "")
+
+
+async def error_in(response: httpx2.Response) -> MCPError | None:
+    """The JSON-RPC error in the body of an answer, if there is one."""
+    return (await _error_in(response))[0]
+
+
+async def _error_in(response: httpx2.Response) -> tuple[MCPError | None, bool]:
+    """The same, and whether it is said to be the answer to a request."""
+    if content_type(response) != "application/json":
+        return None, False
+    try:
+        value = parse_line(await read_body(response, _MOST_ERROR_BYTES))
+    except (ValueError, BadAnswerError, *NETWORK_ERRORS):
+        return None, False
+    for message, _ in _messages(value, 0):
+        if message.get("error") is not None and "method" not in message:
+            outcome = outcome_of(message)
+            if isinstance(outcome, MCPError) and not isinstance(outcome, BadAnswerError):
+                return outcome, message.get("id") is not None
+    return None, False
+
+
+def _messages(value: Any, size: int) -> list[tuple[dict[str, Any], int]]:
+    """The messages in a body, which may be a batch.
+
+    Raises:
+        BadAnswerError: there is none.
+    """
+    found = cast("list[Any]", value)[:_MOST_IN_BATCH] if isinstance(value, list) else [value]
+    messages = [cast("dict[str, Any]", each) for each in found if isinstance(each, dict)]
+    if not messages:
+        raise BadAnswerError("The answer is JSON, but no JSON-RPC message")
+    return [(message, size // len(messages)) for message in messages]
+
+
+def _named(status: int) -> str:
+    """A status with its name: the registered one, since the server's own may say anything."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

@@ -1,0 +1,173 @@
+"""Requests to one server: signed in where that is wanted, redirected where nothing leaks, every failure typed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import anyio
+import httpcore2
+import httpx2
+from mcp.shared.exceptions import MCPError
+
+from toolbridge.errors import ServerConnectError, ServerDisconnectedError
+from toolbridge.servers.channel import BadAnswerError
+from toolbridge.servers.http_addresses import AddressRefusedError
+from toolbridge.servers.http_logs import unlogged
+from toolbridge.servers.http_rules import HttpRuleError, check_header_value, redirected
+from toolbridge.servers.http_transport import CLOSE_SECONDS, FOR_THE_SERVER, NETWORK_ERRORS
+from toolbridge.trust.sanitise import for_error
+
+_MOST_REDIRECTS = 5
+
+
+class SignInSession(Protocol):
+    """Who has the tokens for a server; see `oauth.OAuthSession`."""
+
+    async def token(self) -> str | None:
+        """The token to send."""
+        ...
+
+    async def renew(self, refused: httpx2.Response, used: str | None, *, may_ask: bool) -> bool:
+        """Get another token; whether there is one."""
+        ...
+
+    def advice(self) -> str:
+        """What helps when there is none."""
+        ...
+
+    def secrets(self) -> frozenset[str]:
+        """What must not be shown."""
+        ...
+
+
+class HttpClient:
+    """Requests to one server."""
+
+    def __init__(
+        self,
+        server: str,
+        url: httpx2.URL,
+        headers: Mapping[str, str],
+        http: httpx2.AsyncClient,
+        *,
+        session: SignInSession | None = None,
+        unauthorized: str = "",
+    ) -> None:
+        self.server = server
+        self.url = url
+        self.is_signed_in = False
+        """Whether the last request was sent with a token."""
+        self._headers = dict(headers)
+        self._http = http
+        self._session = session
+        self._unauthorized = unauthorized
+
+    @asynccontextmanager
+    async def send(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        *,
+        content: bytes | None = None,
+        url: httpx2.URL | None = None,
+        may_sign_in: bool = False,
+    ) -> AsyncGenerator[httpx2.Response]:
+        """Send a request with the configured headers; redirects are followed where nothing could leak.
+
+        Raises:
+            ServerConnectError: it was not sent, being against a rule; the server can't be reached, or wants a sign-in.
+            ServerDisconnectedError: no answer came back, or not all of it.
+            BadAnswerError: the answer leads elsewhere.
+        """
+        try:
+            for name, value in headers.items():
+                check_header_value(name, value)
+            target = url or self.url
+            renewed = False
+            for _ in range(_MOST_REDIRECTS + 2):
+                token = None if self._session is None else await self._session.token()
+                self.is_signed_in = token is not None
+                request = self._build(method, target, headers, content, token)
+                with unlogged():
+                    response = await self._http.send(request, stream=True, auth=None, follow_redirects=False)
+                try:
+                    if self._session is not None and not renewed and _asks_for_a_sign_in(response):
+                        renewed = await self._session.renew(response, token, may_ask=may_sign_in)
+                        if renewed:
+                            continue
+                    if response.status_code == 401:
+                        advice = self._unauthorized if self._session is None else self._session.advice()
+                        raise ServerConnectError(self.server, f"answered HTTP 401 Unauthorized: {advice}")
+                    if (moved := _moved(request, response)) is None:
+                        yield response
+                        return
+                finally:
+                    await _close(response)
+                target = moved
+            raise BadAnswerError("It redirects without end")
+        except (HttpRuleError, AddressRefusedError) as error:
+            raise ServerConnectError(self.server, f"was not reached: {error}") from None
+        except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
+            raise ServerConnectError(
+                self.server, f"could not be reached: {for_error(_words(error), limit=300)}"
+            ) from None
+        except NETWORK_ERRORS as error:
+            words = for_error(_words(error), limit=300)
+            raise ServerDisconnectedError(
+                self.server, f"broke off before it had answered; what was asked of it may have taken effect: {words}"
+            ) from None
+
+    def redacted(self, error: MCPError) -> MCPError:
+        """An error of the server without tokens that it repeats."""
+        secrets, text = self.tokens(), error.error.message
+        if not secrets or type(error) is not MCPError:
+            return error
+        return MCPError(error.error.code, for_error(text, secrets, limit=max(len(text), 100)), error.error.data)
+
+    def without_tokens(self, data: bytes) -> bytes:
+        """A message of the server without tokens that it repeats as they are."""
+        for secret in self.tokens():
+            data = data.replace(secret.encode(), b"***")
+        return data
+
+    def tokens(self) -> frozenset[str]:
+        """What must not be shown, should the server repeat it: changes with every sign-in and renewal."""
+        return self._session.secrets() if self._session is not None else frozenset()
+
+    def _build(
+        self, method: str, url: httpx2.URL, headers: Mapping[str, str], content: bytes | None, token: str | None
+    ) -> httpx2.Request:
+        authorization = {} if token is None else {"authorization": f"Bearer {token}"}
+        for name, value in authorization.items():
+            check_header_value(name, value)
+        return self._http.build_request(
+            method,
+            url,
+            headers={**self._headers, **headers, **authorization},
+            content=content,
+            extensions={FOR_THE_SERVER: True},
+        )
+
+
+def _asks_for_a_sign_in(response: httpx2.Response) -> bool:
+    challenge = response.headers.get("www-authenticate", "")
+    return response.status_code == 401 or (response.status_code == 403 and "insufficient_scope" in challenge)
+
+
+def _moved(request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
+    try:
+        return redirected(request, response)
+    except HttpRuleError as error:
+        raise BadAnswerError(str(error)) from None
+
+
+async def _close(response: httpx2.Response) -> None:
+    """Also when the caller is being cancelled: a connection that is not closed is never given back."""
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+        await response.aclose()
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

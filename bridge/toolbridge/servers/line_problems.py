@@ -1,0 +1,35 @@
+"""What a server did wrong on its channel, counted: for error messages, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_EXCERPT = 1000
+
+
+@dataclass(slots=True)
+class LineProblems:
+    """None of these ends a session."""
+
+    lines: int = 0
+    """Lines that are not MCP: banners, telemetry, broken or overlong messages."""
+    last: str = ""
+    """The beginning of the last such line. Not sanitised."""
+    stray_answers: int = 0
+    """Answers to nothing: unknown, repeated and late ones."""
+    dropped_notifications: int = 0
+    refused_requests: int = 0
+    unsent_messages: int = 0
+    """Answers and notifications of ours that a server which does not read has no room for."""
+
+    def add_line(self, line: bytes | bytearray) -> None:
+        """One more that is not MCP."""
+        self.lines += 1
+        self.last = line[:_EXCERPT].decode("utf-8", "replace").strip()
+
+    def summary(self) -> str:
+        """Words for an error message; empty when there is nothing to say."""
+        if not self.lines:
+            return ""
+        many = f"{self.lines} lines that are not MCP messages, the last" if self.lines > 1 else "a line that is not MCP"
+        return f"its stdout had {many}: {self.last}"

@@ -1,0 +1,53 @@
+"""Listings kept on disk, so that stubs exist without starting a server.
+
+An entry is named by a hash of the server's configuration: another command, another listing. What is kept is a
+server's own text and no secret; it is read back with the same checks as a fresh answer.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any, cast
+
+from toolbridge.private_files import UnsafePathError, read_private_file, write_private_file
+from toolbridge.servers.listing import Listing, listing_from_json, listing_to_json
+
+_log = logging.getLogger("toolbridge")
+
+
+class ListingStore:
+    """The listings in one private directory; with no directory, nothing is kept."""
+
+    def __init__(self, directory: str | os.PathLike[str] | None, *, limit: int) -> None:
+        self._directory = None if directory is None else Path(directory)
+        self._limit = limit
+
+    def load(self, server: str, key: str) -> Listing | None:
+        """The listing kept under this key. A missing, damaged or foreign entry is no listing."""
+        if self._directory is None:
+            return None
+        try:
+            content = read_private_file(self._path(key), limit=self._limit)
+            kept: object = json.loads(content)
+        except (UnsafePathError, OSError, ValueError, RecursionError):
+            return None
+        if not isinstance(kept, dict) or cast("dict[str, Any]", kept).get("server") != server:
+            return None
+        return listing_from_json(server, cast("dict[str, Any]", kept))
+
+    def save(self, key: str, listing: Listing) -> None:
+        """Keep a listing; a failure costs only the next start."""
+        if self._directory is None:
+            return
+        try:
+            content = json.dumps(listing_to_json(listing), separators=(",", ":"))
+            write_private_file(self._path(key), content.encode())
+        except (UnsafePathError, OSError, ValueError, RecursionError) as error:
+            _log.warning("The listing of server %r is not kept: %s", listing.server, error)
+
+    def _path(self, key: str) -> Path:
+        assert self._directory is not None
+        return self._directory / f"{key.removeprefix('sha256:')}.json"

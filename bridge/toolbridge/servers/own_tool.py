@@ -1,0 +1,205 @@
+"""Tools that are functions of the host's own: `@tool`, or `tool(name, description, schema, handler)`.
+
+A tool stays the function that it was made of: calling it calls the function, as a unit test does.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+
+from toolbridge.errors import ToolDefinitionError
+from toolbridge.servers.listing import MAX_NAME
+from toolbridge.servers.own_arguments import (
+    Arguments,
+    arguments_from_hints,
+    arguments_from_model,
+    arguments_from_schema,
+    json_schema_of,
+)
+from toolbridge_codegen.catalog import ToolDefinition
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, TypeAdapter
+
+P = ParamSpec("P")
+R = TypeVar("R")
+InputSchema: TypeAlias = "Mapping[str, Any] | type[BaseModel]"
+
+
+class InProcessTool(Generic[P, R]):
+    """A function with what a model is told of it. Make one with `tool`."""
+
+    __name__: str
+
+    def __init__(
+        self,
+        handler: Callable[P, R],
+        definition: ToolDefinition,
+        arguments: Arguments,
+        *,
+        output: TypeAdapter[Any] | None,
+        timeout: float | None,
+    ) -> None:
+        self.handler = handler
+        self.definition = definition
+        self.arguments = arguments
+        self.output = output
+        """How its results are written as JSON; None: as they are."""
+        self.timeout = timeout
+        self.is_async = is_async(handler)
+        update_wrapper(self, handler)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.definition.name
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself: nothing is checked, and what it raises is raised."""
+        return self.handler(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"InProcessTool({self.name!r})"
+
+
+@overload
+def tool(name: Callable[P, R], /) -> InProcessTool[P, R]: ...
+@overload
+def tool(
+    name: str | None = None,
+    description: str | None = None,
+    schema: InputSchema | None = None,
+    *,
+    title: str = "",
+    output_schema: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+) -> Callable[[Callable[P, R]], InProcessTool[P, R]]: ...
+@overload
+def tool(
+    name: str | None,
+    description: str | None,
+    schema: InputSchema | None,
+    handler: Callable[P, R],
+    *,
+    title: str = "",
+    output_schema: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+) -> InProcessTool[P, R]: ...
+def tool(
+    name: Any = None,
+    description: str | None = None,
+    schema: InputSchema | None = None,
+    handler: Callable[..., Any] | None = None,
+    *,
+    title: str = "",
+    output_schema: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+) -> Any:
+    """A function as a tool: as a decorator, with or without arguments, or as a function.
+
+    What is left out comes from the function: its name, its docstring, and a schema from its type hints. With a schema
+    of your own, a JSON Schema or a pydantic model, the handler gets the arguments as one dict, or one instance. A
+    parameter of type `ToolContext` is not an argument. A call takes at most `timeout` seconds.
+
+    Raises:
+        ToolDefinitionError: the function can't be a tool as it is.
+    """
+    if handler is None and callable(name):
+        name, handler = None, name
+
+    def make(function: Callable[..., Any]) -> InProcessTool[..., Any]:
+        named = _name(name, function)
+        words = _text(named, "description", inspect.getdoc(function) or "" if description is None else description)
+        signature = _signature(named, function)
+        arguments = _arguments(named, schema, signature)
+        output, produced = (None, output_schema) if schema is not None else _output(signature, output_schema)
+        definition = ToolDefinition(
+            name=named,
+            title=_text(named, "title", title),
+            description=words,
+            input_schema=arguments.schema,
+            output_schema=None if produced is None else dict(produced),
+            annotations=dict(annotations or {}),
+        )
+        return InProcessTool(function, definition, arguments, output=output, timeout=_seconds(named, timeout))
+
+    return make if handler is None else make(handler)
+
+
+def is_async(handler: Callable[..., Any]) -> bool:
+    """Whether calling a handler gives a coroutine, as far as can be told beforehand."""
+    while isinstance(handler, partial):
+        handler = cast("partial[Any]", handler).func
+    called: object = getattr(handler, "__call__", None)  # noqa: B004  # an object's own, which may be async
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(called)
+
+
+def _name(given: object, function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "") if given is None else given
+    if isinstance(function, InProcessTool):
+        raise ToolDefinitionError(name, "it is a tool already")
+    if not callable(function):
+        raise ToolDefinitionError(name, f"its handler is of type {type(function).__name__}, not a function")
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable() or name == "<lambda>":
+        raise ToolDefinitionError(name, "a tool needs a name: give one")
+    return name
+
+
+def _text(name: str, field: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ToolDefinitionError(name, f"its {field} is of type {type(value).__name__}, not text")
+    return value
+
+
+def _seconds(name: str, timeout: object) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 3600:
+        raise ToolDefinitionError(name, "its timeout is a number of seconds, above 0 and up to 3600")
+    return float(timeout)
+
+
+def _signature(name: str, function: Callable[..., Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except NameError as error:
+        problem = f"the type in one of its hints is not found ({error}): define it in the module, or give a schema"
+        raise ToolDefinitionError(name, problem) from None
+    except (TypeError, ValueError):
+        raise ToolDefinitionError(name, "its signature is not known: wrap it in a function of your own") from None
+
+
+def _arguments(name: str, schema: object, signature: inspect.Signature) -> Arguments:
+    if schema is None:
+        return arguments_from_hints(name, signature)
+    if isinstance(schema, Mapping):
+        return arguments_from_schema(name, cast("Mapping[str, Any]", schema), signature)
+    from pydantic import BaseModel
+
+    if isinstance(schema, type) and issubclass(schema, BaseModel):
+        return arguments_from_model(name, schema, signature)
+    kind = type(cast("object", schema)).__name__
+    raise ToolDefinitionError(name, f"its schema is of type {kind}: give a JSON Schema or a pydantic model")
+
+
+def _output(
+    signature: inspect.Signature, given: Mapping[str, Any] | None
+) -> tuple[TypeAdapter[Any] | None, Mapping[str, Any] | None]:
+    """How results are written, and their schema: as given, else of the type that is said to be returned."""
+    returned: Any = signature.return_annotation
+    if returned in (signature.empty, Any, object, bytes, bytearray, None):
+        return None, given
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(returned)
+        return adapter, given if given is not None else json_schema_of(adapter, "serialization")
+    except (PydanticUserError, TypeError, NameError):
+        return None, given  # a class that pydantic does not know: its results are looked at one by one

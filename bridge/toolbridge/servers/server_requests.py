@@ -1,0 +1,89 @@
+"""SECURITY: what a server may ask of the host: nothing, unless the host supplies a handler (T29).
+
+A handler is told which server asks. Without one, the capability is not announced, and a server that asks
+all the same is declined with one line in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+_log = logging.getLogger("toolbridge")
+
+
+@dataclass(frozen=True, slots=True)
+class ElicitationRequest:
+    """A server's question to the person. Its words are the server's: show them with its name, and inert."""
+
+    server: str
+    message: str
+    schema: Mapping[str, Any] | None
+    """The form's JSON Schema; None when the server asks the person to open a page instead."""
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElicitationAnswer:
+    """The person's answer."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: Mapping[str, str | int | float | bool | list[str] | None] | None = None
+
+
+class Elicitor(Protocol):
+    """Asks the person on behalf of a server."""
+
+    async def elicit(self, request: ElicitationRequest) -> ElicitationAnswer:
+        """Show the question with the server's name, and answer it."""
+        ...
+
+
+class Sampler(Protocol):
+    """Asks a model on behalf of a server."""
+
+    async def sample(self, server: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Answer `sampling/createMessage`: parameters and result as the protocol has them."""
+        ...
+
+
+class Roots(Protocol):
+    """Tells a server which directories it may consider."""
+
+    async def list_roots(self, server: str) -> Sequence[str]:
+        """The roots, as `file:` URIs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRequests:
+    """The handlers that a host supplied."""
+
+    elicitor: Elicitor | None = None
+    sampler: Sampler | None = None
+    roots: Roots | None = None
+
+    def handles(self, method: str) -> bool:
+        """Whether a request of this method has a handler, or needs none."""
+        return {
+            "elicitation/create": self.elicitor is not None,
+            "sampling/createMessage": self.sampler is not None,
+            "roots/list": self.roots is not None,
+        }.get(method, True)
+
+
+class Declines:
+    """Answers one connection's requests that have no handler. Each kind is said once: a flood is no flood of lines."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._said: set[str] = set()
+
+    def answer(self, method: str) -> dict[str, Any] | None:
+        """The answer to such a request; None where the protocol has no way to decline."""
+        if method not in self._said:
+            self._said.add(method)
+            _log.warning("Server %r asked for %s and was declined: no handler is set up.", self._server, method)
+        return {"action": "decline"} if method == "elicitation/create" else None

@@ -1,0 +1,209 @@
+"""How a person signs in to a server: in a browser, or by hand where there is none."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+from urllib.parse import parse_qs, urlsplit
+
+import anyio
+
+from toolbridge.servers.daemon_thread import on_daemon_thread
+from toolbridge.servers.http_rules import HttpRuleError, check_authorization_url, origin
+from toolbridge.servers.redirect_listener import (
+    PATH,
+    AuthorizationAnswer,
+    RedirectListener,
+    open_listener,
+    read_answer,
+)
+from toolbridge.trust.sanitise import for_error, for_terminal
+
+SIGN_IN_COMMAND = "toolbridge sign-in"
+SIGN_IN_SECONDS = 300.0
+_MOST_PASTED = 16 * 1024
+
+
+class SignInFailedError(Exception):
+    """Nobody signed in. The message holds no code, token or state."""
+
+
+class SignInAttempt(Protocol):
+    """One attempt, for as long as it is open."""
+
+    @property
+    def redirect_uri(self) -> str:
+        """Where the authorization server is to send the browser back to."""
+        ...
+
+    async def authorize(self, url: str) -> AuthorizationAnswer:
+        """Have a person open this page and sign in.
+
+        Raises:
+            SignInFailedError: nobody did.
+        """
+        ...
+
+
+class SignIn(Protocol):
+    """Asks a person to sign in."""
+
+    def attempt(self, server: str, *, port: int | None, fixed: bool) -> AbstractAsyncContextManager[SignInAttempt]:
+        """Prepare for a sign-in to a server.
+
+        Args:
+            server: the server's name, to be shown.
+            port: the port to which the browser should come back.
+            fixed: whether no other port will do.
+
+        Raises:
+            SignInFailedError: the port is in use.
+        """
+        ...
+
+
+class BrowserSignIn:
+    """Opens the page in the person's browser, and waits on this machine for it to come back."""
+
+    def __init__(self, *, seconds: float = SIGN_IN_SECONDS, open_page: Callable[[str], object] | None = None) -> None:
+        self._seconds = seconds
+        self._open_page = open_page or _open_in_browser
+
+    @asynccontextmanager
+    async def attempt(self, server: str, *, port: int | None, fixed: bool) -> AsyncGenerator[SignInAttempt]:
+        """Listen for the browser."""
+        try:
+            listener = await open_listener(port, fixed=fixed)
+        except OSError:
+            raise SignInFailedError(f"port {port}, to which the browser is to come back, is in use") from None
+        try:
+            yield _InBrowser(server, listener, self._open_page, self._seconds)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await listener.aclose()
+
+
+class HeadlessSignIn:
+    """Shows the page's address, and asks for the address that the browser ends up at, wherever that browser is."""
+
+    def __init__(self, *, seconds: float = SIGN_IN_SECONDS, ask: Callable[[], str] | None = None) -> None:
+        self._seconds = seconds
+        self._ask = ask or _read_line
+
+    @asynccontextmanager
+    async def attempt(self, server: str, *, port: int | None, fixed: bool) -> AsyncGenerator[SignInAttempt]:
+        """Nothing listens, so any port will do."""
+        del fixed
+        yield _ByHand(server, port or 49152 + secrets.randbelow(16384), self._ask, self._seconds)
+
+
+class _InBrowser:
+    def __init__(
+        self, server: str, listener: RedirectListener, open_page: Callable[[str], object], seconds: float
+    ) -> None:
+        self._server = server
+        self._listener = listener
+        self._open_page = open_page
+        self._seconds = seconds
+
+    @property
+    def redirect_uri(self) -> str:
+        return self._listener.redirect_uri
+
+    async def authorize(self, url: str) -> AuthorizationAnswer:
+        state = _show(self._server, url)
+        answers: list[AuthorizationAnswer] = []
+        with anyio.move_on_after(self._seconds):
+            async with anyio.create_task_group() as tasks:
+
+                async def wait() -> None:
+                    answers.append(await self._listener.answer(state))
+                    # A browser in the foreground of this terminal may not return before it is closed.
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(wait)
+                await on_daemon_thread(lambda: _quietly(self._open_page, url))
+        if not answers:
+            raise SignInFailedError(f"nobody signed in within {self._seconds:g} s")
+        return _accepted(answers[0])
+
+
+class _ByHand:
+    def __init__(self, server: str, port: int, ask: Callable[[], str], seconds: float) -> None:
+        self._server = server
+        self._port = port
+        self._ask = ask
+        self._seconds = seconds
+
+    @property
+    def redirect_uri(self) -> str:
+        return f"http://127.0.0.1:{self._port}{PATH}"
+
+    async def authorize(self, url: str) -> AuthorizationAnswer:
+        state = _show(self._server, url)
+        _say(
+            f"Then the browser goes to an address that begins with {self.redirect_uri}, where it finds nothing. "
+            "Paste that whole address here and press Enter:"
+        )
+        pasted = ""
+        with anyio.move_on_after(self._seconds):
+            pasted = await on_daemon_thread(self._ask)
+        try:
+            answer = read_answer(urlsplit(pasted.strip()[:_MOST_PASTED]).query)
+        except ValueError:
+            answer = None
+        if answer is None:
+            raise SignInFailedError("what was pasted is not the address that the browser was sent back to")
+        if not secrets.compare_digest(answer.state.encode("utf-8", "replace"), state.encode()):
+            raise SignInFailedError("what was pasted belongs to another attempt to sign in")
+        return _accepted(answer)
+
+
+def _show(server: str, url: str) -> str:
+    """Show a page with the server's name, and give the state that the answer must know.
+
+    Raises:
+        SignInFailedError: it is no page to send a person to.
+    """
+    try:
+        where = check_authorization_url(url)
+    except HttpRuleError as error:
+        raise SignInFailedError(f"the page to sign in at is refused: {error}") from None
+    state = parse_qs(urlsplit(url).query).get("state", [""])[0]
+    if not state:
+        raise SignInFailedError("the page to sign in at has no state")
+    _say(f"Server {server!r} asks you to sign in at {origin(where)}. Open this page in a browser:\n  {url}")
+    return state
+
+
+def _accepted(answer: AuthorizationAnswer) -> AuthorizationAnswer:
+    if answer.error:
+        raise SignInFailedError(f"the authorization server refused: {for_error(answer.error, limit=80)}")
+    return answer
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]  # a parent may have closed it
+        sys.stderr.write(for_terminal(text) + "\n")
+        sys.stderr.flush()
+
+
+def _quietly(open_page: Callable[[str], object], url: str) -> None:
+    """A browser that can't be opened costs nothing: the address was shown."""
+    try:
+        open_page(url)
+    except Exception:
+        _say("No browser could be opened here.")
+
+
+def _open_in_browser(url: str) -> None:
+    import webbrowser
+
+    webbrowser.open(url)
+
+
+def _read_line() -> str:
+    return sys.stdin.readline(_MOST_PASTED) if sys.stdin is not None else ""  # pyright: ignore[reportUnnecessaryComparison]

@@ -1,0 +1,240 @@
+"""One configured server's place: its state, and the connection it has or is getting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+from toolbridge.config.server_config import Origin, ServerConfig, Transport
+from toolbridge.config.server_limits import ServerLimits
+from toolbridge.errors import ServerError
+from toolbridge.servers.events import ServerState
+from toolbridge.servers.listing import Listing
+from toolbridge.servers.own_server import ToolServer
+from toolbridge.servers.tool_filter import exposed_tools, unmatched_names
+from toolbridge.trust.admission import Admission, BlockedTool
+from toolbridge_codegen.catalog import ServerListing
+
+if TYPE_CHECKING:
+    from toolbridge.servers.connected import Connected
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What is known of one server at a moment."""
+
+    name: str
+    display_name: str
+    origin: Origin
+    transport: Transport
+    state: ServerState
+    tools: int | None
+    """Exposed tools; None when the server was never asked."""
+    last_error: str
+    problems: tuple[str, ...]
+    """Tools that can't be used or are blocked by their pins, and configured tool names that match none."""
+    respawns: int
+
+
+class Attempt:
+    """One try to connect, for which any number of tasks may wait."""
+
+    def __init__(self) -> None:
+        self.over = anyio.Event()
+        """Set when its task has ended, with everything cleaned up."""
+        self.decided = anyio.Event()
+        """Set when it is known whether the server may be connected: nobody is asked any more."""
+        self._done = anyio.Event()
+        self._connection: Connected | None = None
+        self._error: ServerError | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its outcome is known."""
+        return self._done.is_set()
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it led to a connection."""
+        return self._connection is not None
+
+    def succeed(self, connection: Connected) -> None:
+        """Give the connection to those who wait."""
+        self._connection = connection
+        self._settle()
+
+    def fail(self, error: ServerError) -> None:
+        """Give an error to those who wait; too late after a success."""
+        if not self.is_settled:
+            self._error = error
+            self._settle()
+
+    def _settle(self) -> None:
+        self.decided.set()
+        self._done.set()
+
+    async def outcome(self) -> Connected:
+        """Wait for the connection.
+
+        Raises:
+            ServerError: the attempt failed.
+        """
+        await self._done.wait()
+        if self._connection is None:
+            assert self._error is not None
+            raise self._error.with_traceback(None)  # not with the last waiter's
+        return self._connection
+
+
+class Slot:
+    """A configured server. Only the manager changes it."""
+
+    def __init__(self, server: ServerConfig) -> None:
+        self.server = server
+        self.state: ServerState = "idle"
+        self.last_error = ""
+        self.listing: Listing | None = None
+        self.admission: Admission | None = None
+        """What of the listing its pins let through; None when nothing is pinned, and all of it is."""
+        self.connection: Connected | None = None
+        self.attempt: Attempt | None = None
+        self.scope: anyio.CancelScope | None = None
+        self.own_secrets: frozenset[str] = frozenset()
+        """Of its configuration."""
+        self.channel_secrets: Callable[[], frozenset[str]] | None = None
+        self._seen_secrets: frozenset[str] = frozenset()
+        self.started = 0
+        """How often it was started since the host last closed it."""
+        self.is_old = False
+        """Whether it ends when it is asked for the newer protocol first."""
+        self.holds_connection = False
+        self.closing = False
+        self.closings = 0
+        """How often the host closed it: a call that began before must not open it again."""
+        self.channel_end: Callable[[], str] | None = None
+        self._line: anyio.Semaphore | None = None
+        self._exposed_names: frozenset[str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.server.name
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What must not be shown: of its configuration, and every token that its sign-in had since it was started."""
+        if self.channel_secrets is not None:
+            self._seen_secrets |= self.channel_secrets()
+        return self.own_secrets | self._seen_secrets if self._seen_secrets else self.own_secrets
+
+    @property
+    def own_tools(self) -> ToolServer | None:
+        """The host's own functions, if it is made of those: nothing is started or reached, and nobody is asked."""
+        found: object = self.server.server
+        return found if isinstance(found, ToolServer) and self.server.origin.kind == "code" else None
+
+    def connect_seconds(self, limits: ServerLimits) -> float:
+        """How long it may take to connect."""
+        return self.server.connect_timeout or limits.connect_seconds
+
+    def line(self, limits: ServerLimits) -> anyio.Semaphore:
+        """Where calls wait their turn."""
+        if self._line is None:
+            self._line = anyio.Semaphore(limits.calls_in_flight, fast_acquire=True)
+        return self._line
+
+    def renew_line(self) -> None:
+        """The limits changed: calls that come from now on wait in a new line."""
+        self._line = None
+
+    def end_reason(self) -> str:
+        """What its channel has to say of its end: not sanitised."""
+        return self.channel_end() if self.channel_end is not None else ""
+
+    def take(self, listing: Listing, admission: Admission | None) -> None:
+        """A listing, and what of it may be used: always both at once."""
+        self.listing, self.admission, self._exposed_names = listing, admission, None
+
+    def exposed(self) -> ServerListing | None:
+        """The tools that pins and configuration let through."""
+        if self.listing is None:
+            return None
+        admitted = self.admission or self.listing
+        tools = exposed_tools(self.name, admitted.tools, self.server.allow_tools, self.server.deny_tools)
+        return ServerListing(self.name, tools, self.server.display_name or self.name, admitted.instructions)
+
+    def exposed_names(self) -> frozenset[str]:
+        """The original names of exposed tools; made once per listing."""
+        if self._exposed_names is None:
+            exposed = self.exposed()
+            self._exposed_names = frozenset(tool.name for tool in exposed.tools) if exposed else frozenset()
+        return self._exposed_names
+
+    def blocked(self, name: str) -> BlockedTool | None:
+        """A tool that would be exposed, if its pin let it through."""
+        if self.admission is None or name not in self._wanted_names():
+            return None
+        return self.admission.find_blocked(name)
+
+    def _wanted_names(self) -> frozenset[str]:
+        """The original names of the tools that the configuration lets through, whatever the pins say."""
+        tools = () if self.listing is None else self.listing.tools
+        wanted = exposed_tools(self.name, tools, self.server.allow_tools, self.server.deny_tools)
+        return frozenset(tool.name for tool in wanted)
+
+    def unmatched_names(self) -> tuple[str, ...]:
+        """Configured tool names that match no tool."""
+        if self.listing is None:
+            return ()
+        return unmatched_names(self.name, self.listing.tools, self.server.allow_tools, self.server.deny_tools)
+
+    def stop(self) -> None:
+        """End its connection, or the attempt at one."""
+        self.closings += 1
+        if self.attempt is not None:
+            self.closing = True
+            if self.scope is not None:
+                self.scope.cancel()
+
+    def release(self) -> None:
+        """Its task is about to end: it holds nothing any more."""
+        self.connection = None
+        self.scope = None
+        self.channel_end = None
+        self.holds_connection = False
+
+    def settle(self) -> None:
+        """Its task has ended: a new attempt may begin."""
+        attempt, self.attempt = self.attempt, None
+        self.closing = False
+        if attempt is not None:
+            attempt.over.set()
+
+    async def wait_until_idle(self) -> None:
+        """Until the task that it has now, if any, is over."""
+        if self.attempt is not None:
+            await self.attempt.over.wait()
+
+    def status(self) -> ServerStatus:
+        """What is known now."""
+        listing = self.listing
+        problems = [f"tool {problem.tool!r} {problem.problem}" for problem in (listing.problems if listing else ())]
+        if self.admission is not None:
+            problems += self.admission.problems(self.name, self._wanted_names())
+        problems += [
+            f"allowTools or denyTools names {name!r}, which it does not list" for name in self.unmatched_names()
+        ]
+        return ServerStatus(
+            name=self.name,
+            display_name=self.server.display_name or self.name,
+            origin=self.server.origin,
+            transport=self.server.transport,
+            state=self.state,
+            tools=None if listing is None else len(self.exposed_names()),
+            last_error=self.last_error,
+            problems=tuple(problems),
+            respawns=max(0, self.started - 1),
+        )

@@ -1,0 +1,134 @@
+"""Discovery: pages, caps, and tools that cost only themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolbridge.config.server_limits import ServerLimits
+from toolbridge.errors import ServerProtocolError
+from toolbridge.servers.discovery import list_tools
+from toolbridge.servers.listing import Listing, ToolProblem
+
+pytestmark = pytest.mark.anyio
+
+ABOUT = Listing("shop", ())
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+class Pages:
+    """A server's answers, one after the other; asks are recorded."""
+
+    def __init__(self, *pages: dict[str, Any]) -> None:
+        self._pages = list(pages)
+        self.asked: list[dict[str, Any]] = []
+
+    async def __call__(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        assert method == "tools/list"
+        self.asked.append(parameters)
+        return self._pages[min(len(self.asked), len(self._pages)) - 1]
+
+
+async def test_all_pages_are_read_in_order() -> None:
+    pages = Pages({"tools": [tool("a")], "nextCursor": "x"}, {"tools": [tool("b")], "nextCursor": "y"}, {"tools": []})
+    listing = await list_tools(ABOUT, pages, ServerLimits())
+    assert [found.name for found in listing.tools] == ["a", "b"]
+    assert pages.asked == [{}, {"cursor": "x"}, {"cursor": "y"}]
+
+
+async def test_a_bad_tool_costs_that_tool_only() -> None:
+    bad: list[Any] = [
+        {"name": "texts", "inputSchema": {"type": "string"}},
+        {"name": "schemaless"},
+        {"inputSchema": {"type": "object"}},
+        {"name": "", "inputSchema": {"type": "object"}},
+        {"name": 7, "inputSchema": {"type": "object"}},
+        {"name": "listed", "inputSchema": []},
+        {"name": "output", "inputSchema": {"type": "object"}, "outputSchema": "text"},
+        {"name": "x" * 2000, "inputSchema": {"type": "object"}},
+        "nonsense",
+        None,
+    ]
+    listing = await list_tools(ABOUT, Pages({"tools": [tool("first"), *bad, tool("last")]}), ServerLimits())
+    assert [found.name for found in listing.tools] == ["first", "last"]
+    assert [problem.tool for problem in listing.problems] == [
+        *("texts", "schemaless", "#4", "#5", "#6", "listed", "output", "#9", "#10", "#11"),
+    ]
+    assert listing.problems[0] == ToolProblem(
+        "texts", "has an inputSchema whose type is 'string'; the protocol asks for \"object\""
+    )
+
+
+async def test_a_tool_that_can_be_called_only_as_a_task_is_left_out_and_reported() -> None:
+    tasks = {**tool("research"), "execution": {"taskSupport": "required"}}
+    either = {**tool("either"), "execution": {"taskSupport": "optional"}}
+    listing = await list_tools(ABOUT, Pages({"tools": [tasks, either]}), ServerLimits())
+    assert [found.name for found in listing.tools] == ["either"]
+    assert listing.problems == (ToolProblem("research", "can be called only as a task, which is not supported"),)
+
+
+async def test_a_tool_without_a_schema_type_is_listed_and_reported() -> None:
+    untyped = {"name": "untyped", "inputSchema": {"$schema": "http://json-schema.org/draft-07/schema#"}}
+    listing = await list_tools(ABOUT, Pages({"tools": [tool("a"), untyped]}), ServerLimits())
+    assert [found.name for found in listing.tools] == ["a", "untyped"]
+    assert listing.problems == (
+        ToolProblem("untyped", "has an inputSchema without a type; it is taken for an object", usable=True),
+    )
+
+
+async def test_a_name_listed_twice_is_one_tool_whatever_the_order() -> None:
+    one, other = tool("a", description="one"), tool("a", description="other")
+    for pair in ([one, other], [other, one], [one, one]):
+        listing = await list_tools(ABOUT, Pages({"tools": pair}), ServerLimits())
+        assert [found.description for found in listing.tools] == ["one"]
+        assert [(problem.tool, problem.usable) for problem in listing.problems] == [("a", True)]
+
+
+async def test_odd_optional_fields_are_left_out() -> None:
+    odd = tool("odd", description=5, title=["x"], annotations="none")
+    (found,) = (await list_tools(ABOUT, Pages({"tools": [odd]}), ServerLimits())).tools
+    assert (found.description, found.title, dict(found.annotations)) == ("", "", {})
+
+
+@pytest.mark.parametrize(
+    ("page", "limits", "says"),
+    [
+        ({"tools": [tool("a")], "nextCursor": "again"}, ServerLimits(), "same cursor twice"),
+        ({"tools": [tool("a")], "nextCursor": 5}, ServerLimits(), "a cursor that is not text"),
+        ({"tools": {"a": 1}}, ServerLimits(), "without a list of tools"),
+        ({}, ServerLimits(), "without a list of tools"),
+        ({"tools": [tool(str(n)) for n in range(11)]}, ServerLimits(tools=10), "more than 10 tools"),
+        ({"tools": [tool("a", description="x" * 5000)]}, ServerLimits(listing_bytes=4000), "more than 4000 bytes"),
+    ],
+)
+async def test_a_listing_past_a_cap_is_refused(page: dict[str, Any], limits: ServerLimits, says: str) -> None:
+    with pytest.raises(ServerProtocolError, match=says) as caught:
+        await list_tools(ABOUT, Pages(page), limits)
+    assert caught.value.server == "shop"
+
+
+async def test_ever_new_cursors_end_at_the_cap_of_pages() -> None:
+    asked = 0
+
+    async def endless(_method: str, _parameters: dict[str, Any]) -> dict[str, Any]:
+        nonlocal asked
+        asked += 1
+        return {"tools": [], "nextCursor": str(asked)}
+
+    with pytest.raises(ServerProtocolError, match="more than 7 pages"):
+        await list_tools(ABOUT, endless, ServerLimits(pages=7))
+    assert asked == 7
+
+
+async def test_a_tool_nested_too_deeply_is_refused_without_a_traceback() -> None:
+    deep: Any = {}
+    for _ in range(100_000):
+        deep = {"properties": deep}
+    with pytest.raises(ServerProtocolError, match="nested too deeply"):
+        await list_tools(
+            ABOUT, Pages({"tools": [tool("deep", inputSchema={"type": "object", "x": deep})]}), ServerLimits()
+        )
