@@ -1,20 +1,106 @@
-"""SECURITY: the only place where foreign text is made harmless."""
+"""SECURITY: the only place where foreign text is made harmless.
+
+What is emitted into stubs is cleaned by `toolbridge_codegen.sanitise`, with the same table of hidden characters.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
-# C0 and C1 controls except tab and newline, and what turns text around or hides it on a terminal.
-_NOT_FOR_A_TERMINAL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+from toolbridge.trust.host_paths import without_host_paths
+from toolbridge.trust.secret_forms import longest_form, masked, secret_forms
+from toolbridge.trust.tracebacks import without_traces
+from toolbridge_codegen.hidden_characters import HIDDEN, written_out
+from toolbridge_codegen.sanitise import CUT_MARK, clean_text
+
+__all__ = [
+    "MAX_ERROR",
+    "MAX_GUEST_ERROR",
+    "argument_texts",
+    "for_error",
+    "for_guest_error",
+    "for_terminal",
+    "masked",
+    "secret_forms",
+]
+
+# One selector behind a symbol only says whether it is drawn in colour.
+_SHOWN_SYMBOL = re.compile(
+    "([\u00a9\u00ae\u203c-\u27ff\u2900-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]|" + HIDDEN.pattern
 )
+
+MAX_ERROR = 1_000
+MAX_GUEST_ERROR = 4_000
+_NO_MESSAGE = "(no message)"
 
 
 def for_terminal(text: str) -> str:
-    """Text that a terminal shows and never obeys: control characters are written out (`\\x1b`)."""
-    return _NOT_FOR_A_TERMINAL.sub(_written_out, text.replace("\r\n", "\n"))
+    """Text that a terminal shows and never obeys: what can't be seen is written out (`\\x1b`)."""
+    return _SHOWN_SYMBOL.sub(_visible, text.replace("\r\n", "\n"))
 
 
-def _written_out(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+def _visible(match: re.Match[str]) -> str:
+    return match[0] if match[1] else written_out(match[0])
+
+
+def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
+    """A server's own words in an error for a person: secrets masked in any common encoding, on one line, cut, inert.
+
+    Of a stack trace the message stays: on one line, nobody could take the frames out of it any more.
+    """
+    text = _bounded_and_masked(text, frozenset(secrets), 16 * limit)
+    if "\n" in text:
+        text = without_traces(text)
+    text = for_terminal(" ".join(text.encode("utf-8", "replace").decode().split()))
+    return _cut(text, limit)
+
+
+def for_guest_error(
+    text: str, secrets: Iterable[str] = (), *, keep: Iterable[str] = (), limit: int = MAX_GUEST_ERROR
+) -> str:
+    """A server's own words in an error for guest code and model: what it says of the failure, and nothing of the host.
+
+    Stack traces lose their frames, paths all but their last part, except where `keep`, the strings of the call's
+    arguments (`argument_texts`), has them: the model knows what it asked for. Secrets are masked, hidden characters
+    removed. Several lines may be left.
+    """
+    known = frozenset(secrets)
+    most = 16 * limit
+    text = _bounded_and_masked(text, known, most)
+    text = clean_text(without_traces(text), limit=most)
+    # Once more: without the hidden characters in it, a secret may be whole again.
+    text = masked(without_host_paths(text, tuple(keep)), known)
+    return _cut(text.strip(), limit) or _NO_MESSAGE
+
+
+def argument_texts(arguments: object, *, most: int = 200) -> tuple[str, ...]:
+    """The strings in a call's arguments, at any depth, as far as an error may have to repeat them."""
+    found: list[str] = []
+    waiting: list[object] = [arguments]
+    looked = 0
+    while waiting and len(found) < most and looked < 50 * most:
+        looked += 1
+        value = waiting.pop()
+        if isinstance(value, str):
+            if 0 < len(value) <= 4096:
+                found.append(value)
+        elif isinstance(value, Mapping):
+            waiting.extend(cast("Mapping[str, Any]", value).values())
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(cast("list[Any]", value))
+    return tuple(found)
+
+
+def _bounded_and_masked(text: str, secrets: frozenset[str], most: int) -> str:
+    """As much as will be looked at, without secrets: not even the half of one that the cut leaves."""
+    if len(text) <= most:
+        return masked(text, secrets)
+    spare = longest_form(secrets)
+    text = masked(text[: most + spare], secrets)
+    return text[: len(text) - spare] if spare else text
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: max(limit - 1, 0)] + CUT_MARK

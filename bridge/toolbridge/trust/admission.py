@@ -1,0 +1,170 @@
+"""SECURITY: which of the tools that a server lists may be used: those that are exactly as they were pinned (T11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, TypeAlias
+
+from toolbridge.trust.lock_text import PinnedServer
+from toolbridge.trust.pin_diff import changed_fields, diff_text, field_changes, text_diff
+from toolbridge.trust.pinned_tool import PinnedTool, UnpinnableError, canonical_text, pin_of
+from toolbridge.trust.sanitise import for_error
+from toolbridge_codegen.catalog import ToolDefinition, one_per_name
+
+WhyBlocked: TypeAlias = Literal["new", "changed", "unpinnable", "unchecked"]
+"""`unpinnable`: it has no exact form in JSON; `unchecked`: its pin can't be read."""
+
+_MOST_NAMED = 10
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+class ListingLike(Protocol):
+    """What a server lists."""
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        """Its tools."""
+        ...
+
+    @property
+    def instructions(self) -> str:
+        """What it tells a model about itself."""
+        ...
+
+    @property
+    def live(self) -> bool:
+        """Whether the server has just said so; what was kept on disk is no discovery."""
+        ...
+
+
+@dataclass(frozen=True)
+class BlockedTool:
+    """A listed tool that may not be used. What changed is found out when it is wanted, and then once."""
+
+    name: str
+    why: WhyBlocked
+    pinned: PinnedTool | None = None
+    listed: PinnedTool | None = None
+    problem: str = ""
+    """Why it can't be pinned, or its pin not be read."""
+
+    @cached_property
+    def changed_fields(self) -> str:
+        """`description and inputSchema`: nothing of what the server says."""
+        return changed_fields(field_changes(self.pinned, self.listed))
+
+    @cached_property
+    def diff(self) -> str:
+        """What is different, for people."""
+        return self.problem or diff_text(field_changes(self.pinned, self.listed))
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What of a listing may be used, and what may not."""
+
+    tools: tuple[ToolDefinition, ...] = ()
+    """Those that are pinned and unchanged, in the order of the listing."""
+    blocked: tuple[BlockedTool, ...] = ()
+    removed: tuple[str, ...] = ()
+    """Names that are pinned and not listed any more."""
+    instructions: str = ""
+    """As listed if they are as pinned; else nothing."""
+    instructions_diff: str = ""
+    """What changed in them; empty if nothing did."""
+    is_pinned: bool = True
+    """Whether the server has any pins; if not, everything is new."""
+    problem: str = ""
+    """Why nothing of this server can be admitted, if so."""
+
+    @property
+    def is_as_pinned(self) -> bool:
+        """Whether the server lists exactly what is pinned."""
+        return self.is_pinned and not (self.blocked or self.removed or self.instructions_diff or self.problem)
+
+    def find_blocked(self, name: str) -> BlockedTool | None:
+        """The blocked tool of this name, which is listed."""
+        if self.problem:
+            return BlockedTool(name, "unchecked", problem=self.problem)
+        return next((tool for tool in self.blocked if tool.name == name), None)
+
+    def problems(self, server: str, exposed: Container[str]) -> tuple[str, ...]:
+        """For people, one line each; of the tools only those that would be exposed. No text of the server but names."""
+        if self.problem:
+            return (self.problem,)
+        blocked = [tool for tool in self.blocked if tool.name in exposed]
+        unpinnable = [tool for tool in blocked if tool.why == "unpinnable"]
+        lines = [f"tool {_shown(tool.name)} can't be pinned and is blocked: it {tool.problem}" for tool in unpinnable]
+        changed = [tool for tool in blocked if tool.why == "changed"]
+        lines += [
+            f"tool {_shown(tool.name)} changed since it was pinned ({tool.changed_fields}) and is blocked: "
+            f"{what_to_run(server, tool.name)}"
+            for tool in changed[:_MOST_NAMED]
+        ]
+        if len(changed) > _MOST_NAMED:
+            more = len(changed) - _MOST_NAMED
+            lines.append(f"{more} more tools changed and are blocked: {what_to_run(server)}")
+        new = [tool.name for tool in blocked if tool.why == "new"]
+        if new and not self.is_pinned:
+            lines.append(f"its {_counted(new)} not pinned and hidden: run `toolbridge lock {server}`")
+        elif new:
+            lines.append(f"{_counted(new, 'new ')} hidden until accepted ({_names(new)}): {what_to_run(server)}")
+        if self.removed:
+            lines.append(f"{_counted(self.removed)} pinned and not listed any more ({_names(self.removed)})")
+        if self.instructions_diff and self.is_pinned:
+            lines.append(f"its instructions changed since they were pinned and are left out: {what_to_run(server)}")
+        return tuple(lines)
+
+
+def admit(pinned: PinnedServer | None, listing: ListingLike) -> Admission:
+    """Compare a listing with the pins of its server; None means that it has none."""
+    known = pinned or PinnedServer({})
+    tools: list[ToolDefinition] = []
+    blocked: list[BlockedTool] = []
+    listed_names: set[str] = set()
+    for tool in one_per_name(listing.tools):
+        listed_names.add(canonical_text(tool.name))
+        try:
+            listed = pin_of(tool)
+        except UnpinnableError as error:
+            blocked.append(BlockedTool(tool.name, "unpinnable", problem=str(error)))
+            continue
+        pin = known.tools.get(listed.name)
+        if pin is None:
+            blocked.append(BlockedTool(tool.name, "new", None, listed))
+        elif pin.digest != listed.digest:
+            blocked.append(BlockedTool(tool.name, "changed", pin, listed))
+        else:
+            tools.append(tool)
+    instructions = canonical_text(listing.instructions)
+    is_same = instructions == known.instructions
+    return Admission(
+        tools=tuple(tools),
+        blocked=tuple(blocked),
+        removed=tuple(sorted(name for name in known.tools if name not in listed_names)),
+        instructions=listing.instructions if is_same else "",
+        instructions_diff="" if is_same else text_diff("instructions", known.instructions, instructions),
+        is_pinned=pinned is not None,
+    )
+
+
+def what_to_run(server: str, tool: str = "") -> str:
+    """The commands that show and accept what changed. An odd name of a tool is not made part of a command."""
+    named = f" {tool}" if _PLAIN_NAME.fullmatch(tool) else ""
+    return f"see `toolbridge lock --check {server}`, accept with `toolbridge lock --update {server}{named}`"
+
+
+def _counted(names: list[str] | tuple[str, ...], kind: str = "") -> str:
+    return f"{kind}tool is" if len(names) == 1 else f"{len(names)} {kind}tools are"
+
+
+def _names(names: list[str] | tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(_shown(name) for name in names[:_MOST_NAMED]) + more
+
+
+def _shown(name: str) -> str:
+    return repr(for_error(name, limit=100))

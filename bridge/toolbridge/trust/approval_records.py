@@ -1,0 +1,209 @@
+"""SECURITY: the content of the approval store as data, and as the text of its file.
+
+Read strictly: a file that is not exactly of this form is not used at all, for nobody can tell what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn, TypeAlias, cast, get_args
+
+from toolbridge.config.server_config import Origin, OriginKind
+
+VERSION = 1
+
+Decision: TypeAlias = Literal["approved", "revoked"]
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+class RecordsError(ValueError):
+    """The text is not that of a store; says why. Never leaves the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRecord:
+    """One decision: about one server of one origin, and in one directory where its configuration names none."""
+
+    origin: Origin
+    name: str
+    directory: str | None
+    digest: str
+    decision: Decision
+    when: str
+    what: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What was approved, for people; see `approved_facts`."""
+
+    @property
+    def place(self) -> tuple[Origin, str, str | None]:
+        """What there is one decision for."""
+        return self.origin, self.name, self.directory
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchRecord:
+    """A server that this user switched on or off, whatever its configuration says."""
+
+    origin: Origin
+    name: str
+    enabled: bool
+    when: str
+
+    @property
+    def place(self) -> tuple[Origin, str]:
+        """What there is one switch for."""
+        return self.origin, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """All that is in a store."""
+
+    approvals: tuple[ApprovalRecord, ...] = ()
+    switches: tuple[SwitchRecord, ...] = ()
+
+    def with_approval(self, record: ApprovalRecord) -> Records:
+        """The same, with this decision in place of an earlier one."""
+        others = tuple(each for each in self.approvals if each.place != record.place)
+        return Records((*others, record), self.switches)
+
+    def with_switch(self, record: SwitchRecord) -> Records:
+        """The same, with this switch in place of an earlier one."""
+        others = tuple(each for each in self.switches if each.place != record.place)
+        return Records(self.approvals, (*others, record))
+
+    def switch(self, origin: Origin, name: str) -> bool | None:
+        """Whether a server was switched on or off; None if neither."""
+        return next((each.enabled for each in self.switches if each.place == (origin, name)), None)
+
+
+def records_to_text(records: Records, key: bytes) -> bytes:
+    """The text of a store's file, sealed."""
+    content: dict[str, Any] = {
+        "version": VERSION,
+        "approvals": [
+            {
+                "name": each.name,
+                "origin": _origin_to_json(each.origin),
+                "directory": each.directory,
+                "decision": each.decision,
+                "when": each.when,
+                "digest": each.digest,
+                "what": dict(each.what),
+            }
+            for each in sorted(records.approvals, key=lambda each: (each.name, str(each.origin), each.directory or ""))
+        ],
+        "switches": [
+            {"name": each.name, "origin": _origin_to_json(each.origin), "enabled": each.enabled, "when": each.when}
+            for each in sorted(records.switches, key=lambda each: (each.name, str(each.origin)))
+        ],
+    }
+    # ASCII only: a path that is no UTF-8 has lone surrogates, which have no other encoding.
+    return (json.dumps({**content, "seal": _seal(content, key)}, indent=2, ensure_ascii=True) + "\n").encode("ascii")
+
+
+def records_from_text(text: bytes, key: bytes) -> Records:
+    """What a store's file says.
+
+    Raises:
+        RecordsError: it is damaged, altered, or of another version.
+    """
+    try:
+        document: object = json.loads(text.decode(), object_pairs_hook=_without_repeats, parse_constant=_refuse)
+    except RecordsError:
+        raise
+    except (ValueError, RecursionError):
+        raise RecordsError("is damaged: it is not whole JSON") from None
+    fields = _object(document, "the file", None)
+    version = fields.get("version")
+    if isinstance(version, bool) or version != VERSION:
+        raise RecordsError("was written by another version of toolbridge")
+    seal = fields.pop("seal", None)
+    expected = _seal(fields, key)
+    if not isinstance(seal, str) or not hmac.compare_digest(seal.encode("utf-8", "replace"), expected.encode()):
+        raise RecordsError("was changed by something other than toolbridge: its seal does not fit")
+    _object(fields, "the file", {"version", "approvals", "switches"})
+    approvals = tuple(_approval(each) for each in _list(fields["approvals"], "approvals"))
+    switches = tuple(_switch(each) for each in _list(fields["switches"], "switches"))
+    for places in ([each.place for each in approvals], [each.place for each in switches]):
+        if len(set(places)) != len(places):
+            raise RecordsError("is damaged: it has two decisions about one server")
+    return Records(approvals, switches)
+
+
+def _seal(content: Mapping[str, Any], key: bytes) -> str:
+    try:
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise RecordsError("is damaged") from None
+    return f"hmac-sha256:{hmac.new(key, canonical.encode('ascii'), hashlib.sha256).hexdigest()}"
+
+
+def _approval(value: object) -> ApprovalRecord:
+    keys = {"name", "origin", "directory", "decision", "when", "digest", "what"}
+    fields = _object(value, "an approval", keys)
+    directory, decision = fields["directory"], fields["decision"]
+    if decision not in get_args(Decision):
+        raise RecordsError("is damaged: a decision is neither approved nor revoked")
+    return ApprovalRecord(
+        origin=_origin(fields["origin"]),
+        name=_text(fields["name"], "a name"),
+        directory=None if directory is None else _text(directory, "a directory"),
+        digest=_text(fields["digest"], "a digest", _DIGEST),
+        decision=cast("Decision", decision),
+        when=_text(fields["when"], "a time", _WHEN),
+        what=_object(fields["what"], "what was approved", None),
+    )
+
+
+def _switch(value: object) -> SwitchRecord:
+    fields = _object(value, "a switch", {"name", "origin", "enabled", "when"})
+    if not isinstance(fields["enabled"], bool):
+        raise RecordsError("is damaged: a switch is neither on nor off")
+    when = _text(fields["when"], "a time", _WHEN)
+    return SwitchRecord(_origin(fields["origin"]), _text(fields["name"], "a name"), fields["enabled"], when)
+
+
+def _origin_to_json(origin: Origin) -> dict[str, str]:
+    return {"kind": origin.kind, "detail": origin.detail}
+
+
+def _origin(value: object) -> Origin:
+    fields = _object(value, "an origin", {"kind", "detail"})
+    if fields["kind"] not in get_args(OriginKind):
+        raise RecordsError("is damaged: an origin is of no known kind")
+    return Origin(cast("OriginKind", fields["kind"]), _text(fields["detail"], "an origin"))
+
+
+def _object(value: object, what: str, keys: set[str] | None) -> dict[str, Any]:
+    if not isinstance(value, dict) or (keys is not None and set(cast("dict[str, Any]", value)) != keys):
+        raise RecordsError(f"is damaged: {what} has not the fields it should have")
+    return cast("dict[str, Any]", value)
+
+
+def _list(value: object, what: str) -> list[object]:
+    if not isinstance(value, list):
+        raise RecordsError(f"is damaged: {what} is no list")
+    return cast("list[object]", value)
+
+
+def _text(value: object, what: str, form: re.Pattern[str] | None = None) -> str:
+    if not isinstance(value, str) or (form is not None and not form.fullmatch(value)):
+        raise RecordsError(f"is damaged: {what} is not of its form")
+    return value
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise RecordsError("is damaged: a key is written twice in one object")
+    return found
+
+
+def _refuse(text: str) -> NoReturn:
+    raise RecordsError(f"is damaged: {text} is not JSON")

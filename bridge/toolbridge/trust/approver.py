@@ -1,0 +1,64 @@
+"""SECURITY: the one question before any server is started or reached. Without an approver the answer is no.
+
+`servers` asks here on every path to a process or a connection: first use, `start_all`, respawn, reload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolbridge.config.server_config import ServerConfig
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What would be started or reached: exactly this snapshot, once approved."""
+
+    server: ServerConfig
+    executable: str | None
+    """The absolute path that the command resolves to; None for a server that is no process of ours."""
+    digest: str
+    """`sha256:…` over everything that affects what runs."""
+    directory: str | None = None
+    """The absolute directory that it is started in, also where its configuration names none; else None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """An answer, with the reason for a refusal and what to do about it."""
+
+    approved: bool
+    reason: str = ""
+
+
+class Approver(Protocol):
+    """Decides whether a server may be started or reached."""
+
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        """Answer for this exact request; an exception counts as a refusal."""
+        ...
+
+
+class DenyAll:
+    """Refuses every server: what holds until a host says otherwise."""
+
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        """Refuse."""
+        return Approval(False, f"no approver was given, and nobody approved {request.digest}")
+
+
+class ApproveDigests:
+    """Approves exactly these snapshots: for unattended set-ups that know what they start."""
+
+    def __init__(self, *digests: str) -> None:
+        self._digests = frozenset(digests)
+        self.unused = set(digests)
+        """Those that nobody has asked about so far."""
+
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        """Approve what is listed."""
+        if request.digest in self._digests:
+            self.unused.discard(request.digest)
+            return Approval(True)
+        return Approval(False, f"its digest {request.digest} is not among those approved")

@@ -1,0 +1,134 @@
+"""SECURITY: what in a server's own words looks like an attack on the model that reads them.
+
+Advisory: it finds what is said in known ways, and a text without findings is not thereby safe. What holds without it
+is that nothing runs unapproved, unpinned or past the gate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from toolbridge.trust.audit_rules import RULES, SEVERITIES, Rule, Severity
+from toolbridge.trust.audit_signs import SIGN_RULES
+from toolbridge.trust.audit_text import OtherTools, TextFinding, findings_in
+from toolbridge.trust.sanitise import for_error
+from toolbridge_codegen.catalog import ToolDefinition
+
+INCOMPLETE = Rule("incomplete", "medium", "has more text than the audit reads; the rest was not looked at")
+ALL_RULES: tuple[Rule, ...] = (*RULES, *SIGN_RULES, INCOMPLETE)
+"""Every rule there is, for reports."""
+
+MOST_TEXTS = 50_000
+MOST_CHARACTERS = 8_000_000
+_DEEPEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that an honest server has no reason to write."""
+
+    rule: str
+    severity: Severity
+    server: str
+    place: str
+    """`instructions`, or such as `tools/get_forecast/description`."""
+    excerpt: str
+    """On one line, with everything hidden made visible."""
+    why: str
+
+
+def audit(
+    server: str,
+    tools: Iterable[ToolDefinition],
+    instructions: str = "",
+    other_tools: Mapping[str, Iterable[str]] | None = None,
+) -> tuple[Finding, ...]:
+    """What is found in every string that a server supplies, the gravest first.
+
+    `other_tools` are the names of the tools of the other servers, by server: a text that speaks of them is found, too.
+    """
+    tools = tuple(tools)
+    others = _others(server, tools, other_tools or {})
+    known: dict[str, tuple[TextFinding, ...]] = {}  # most strings of a listing are there many times: "string", "type"
+    findings: list[Finding] = []
+    characters = 0
+    for texts, (place, text) in enumerate(listing_texts(tools, instructions), start=1):
+        characters += len(text)
+        if texts > MOST_TEXTS or characters > MOST_CHARACTERS:
+            findings.append(Finding(INCOMPLETE.id, INCOMPLETE.severity, server, _shown(place), "", INCOMPLETE.why))
+            break
+        found = known.get(text)
+        if found is None:
+            found = known[text] = findings_in(text, others)
+        findings += [
+            Finding(each.rule.id, each.rule.severity, server, _shown(place), each.excerpt, each.why) for each in found
+        ]
+    # Stable: within a severity they stay in the order of the listing.
+    return tuple(sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity)))
+
+
+def listing_texts(tools: Iterable[ToolDefinition], instructions: str = "") -> Iterator[tuple[str, str]]:
+    """Every string that a server supplies, with its place: keys and values, at any depth."""
+    if instructions:
+        yield "instructions", instructions
+    for tool in tools:
+        begin = f"tools/{tool.name}"
+        yield f"{begin}/name", tool.name
+        if tool.title:
+            yield f"{begin}/title", tool.title
+        if tool.description:
+            yield f"{begin}/description", tool.description
+        yield from _strings(f"{begin}/inputSchema", tool.input_schema)
+        if tool.output_schema is not None:
+            yield from _strings(f"{begin}/outputSchema", tool.output_schema)
+        if tool.annotations:
+            yield from _strings(f"{begin}/annotations", tool.annotations)
+
+
+def _strings(begin: str, value: object) -> Iterator[tuple[str, str]]:
+    # Not recursive: the depth is the server's choice.
+    waiting: list[tuple[str, object, int]] = [(begin, value, 0)]
+    while waiting:
+        place, value, depth = waiting.pop()
+        if isinstance(value, str):
+            yield place, value
+        elif isinstance(value, (Mapping, list, tuple)) and depth >= _DEEPEST:
+            yield place, ""  # counted, so that a listing of nothing but depth ends, too
+        elif isinstance(value, Mapping):
+            members = cast("Mapping[str, Any]", value)
+            for key in members:
+                yield f"{place}/{key}", str(key)
+            waiting.extend((f"{place}/{key}", member, depth + 1) for key, member in reversed(list(members.items())))
+        elif isinstance(value, (list, tuple)):
+            elements = cast("list[Any]", value)
+            waiting.extend(
+                (f"{place}/{number}", elements[number], depth + 1) for number in reversed(range(len(elements)))
+            )
+
+
+def _others(server: str, tools: tuple[ToolDefinition, ...], other_tools: Mapping[str, Iterable[str]]) -> OtherTools:
+    elsewhere = {name: list(names) for name, names in other_tools.items() if name != server}
+    own = {tool.name.lower() for tool in tools}
+    return OtherTools(
+        frozenset(tool.lower() for names in elsewhere.values() for tool in names) - own,
+        frozenset(name.lower() for name in elsewhere),
+    )
+
+
+def _shown(place: str) -> str:
+    return for_error(place, limit=200)
+
+
+def counted(findings: Iterable[Finding]) -> str:
+    """How many there are of each severity: `2 high, 1 low`."""
+    counts = Counter(finding.severity for finding in findings)
+    return ", ".join(f"{counts[severity]} {severity}" for severity in reversed(SEVERITIES) if counts[severity])
+
+
+def at_least(findings: Iterable[Finding], severity: Severity) -> tuple[Finding, ...]:
+    """Those of this severity or a graver one."""
+    least = SEVERITIES.index(severity)
+    return tuple(finding for finding in findings if SEVERITIES.index(finding.severity) >= least)

@@ -1,0 +1,156 @@
+"""What the concepts of `audit_intents` weigh, alone and together.
+
+Fitted, not thought out: a logistic regression over passages, with few and round weights, of attacks (each by its
+heaviest passage) and harmless texts: those in fixtures/hostile/texts that may be learned from, listings of real
+servers, docstrings. Single concepts and pairs never weigh less than nothing unless they show care, give an example or
+describe: an attack can't be made light by words that have nothing to do with it. The figures in docs/AUDIT.md are of
+these weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+THRESHOLD = 46
+"""A passage that weighs as much is found."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "passing on": ("sending it on", "putting it in"),
+    "what is private": ("secrets", "private data", "a file of secrets"),
+    "what was said": ("the conversation", "its instructions"),
+    "addressee": ("you", "the model"),
+    "somewhere": ("a link", "an address", "a link with data"),
+    "doing": ("running things", "weakening", "changing"),
+    "when": ("before the job", "each time", "from now on", "set to go off"),
+    "tools": ("other tools", "this text's own"),
+    "reasons": ("authority", "excuse", "threat"),
+}
+"""Concepts that count alike where they meet others."""
+
+SINGLES: Mapping[str, int] = {
+    "an address": 38,
+    "marks of a role": 35,
+    "consent is there": 31,
+    "from now on": 29,
+    "a file of secrets": 26,
+    "obeying": 24,
+    "other tools": 23,
+    "a link with data": 21,
+    "silence": 20,
+    "a link": 18,
+    "pretending": 17,
+    "shell code": 17,
+    "special rights": 15,
+    "authority": 14,
+    "blame": 14,
+    "you": 14,
+    "excuse": 13,
+    "its instructions": 13,
+    "as well": 10,
+    "this text's own": 9,
+    "weakening": 9,
+    "each time": 8,
+    "money and addressee": 8,
+    "the user": 7,
+    "rules": 6,
+    "secrets": 5,
+    "the conversation": 5,
+    "running things": 3,
+    "the model": 3,
+    "threat": 2,
+    "the whole": 1,
+    "third persons": 1,
+    "what it does": -10,
+    "an example": -12,
+    "care": -35,
+}
+
+MEETINGS: Mapping[tuple[str, str, int], int] = {
+    ("no", "consent", 35): 32,
+    ("special rights", "addressee", 60): 31,
+    ("changing", "money and addressee", 60): 28,
+    ("rules", "what came before", 40): 27,
+    ("dropping rules", "rules", 60): 25,
+    ("silence", "doing", 80): 25,
+    ("no", "telling", 35): 24,
+    ("reading", "somewhere", 60): 24,
+    ("silence", "what was said", 80): 23,
+    ("passing on", "somewhere", 100): 21,
+    ("passing on", "what is private", 80): 20,
+    ("silence", "the user", 60): 19,
+    ("consent is there", "the user", 60): 18,
+    ("ranking", "tools", 60): 16,
+    ("running things", "what comes back", 60): 16,
+    ("no", "the user", 30): 15,
+    ("passing on", "what was said", 80): 15,
+    ("pretending", "the user", 50): 15,
+    ("blame", "tools", 60): 12,
+    ("reading", "what is private", 60): 12,
+    ("doing", "consent", 60): 11,
+    ("obeying", "addressee", 40): 11,
+    ("obligation", "tools", 40): 11,
+    ("doing", "shell code", 60): 10,
+    ("getting it out of the user", "what is private", 60): 10,
+    ("no", "rules", 40): 9,
+    ("the whole", "what was said", 40): 9,
+    ("third persons", "what is private", 30): 9,
+    ("obligation", "passing on", 40): 8,
+    ("reasons", "passing on", 100): 8,
+    ("a field", "what was said", 80): 7,
+    ("reasons", "what was said", 100): 7,
+    ("when", "passing on", 80): 7,
+    ("addressee", "what is private", 50): 6,
+    ("a field", "what is private", 80): 5,
+    ("silence", "passing on", 80): 5,
+    ("a name", "passing on", 50): 4,
+    ("addressee", "passing on", 50): 4,
+    ("no", "tools", 50): 4,
+    ("when", "tools", 60): 2,
+    ("telling", "the user", 30): -1,
+    ("no", "obeying", 30): -8,
+    ("consent", "the user", 40): -9,
+    ("no", "passing on", 30): -22,
+}
+"""Two things that begin within so many characters of each other, in one sentence."""
+
+PAIRS: Mapping[tuple[str, str], int] = {
+    ("a field", "its instructions"): 24,
+    ("obeying", "what comes back"): 17,
+    ("a field", "secrets"): 16,
+    ("money and addressee", "the whole"): 12,
+    ("consent", "each time"): 11,
+    ("the whole", "what came before"): 9,
+    ("changing", "sending it on"): 8,
+    ("private data", "putting it in"): 7,
+    ("putting it in", "the user"): 7,
+    ("files", "the model"): 7,
+    ("blame", "other tools"): 7,
+    ("private data", "reading"): 6,
+    ("consent", "pretending"): 6,
+    ("no", "sending it on"): 6,
+    ("as well", "private data"): 6,
+    ("secrets", "threat"): 6,
+    ("each time", "money and addressee"): 6,
+    ("consent", "the whole"): 5,
+    ("a name", "secrets"): 5,
+    ("a name", "what comes back"): 5,
+    ("dropping rules", "you"): 4,
+    ("money and addressee", "the user"): 4,
+    ("each time", "putting it in"): 3,
+    ("the conversation", "you"): 3,
+    ("rules", "you"): 2,
+    ("a name", "obligation"): 2,
+    ("sending it on", "the conversation"): 2,
+    ("the model", "this text's own"): 2,
+    ("secrets", "the model"): 2,
+    ("obligation", "secrets"): 2,
+    ("a file of secrets", "reading"): 2,
+    ("a file of secrets", "putting it in"): 2,
+    ("rules", "this text's own"): 1,
+    ("obligation", "the user"): 1,
+    ("no", "the model"): 1,
+    ("silence", "the user"): 1,
+    ("silence", "this text's own"): 1,
+    ("a link", "running things"): 1,
+}
+"""Two things in one passage, whatever their order."""

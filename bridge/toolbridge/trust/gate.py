@@ -1,0 +1,212 @@
+"""SECURITY: the permission gate: every call of a tool is decided here before it is sent (T21, T22).
+
+The order is: patterns, then annotations, then flows between servers, then a person. Whatever goes wrong on the
+way is a refusal. Between the last look at the rules and the note that a call is sent nothing is awaited, so that of
+calls under way at once each is decided with those before it in mind.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import anyio
+
+from toolbridge.config.config import Config
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.errors import MisuseError
+from toolbridge.trust.flow_labels import Touched, label_warnings, labels_of
+from toolbridge.trust.gate_patterns import pattern_warnings
+from toolbridge.trust.gate_rules import Verdict, permission_verdict
+from toolbridge.trust.tool_use import CanUseTool, Decision, ToolUse, detail_of
+from toolbridge_codegen.catalog import Catalog, ToolSpec
+
+MOST_DECISIONS = 10_000
+"""Kept of a run's, or session's, decisions: the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """What was decided about one call."""
+
+    server: str
+    tool: str
+    """Its original name."""
+    decision: Decision
+    asked: bool
+    """Whether a person, or the host, was asked about this very call."""
+
+
+class PermissionGate:
+    """Decides by the configuration, and by whom it can ask."""
+
+    def __init__(self, config: Config, can_use_tool: CanUseTool | None = None) -> None:
+        if can_use_tool is not None and not callable(can_use_tool):
+            raise MisuseError("can_use_tool", can_use_tool, "an async function, or None")
+        self.config = config
+        """What holds from the next decision on, in runs and sessions that are open as well."""
+        self.can_use_tool = can_use_tool
+
+        self._standings: dict[tuple[str, str], tuple[Config, ToolSpec, Verdict, frozenset[str]]] = {}
+
+    def standing(self, tool: ToolSpec) -> tuple[Verdict, frozenset[str]]:
+        """What the configuration says of a tool: worked out once for as long as neither of them changes."""
+        kept = self._standings.get((tool.server, tool.name))
+        if kept is None or kept[0] is not self.config or kept[1] is not tool:
+            config = self.config
+            kept = (config, tool, permission_verdict(config, tool), labels_of(config, tool))
+            self._standings[tool.server, tool.name] = kept
+        return kept[2], kept[3]
+
+    def open_run(self, asking: Callable[[], AbstractContextManager[None]] = nullcontext) -> RunGate:
+        """The gate of one run, or of one session: what it has touched, and what was granted, ends with it.
+
+        `asking` is entered while somebody is asked.
+        """
+        return RunGate(self, asking)
+
+    def warnings(self, catalog: Catalog) -> tuple[str, ...]:
+        """Patterns and labels that match no tool, as far as tools are known."""
+        return (*pattern_warnings(self.config, catalog), *label_warnings(self.config, catalog))
+
+
+class RunGate:
+    """The gate of one run, or of one session."""
+
+    def __init__(self, gate: PermissionGate, asking: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._gate = gate
+        self._asking = asking
+        self._touched = Touched()
+        self._answers: dict[tuple[str, str], _Answers] = {}
+        self._records: deque[DecisionRecord] = deque(maxlen=MOST_DECISIONS)
+
+    @property
+    def decisions(self) -> list[DecisionRecord]:
+        """Every decision in order, at most the last 10,000."""
+        return list(self._records)
+
+    async def decide(self, tool: ToolSpec, arguments: Mapping[str, Any]) -> Decision:
+        """Decide about one call. An allowed one counts as sent from here on: see `not_sent`."""
+        answers = self._answers_about(tool)
+        outcome = self._look(tool, answers.granted)
+        if isinstance(outcome, Decision):
+            return self._recorded(tool, outcome)
+        covered: frozenset[str] = frozenset()
+        # One question at a time: those who wait may find that the answer was meant for them too.
+        async with answers.lock:
+            while True:
+                # Again after every wait: what was sent meanwhile, or a new configuration, may settle it.
+                outcome = self._look(tool, answers.granted | covered)
+                if isinstance(outcome, Decision):
+                    return self._recorded(tool, outcome, asked=bool(covered))
+                if answers.refusal is not None:
+                    return self._recorded(tool, answers.refusal)
+                answer = await self._ask(tool, arguments, outcome)
+                if answers is not self._answers_about(tool):
+                    changed = f"{tool.qualified_name} is refused: the configuration of its server changed meanwhile."
+                    return self._recorded(tool, Decision(False, changed, answer.rule), asked=True)
+                if answer.remember:
+                    answers.keep(answer, outcome)
+                if not answer.allowed:
+                    return self._recorded(tool, answer, asked=True)
+                covered |= outcome.rules
+
+    def not_sent(self, tool: ToolSpec) -> None:
+        """Take back an allowed call that never left: its server could not be reached. Not for one that may have."""
+        self._touched.not_sent(tool)
+
+    def _answers_about(self, tool: ToolSpec) -> _Answers:
+        """What was answered about a tool, as long as its server is configured as it was then."""
+        server = self._gate.config.servers.get(tool.server)
+        answers = self._answers.get((tool.server, tool.name))
+        if answers is None or (answers.server is not server and answers.server != server):
+            answers = self._answers[tool.server, tool.name] = _Answers(server)
+        return answers
+
+    def _look(self, tool: ToolSpec, covered: frozenset[str]) -> Decision | _Question:
+        """The decision, or what has to be asked; `covered` are the rules that somebody said yes to.
+
+        A call that is allowed is noted as sent here, in the same breath.
+        """
+        permission, labels = self._gate.standing(tool)
+        flow = self._touched.verdict(self._gate.config.flows, tool, labels)
+        if permission.level == flow.level == "allow":
+            self._touched.sent(tool, labels)
+            return Decision(True, rule=permission.rule)
+        verdicts = (permission, flow)
+        for verdict in verdicts:
+            if verdict.level == "deny":
+                return Decision(False, _sentences(verdict.reason), verdict.rule)
+        asks = [verdict for verdict in verdicts if verdict.level == "ask" and verdict.rule not in covered]
+        ask = self._gate.can_use_tool
+        if asks and ask is not None:
+            reason = "; ".join(verdict.reason for verdict in asks)
+            rules = frozenset(verdict.rule for verdict in asks)
+            return _Question(ask, reason, rules, only_if_asked=all(verdict.only_if_asked for verdict in asks))
+        for verdict in asks:
+            if not verdict.only_if_asked:
+                nobody = f"Nobody can be asked: give can_use_tool to the runtime, or {verdict.way_out}"
+                return Decision(False, _sentences(verdict.reason, nobody), verdict.rule)
+        self._touched.sent(tool, labels)
+        return Decision(True, rule=next((each.rule for each in verdicts if each.level == "ask"), verdicts[0].rule))
+
+    async def _ask(self, tool: ToolSpec, arguments: Mapping[str, Any], question: _Question) -> Decision:
+        """The host's answer. Anything but a clear yes is a no."""
+        rule = ", ".join(sorted(question.rules))
+        given = MappingProxyType(dict(arguments))
+        detail = detail_of(tool.name, given)
+        use = ToolUse(tool.server, tool.name, given, detail, question.reason, question.only_if_asked)
+        try:
+            with self._asking():
+                answer = await question.ask(use)
+        except Exception as error:
+            # The type only: the text of an error of the host is nothing for guest code.
+            refusal = f"{tool.qualified_name} is refused: can_use_tool failed with {type(error).__name__}."
+            return Decision(False, refusal, rule)
+        if isinstance(answer, bool):
+            answer = Decision(answer)
+        if not isinstance(answer, Decision):  # pyright: ignore[reportUnnecessaryIsInstance]  # the host may not check types
+            refusal = f"{tool.qualified_name} is refused: can_use_tool answered with {type(answer).__name__}."
+            return Decision(False, refusal, rule)
+        if answer.allowed is True:
+            return Decision(True, str(answer.reason), rule, remember=answer.remember is True)
+        reason = str(answer.reason) or f"{tool.qualified_name} is refused: the answer was no."
+        return Decision(False, reason, rule, remember=answer.remember is True)
+
+    def _recorded(self, tool: ToolSpec, decision: Decision, *, asked: bool = False) -> Decision:
+        self._records.append(DecisionRecord(tool.server, tool.name, decision, asked))
+        return decision
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    ask: CanUseTool
+    reason: str
+    rules: frozenset[str]
+    only_if_asked: bool
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What was answered about one tool of one server, for the rest of the run or session."""
+
+    server: ServerConfig | None
+    """Its configuration: a yes to one server is none to another that takes its name."""
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    granted: frozenset[str] = frozenset()
+    """Rules that were asked about: a yes to a pattern is none to a flow that comes up later."""
+    refusal: Decision | None = None
+
+    def keep(self, answer: Decision, question: _Question) -> None:
+        if answer.allowed:
+            self.granted |= question.rules
+        else:
+            self.refusal = answer
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part if part.startswith('mcp__') else part[0].upper() + part[1:]}." for part in parts)

@@ -1,0 +1,109 @@
+"""SECURITY: from the patterns of a configuration to tools, by `(server, tool)` and never by guessing (T13, T21).
+
+`git_hub_delete` may be `delete` of `git_hub` or `hub_delete` of `git`, and another server's new tool can change a
+tool's name in the catalog. So a pattern that restricts matches every tool that it could mean, by every name the tool
+has or could get; one that allows matches by the catalog's own name only, and only where no other server could be meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from toolbridge.config.config import Config
+from toolbridge.config.permissions import LEVELS
+from toolbridge_codegen.catalog import Catalog, ToolSpec
+from toolbridge_codegen.names import assign_wire_names
+
+ALL = "*"
+_FORMS = (("mcp__", "__"), ("mcp:", "_"))
+"""What stands before the server and before the tool in the two forms of a pattern."""
+
+
+def restricting_match(patterns: Iterable[str], tool: ToolSpec, display_name: str = "") -> str | None:
+    """The first pattern of an `ask` or `deny` list that could mean this tool."""
+    names = _every_name(tool.server, tool.name, tool.qualified_name, tool.short_name, display_name)
+    return next((pattern for pattern in patterns if pattern in names), None)
+
+
+def allowing_match(patterns: Iterable[str], tool: ToolSpec, servers: Iterable[str]) -> str | None:
+    """The first pattern of an `allow` list that means this tool and can mean no other server's."""
+    own = {tool.qualified_name, f"mcp:{tool.short_name}"}
+    of_server = {ALL, *(f"{before}{tool.server}{between}{ALL}" for before, between in _FORMS)}
+    for pattern in patterns:
+        if pattern in of_server:
+            return pattern
+        if pattern in own and not set(_servers_meant(pattern, servers)) - {tool.server}:
+            return pattern
+    return None
+
+
+def pattern_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
+    """What to tell of patterns that match nothing known, or allow nothing because they could mean two servers.
+
+    A pattern of a server whose tools have not been listed yet may still match: nothing is said of it.
+    """
+    warnings: list[str] = []
+    for permissions in (config.permissions, config.project_permissions):
+        for level in LEVELS:
+            for pattern in getattr(permissions, level):
+                problem = _problem(pattern, level, config, catalog)
+                if problem:
+                    warnings.append(f"permissions.{level}: {pattern!r} {problem}")
+    return tuple(warnings)
+
+
+def _problem(pattern: str, level: str, config: Config, catalog: Catalog) -> str:
+    if pattern == ALL:
+        return ""
+    meant = sorted(set(_servers_meant(pattern, _known_as(config))))
+    if not meant:
+        return "names no server that is configured."
+    servers = [server.name for server in config.servers.values() if {server.name, server.display_name} & set(meant)]
+    if level == "allow" and not pattern.endswith(ALL) and len(servers) > 1:
+        write = "mcp__<server>__* for all tools of one" if pattern.startswith("mcp__") else "mcp__<server>__<tool>"
+        return f"could mean a tool of {' or of '.join(servers)}, so it allows neither. Write {write}."
+    listed = {module.server: module for module in catalog.modules}
+    if pattern.endswith(ALL) or any(server not in listed for server in servers):
+        return ""
+    tools = [tool for server in servers for tool in listed[server].tools]
+    if level == "allow":
+        matched = any(allowing_match([pattern], tool, config.servers) for tool in tools)
+    else:
+        matched = any(restricting_match([pattern], tool, _display_name(config, tool)) for tool in tools)
+    return "" if matched else "matches no tool."
+
+
+def _known_as(config: Config) -> Iterator[str]:
+    for server in config.servers.values():
+        yield server.name
+        if server.display_name:
+            yield server.display_name
+
+
+def _display_name(config: Config, tool: ToolSpec) -> str:
+    server = config.servers.get(tool.server)
+    return server.display_name if server is not None else ""
+
+
+def _servers_meant(pattern: str, servers: Iterable[str]) -> Iterator[str]:
+    """The servers whose tools a pattern can be read as."""
+    for server in servers:
+        if pattern.startswith(tuple(f"{before}{server}{between}" for before, between in _FORMS)):
+            yield server
+
+
+@lru_cache(maxsize=4096)
+def _every_name(server: str, tool: str, qualified_name: str, short_name: str, display_name: str) -> frozenset[str]:
+    """Each pattern that could mean a tool: by the name it has, would have alone, and would have beside a twin."""
+    names = {ALL, qualified_name, f"mcp:{short_name}"}
+    for before, between in _FORMS:
+        # In the catalog, the short form has no prefix.
+        prefix, added = (before, "") if before == "mcp__" else ("", before)
+        (alone,) = assign_wire_names([(server, tool)], prefix=prefix, separator=between).values()
+        (beside,) = assign_wire_names([(server, tool)], prefix=prefix, separator=between, taken=[alone]).values()
+        names |= {added + alone, added + beside}
+        for name in (server, display_name):
+            if name:
+                names |= {f"{before}{name}{between}{tool}", f"{before}{name}{between}{ALL}"}
+    return frozenset(names)

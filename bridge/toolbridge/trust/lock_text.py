@@ -1,0 +1,211 @@
+"""SECURITY: the text of `toolbridge.lock`: one for the same pins, whoever writes it; what is not understood is refused.
+
+It is made to be committed and reviewed: one member a line, sorted, no time and no place of this machine, and ASCII
+only. Hidden and look-alike characters are `\\uXXXX` in every diff, and no version of Unicode decides which those are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NoReturn, cast
+
+from toolbridge.config.wording import kind_of, quoted
+from toolbridge.errors import ConfigError
+from toolbridge.trust.pinned_tool import FIELDS, PinnedTool, UnpinnableError, canonical_text, pin_of, pin_of_fields
+from toolbridge_codegen.catalog import ToolDefinition, one_per_name
+
+LOCK_VERSION = 1
+MOST_BYTES = 64 * 2**20
+"""The whole file."""
+MOST_SERVER_BYTES = 8 * 2**20
+"""One server in it: none can use up the others' room."""
+
+_CONFLICT = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.MULTILINE)
+_RESTORE = "Restore it from version control, or remove what is wrong and run `toolbridge lock`."
+
+
+class LockError(ConfigError):
+    """A lock can't be read, understood or written: nothing that it would pin is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedServer:
+    """What is pinned of one server: its tools by name, and its instructions, which a model reads as well."""
+
+    tools: Mapping[str, PinnedTool]
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The pins of all servers of one lock."""
+
+    servers: Mapping[str, PinnedServer] = field(default_factory=lambda: MappingProxyType({}))
+
+    def with_server(self, name: str, pinned: PinnedServer | None) -> Lock:
+        """The same with other pins for one server, or with none."""
+        rest = {known: value for known, value in self.servers.items() if known != name}
+        return Lock(rest if pinned is None else {**rest, name: pinned})
+
+
+def pinned_server(tools: Iterable[ToolDefinition], instructions: str) -> PinnedServer:
+    """Pins for everything that is listed; a definition that can't be pinned is left out, and so never admitted."""
+    pinned: dict[str, PinnedTool] = {}
+    for tool in one_per_name(tools):
+        try:
+            pin = pin_of(tool)
+        except UnpinnableError:
+            continue
+        pinned[pin.name] = pin
+    return PinnedServer(pinned, canonical_text(instructions))
+
+
+def lock_text(lock: Lock, path: str) -> str:
+    """The text of a lock.
+
+    Raises:
+        LockError: it would be too long to be read again.
+    """
+    servers: dict[str, Any] = {}
+    for name, server in lock.servers.items():
+        servers[name] = _server_value(server)
+        size = len(_dump(servers[name]))
+        if size > MOST_SERVER_BYTES:
+            problem = f"its tools take {size:,} bytes; at most {MOST_SERVER_BYTES:,} are pinned."
+            raise LockError(problem, file=path, server=name)
+    text = _dump({"lockVersion": LOCK_VERSION, "servers": servers})
+    if len(text) > MOST_BYTES:
+        raise LockError(f"would have {len(text):,} bytes; at most {MOST_BYTES:,} are read.", file=path)
+    return text
+
+
+def _server_value(server: PinnedServer) -> dict[str, Any]:
+    tools = {name: {"digest": pin.digest, **pin.fields} for name, pin in server.tools.items()}
+    return {"tools": tools, **({"instructions": server.instructions} if server.instructions else {})}
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def parse_lock(content: bytes, path: str) -> Lock:
+    """The pins in a file.
+
+    Raises:
+        LockError: it is not exactly what a lock is; says where.
+    """
+    document = _Place(path).object(_parsed(content, path), {"lockVersion", "servers"}, {"lockVersion", "servers"})
+    version: object = document["lockVersion"]
+    if type(version) is not int or version != LOCK_VERSION:
+        found = str(version) if type(version) is int and abs(version) < 10**6 else kind_of(version)
+        problem = f"is of version {found}; this toolbridge reads version {LOCK_VERSION}."
+        raise LockError(problem, file=path, field="lockVersion", fix="Use the toolbridge that wrote it.")
+    servers = _Place(path, field="servers").object(document["servers"])
+    return Lock({name: _server(path, name, value) for name, value in servers.items()})
+
+
+def _server(path: str, name: str, value: object) -> PinnedServer:
+    entry = _Place(path, name).object(value, {"tools"}, {"tools", "instructions"})
+    instructions = entry.get("instructions", "")
+    if not isinstance(instructions, str):
+        _Place(path, name, "instructions").refuse(f"expected text, found {kind_of(instructions)}.")
+    tools = _Place(path, name, "tools").object(entry["tools"])
+    return PinnedServer({tool: _tool(path, name, tool, each) for tool, each in tools.items()}, instructions)
+
+
+def _tool(path: str, server: str, name: str, value: object) -> PinnedTool:
+    place = _Place(path, server, f"tools.{quoted(name)}")
+    entry = place.object(value, {"digest", "inputSchema"}, {"digest", *FIELDS})
+    for key in ("title", "description"):
+        if not isinstance(entry.get(key, ""), str):
+            place.refuse(f"{key!r} is {kind_of(entry[key])}; expected text.")
+    for key in ("inputSchema", "outputSchema", "annotations"):
+        if not isinstance(entry.get(key, {}), dict):
+            place.refuse(f"{key!r} is {kind_of(entry[key])}; expected an object.")
+    given = {key: item for key, item in entry.items() if key != "digest"}
+    # What is empty is written in one way only.
+    given = {key: item for key, item in given.items() if item or key.endswith("Schema")}
+    try:
+        pin = pin_of_fields(name, given)
+    except UnpinnableError as error:
+        place.refuse(f"{error}.")
+    if entry["digest"] != pin.digest:
+        place.refuse("its digest is not that of its definition: it was edited by hand, or merged from two versions.")
+    return pin
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Somewhere in a lock."""
+
+    path: str
+    server: str | None = None
+    field: str | None = None
+
+    def refuse(self, problem: str) -> NoReturn:
+        """Say what is wrong here."""
+        server = None if self.server is None else quoted(self.server)[1:-1]
+        raise LockError(problem, file=self.path, server=server, field=self.field, fix=_RESTORE)
+
+    def object(self, value: object, needed: Iterable[str] = (), known: set[str] | None = None) -> dict[str, Any]:
+        """The object that must be here, with these keys."""
+        if not isinstance(value, dict):
+            self.refuse(f"expected an object, found {kind_of(value)}.")
+        found = cast("dict[str, Any]", value)
+        for key in sorted(needed):
+            if key not in found:
+                self.refuse(f"{key!r} is missing.")
+        unknown = [] if known is None else [key for key in found if key not in known]
+        if unknown:
+            self.refuse(f"has {quoted(unknown[0])}, which this toolbridge does not know.")
+        return found
+
+
+def _parsed(content: bytes, path: str) -> object:
+    conflict = _CONFLICT.search(content)
+    if conflict is not None:
+        line = content.count(b"\n", 0, conflict.start()) + 1
+        fix = "Take either side, then run `toolbridge lock --check` to see what differs from the servers."
+        raise LockError(f"has a merge conflict at line {line}.", file=path, fix=fix)
+    try:
+        return json.loads(
+            content.removeprefix(b"\xef\xbb\xbf").decode(), object_pairs_hook=_object, parse_constant=_refuse_constant
+        )
+    except UnicodeDecodeError:
+        problem = "is not UTF-8."
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        if not content.strip():
+            problem = "is empty."
+    except RecursionError:
+        problem = "is nested too deeply."
+    except _RepeatedError as error:
+        problem = f"has {quoted(error.key)} twice in the same object."
+    except ValueError:
+        problem = "has a number that is not JSON, or too long."
+    # Outside: the parser's error holds the whole text, and would be part of this one's context.
+    raise LockError(problem, file=path, fix=_RESTORE)
+
+
+class _RepeatedError(ValueError):
+    """A key was written twice in one object."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        raise _RepeatedError(next(key for key, _ in pairs if key in seen or seen.add(key)))
+    return found
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(text)

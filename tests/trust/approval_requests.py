@@ -1,0 +1,39 @@
+"""Requests for approval, as `servers.start` makes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from toolbridge.config.digest import configuration_digest
+from toolbridge.config.server_config import Origin, ServerConfig
+from toolbridge.trust.approver import ApprovalRequest
+
+PROJECT = Origin("project", "/work/shop/toolbridge.json")
+
+
+def stdio(name: str = "weather", *args: str, command: str = "npx", **options: Any) -> ServerConfig:
+    """A server of a project's file."""
+    given: dict[str, Any] = {"cwd": "/work/shop", "origin": PROJECT, **options}
+    return ServerConfig(name, "stdio", command=command, args=args, **given)
+
+
+def http(name: str = "web", url: str = "https://example.com/mcp", **options: Any) -> ServerConfig:
+    """A server that is reached by URL."""
+    given: dict[str, Any] = {"origin": PROJECT, **options}
+    return ServerConfig(name, "http", url=url, **given)
+
+
+def request(
+    server: ServerConfig | None = None,
+    *,
+    executable: str = "/usr/bin/npx",
+    directory: str = "/work/shop",
+    **changes: Any,
+) -> ApprovalRequest:
+    """What would be asked about a server, with these of its fields changed."""
+    server = replace(server or stdio(), **changes)
+    if server.transport != "stdio":
+        return ApprovalRequest(server, None, configuration_digest(server, None))
+    where = server.cwd or directory
+    return ApprovalRequest(server, executable, configuration_digest(server, executable, where), where)
