@@ -7,6 +7,7 @@ does nothing. What is fetched is pinned by version and hash; nothing that is fet
 from __future__ import annotations
 
 import argparse
+import base64
 import contextlib
 import hashlib
 import json
@@ -18,7 +19,7 @@ import sys
 import tarfile
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Protocol, cast
@@ -30,7 +31,12 @@ if str(GUEST) not in sys.path:
 IMAGES = GUEST / "toolbridge_guest" / "images"
 NOTICES = GUEST / "toolbridge_guest" / "licences"
 CACHE = GUEST / ".build"
-RECIPES = {"javascript": "js.recipe"}
+RECIPES = {"javascript": "js.recipe", "python": "python.recipe", "typescript": "typescript.recipe"}
+# Without these the rest still works, and says what is missing.
+OPTIONAL = {
+    "python": "only programs in Python can't be run",
+    "typescript": "only programs in TypeScript can't be run, and JavaScript is not checked before it runs",
+}
 
 
 class BuildError(Exception):
@@ -70,9 +76,9 @@ class Workshop:
             raise BuildError(f"guest/{self.image}: step '{title}' failed: {type(error).__name__}: {error}") from error
         print(f" {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
-    def command(self, arguments: Sequence[str | Path]) -> None:
+    def command(self, arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
         """Runs a program of the build; its output is shown only when it fails."""
-        environment = dict(os.environ)
+        environment = dict(os.environ if environment is None else environment)
         environment["ZIG_GLOBAL_CACHE_DIR"] = environment["ZIG_LOCAL_CACHE_DIR"] = str(CACHE / "zig-cache")
         words = [str(argument) for argument in arguments]
         done = subprocess.run(
@@ -130,6 +136,38 @@ class Workshop:
         if len(roots) != 1:
             raise BuildError(f"the source archive of {package} has an unexpected layout: delete {target} and try again")
         return roots[0]
+
+    def unpack_npm(self, packages: Path) -> dict[str, Path]:
+        """The unpacked packages of a file of `name@version integrity` lines, fetched once: name → directory."""
+        target = CACHE / f"{packages.stem}-{_digest([packages])[:16]}"
+        pinned = [line.split() for line in packages.read_text(encoding="utf-8").splitlines() if line[:1] not in "#"]
+        if not target.exists():
+            with _scratch() as scratch:
+                for package, integrity in pinned:
+                    self._npm_pack(package, integrity, scratch)
+                _move_into_place(scratch, target)
+        return {package.rpartition("@")[0]: target / package / "package" for package, _ in pinned}
+
+    def _npm_pack(self, package: str, integrity: str, scratch: Path) -> None:
+        npm = shutil.which("npm")
+        if npm is None:
+            raise BuildError(f"{package} comes with npm, which is not installed here.")
+        with tempfile.TemporaryDirectory(dir=scratch) as fetched:
+            try:
+                self.command([npm, "pack", "--silent", "--pack-destination", fetched, package])
+            except BuildError as error:
+                raise BuildError(f"{error}\n{package} could not be fetched: check that `npm pack` works.") from error
+            (archive,) = Path(fetched).glob("*.tgz")
+            algorithm, _, expected = integrity.partition("-")
+            found = base64.b64encode(hashlib.new(algorithm, archive.read_bytes()).digest()).decode()
+            if found != expected:
+                raise BuildError(f"{package} is not what it was: its {algorithm} is {found}, not {expected}.")
+            with tarfile.open(archive) as unpacked:
+                unpacked.extractall(scratch / package, filter="data")
+
+    def kept_file(self, name: str, file: str, inputs: Sequence[Path]) -> Path:
+        """Where a file that is made from these inputs is kept between builds."""
+        return CACHE / f"{name}-{_digest(inputs)[:16]}" / file
 
     def fresh_directory(self, name: str) -> Path:
         """An empty scratch directory of this build."""
@@ -202,6 +240,17 @@ def build(language: str, *, force: bool = False) -> Path:
     return image
 
 
+def build_if_possible(language: str, *, force: bool = False) -> str:
+    """Builds an image that is not essential; what went wrong, if anything did. Then an old image is gone too."""
+    try:
+        build(language, force=force)
+    except BuildError as error:
+        for suffix in ("json", "wasm"):
+            (IMAGES / f"{language}.{suffix}").unlink(missing_ok=True)
+        return f"{error}\nEverything else is built: {OPTIONAL[language]}."
+    return ""
+
+
 def main() -> int:
     """The command line of the build."""
     parser = argparse.ArgumentParser(description="Build the guest images from registry packages.")
@@ -213,7 +262,12 @@ def main() -> int:
         parser.error(f"no such image: {', '.join(sorted(unknown))}")
     try:
         for language in options.languages or RECIPES:
-            build(language, force=options.force)
+            if language in OPTIONAL and not options.languages:
+                problem = build_if_possible(language, force=options.force)
+                if problem:
+                    print(f"warning: {problem}", file=sys.stderr)
+            else:
+                build(language, force=options.force)
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

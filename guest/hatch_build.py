@@ -19,9 +19,14 @@ class GuestImageHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it collects the wheel's files."""
         del version, build_data
-        from build import RECIPES, BuildError, build
+        from build import OPTIONAL, RECIPES, BuildError, build, build_if_possible
 
         for language in RECIPES:
+            if language in OPTIONAL:
+                problem = build_if_possible(language)
+                if problem:
+                    self.app.display_warning(problem)
+                continue
             try:
                 build(language)
             except BuildError as error:

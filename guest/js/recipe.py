@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bake import bake
+from js.initialise import initialise
 from js.patches import patched
+from js.powers_of_ten import powers_source
 
 if TYPE_CHECKING:
     from build import Workshop
@@ -25,6 +26,7 @@ PRELUDE = (
     "url_setters.js",
     "url_search_params.js",
     "url.js",
+    "handles.js",
     "kinds.js",
     "clone.js",
     "locale.js",
@@ -41,6 +43,7 @@ PRELUDE = (
     "console_table.js",
     "console.js",
     "errors.js",
+    "parallel.js",
     "modules.js",
     "timers.js",
     "globals.js",
@@ -51,8 +54,8 @@ COMPILE_FLAGS = (
     *("-fno-strict-aliasing", "-funsigned-char", "-fwrapv", "-w"),
     *("-Wl,-z,stack-size=4194304", "-Wl,--export=__stack_pointer", "-Wl,--strip-all"),
 )
-KEEP_EXPORTS = frozenset({"memory", "run"})
-IMPORT_MODULE = "toolbridge"
+# What a run may allocate before its first collection of garbage.
+GARBAGE_BYTES = 1 << 20
 
 
 def inputs() -> list[Path]:
@@ -62,27 +65,37 @@ def inputs() -> list[Path]:
 
 def make(workshop: Workshop) -> bytes:
     """The image's bytes."""
+    raw = compiled_engine(workshop)
+    with workshop.step("initialise and bake"):
+        return initialise(raw, garbage_bytes=GARBAGE_BYTES)
+
+
+def compiled_engine(workshop: Workshop) -> bytes:
+    """The engine with our shim and prelude, compiled and not initialised. It is kept: other images are made from it."""
     with workshop.step("fetch the engine"):
         engine = workshop.unpack_sdist(HERE / "engine.txt", "quickjs-ng") / "upstream-quickjs"
     with workshop.step("fetch the compiler"):
         compiler = workshop.install(HERE / "compiler.txt") / "ziglang"
-    with workshop.step("patch the engine"):
-        build = workshop.fresh_directory("js")
-        source = (engine / "quickjs.c").read_text(encoding="utf-8")
-        (build / "engine.c").write_text(patched(source), encoding="utf-8")
-        (build / "prelude.c").write_text(prelude_source(), encoding="utf-8")
-    with workshop.step("compile (about half a minute)"):
-        raw = build / "raw.wasm"
-        _compile(workshop, compiler, engine, build, raw)
-    with workshop.step("initialise and bake"):
-        image = _bake(raw.read_bytes())
     workshop.notice("quickjs-ng", engine.parent / "LICENSE", _engine_licence(engine))
     workshop.notice("zig", compiler / "LICENSE")
     libc = compiler / "lib" / "libc"
     workshop.notice("wasi-libc", *sorted((libc / "wasi").glob("LICENSE*")))
     workshop.notice("musl", *sorted(libc.glob("musl/COPYRIGHT")), *sorted(libc.glob("wasi/libc-top-half/**/COPYRIGHT")))
     workshop.notice("cloudlibc", *sorted(libc.glob("wasi/libc-bottom-half/**/LICENSE*")))
-    return image
+    kept = workshop.kept_file("js", "raw.wasm", inputs())
+    if not kept.exists():
+        with workshop.step("patch the engine"):
+            build = workshop.fresh_directory("js")
+            source = (engine / "quickjs.c").read_text(encoding="utf-8")
+            (build / "engine.c").write_text(patched(source), encoding="utf-8")
+            (build / "prelude.c").write_text(prelude_source(), encoding="utf-8")
+            (build / "powers_of_ten.c").write_text(powers_source(), encoding="utf-8")
+        with workshop.step("compile (about half a minute)"):
+            raw = build / "raw.wasm"
+            _compile(workshop, compiler, engine, build, raw)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            raw.replace(kept)
+    return kept.read_bytes()
 
 
 def _engine_licence(engine: Path) -> str:
@@ -113,51 +126,3 @@ def _compile(workshop: Workshop, compiler: Path, engine: Path, build: Path, out:
     sources = [HERE / "shim" / "image.c", build / "prelude.c", *(engine / name for name in ENGINE_FILES)]
     includes = [f"-I{build}", f"-I{engine}", f"-I{HERE / 'shim'}"]
     workshop.command([zig, "cc", *COMPILE_FLAGS, *includes, *sources, "-o", out])
-
-
-def _bake(raw: bytes) -> bytes:
-    import wasmtime
-
-    engine = wasmtime.Engine()
-    module = wasmtime.Module(engine, raw)
-    store = wasmtime.Store(engine)
-    linker = wasmtime.Linker(engine)
-    messages: list[str] = []
-    memory: list[wasmtime.Memory] = []
-
-    def log(_stream: int, pointer: int, length: int) -> None:
-        messages.append(memory[0].read(store, pointer, pointer + length).decode("utf-8", "replace"))
-
-    # The clock stands still while the image is made; nothing else may be called.
-    answers: dict[str, Callable[..., int | None]] = {"log": log, "now": _stopped_clock}
-    for item in module.imports:
-        kind, name = item.type, item.name or ""
-        if item.module != IMPORT_MODULE or not isinstance(kind, wasmtime.FuncType):
-            raise ValueError(f"the image imports {item.module}.{name}: only {IMPORT_MODULE}.* is allowed")
-        linker.define_func(IMPORT_MODULE, name, kind, answers.get(name, _refuse))
-    instance = linker.instantiate(store, module)
-    exports = instance.exports(store)
-    exported_memory = exports["memory"]
-    assert isinstance(exported_memory, wasmtime.Memory)
-    memory.append(exported_memory)
-    for name in ("_initialize", "prepare"):
-        function = exports[name]
-        assert isinstance(function, wasmtime.Func)
-        status = function(store)
-        if status:
-            raise ValueError(f"{name}() answered {status}: " + "\n".join(messages))
-
-    def global_value(name: str) -> int:
-        value = exports[name]
-        assert isinstance(value, wasmtime.Global)
-        return int(value.value(store))
-
-    return bake(raw, bytes(exported_memory.read(store)), global_value, KEEP_EXPORTS)
-
-
-def _stopped_clock(_clock: int) -> int:
-    return 0
-
-
-def _refuse(*_arguments: int) -> int:
-    raise RuntimeError("the image called the host while it was made")

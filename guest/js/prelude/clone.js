@@ -40,9 +40,14 @@ const valueOfBox = {
 };
 const NOT_CLONEABLE = [
   "Function", "Symbol", "WeakMap", "WeakSet", "WeakRef", "Promise", "Generator", "AsyncGenerator", "Arguments",
+  "Handle",
 ];
 
 function cannotClone(value, kind) {
+  if (kind === "Handle") {
+    const advice = "a handle can't be cloned: use it as it is, or clone what its .json(), .text() or .bytes() gives";
+    return new DOMException(`${value}: ${advice}`, "DataCloneError");
+  }
   const text = kind === undefined || kind === "Function" ? String(value) : `#<${kind}>`;
   return new DOMException(`${text} could not be cloned.`, "DataCloneError");
 }

@@ -1,6 +1,7 @@
 // Errors that cross the boundary: ToolError, and the description of whatever a program threw.
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
 const { defineProperty } = Object;
+const { captureStackTrace } = Error;
 const stringify = JSON.stringify;
 const toString = String;
 const slice = String.prototype.slice;
@@ -9,29 +10,55 @@ const stackGetter = getOwnPropertyDescriptor(Error.prototype, "stack")?.get;
 const MAX_TEXT = 8000;
 const MAX_CAUSES = 5;
 
-/** A host call that failed: `module`, `function`, `kind` and `message` say which, how and why. */
+const define = (object, key, value, enumerable) =>
+  defineProperty(object, key, { __proto__: null, value, writable: true, enumerable, configurable: true });
+
+/** A host call that failed: `server`, `tool`, `kind` and `message` say which, how and why. */
 class ToolError extends Error {
   constructor(message, fields) {
     super(message);
-    for (const key of ["module", "function", "kind", "data"]) {
-      if (fields?.[key] !== undefined) {
-        defineProperty(this, key, { value: fields[key], writable: true, enumerable: true, configurable: true });
-      }
+    for (let i = 0; i < FIELDS.length; i++) {
+      const value = fields?.[FIELDS[i]];
+      if (value !== undefined) define(this, FIELDS[i], value, true);
     }
   }
 }
-defineProperty(ToolError.prototype, "name", { value: "ToolError", writable: true, configurable: true });
+const FIELDS = ["module", "function", "kind", "data", "server", "tool"];
 
+// By kind; any other kind is a ToolError itself.
+const errorClasses = {
+  __proto__: null,
+  timeout: class ToolTimeoutError extends ToolError {},
+  denied: class ToolDeniedError extends ToolError {},
+  disconnected: class ToolDisconnectedError extends ToolError {},
+  invalid_arguments: class ToolArgumentsError extends ToolError {},
+  limit: class ToolLimitError extends ToolError {},
+  failed: class ToolFailedError extends ToolError {},
+};
+const toolErrors = { __proto__: null, ToolError };
+for (const kind of Object.keys(errorClasses)) toolErrors[errorClasses[kind].name] = errorClasses[kind];
+for (const name of Object.keys(toolErrors)) {
+  define(toolErrors[name].prototype, "name", name, false);
+  Object.freeze(toolErrors[name]); // the prototypes stay as they are: an error's name may be assigned
+}
+
+// Of a tool, server and tool are what a program should see; of any other host function, module and function.
+// The rest is there too, but not in what is printed.
 function toolError(frame, module, name, stack) {
-  const error = new ToolError(frame.message, {
-    module, function: name, kind: frame.kind, data: frame.data,
-  });
-  if (frame.name !== undefined) {
-    defineProperty(error, "name", { value: frame.name, writable: true, configurable: true });
-  }
-  if (stack) {
-    defineProperty(error, "stack", { value: stack, writable: true, configurable: true });
-  }
+  const field = (key) => getOwnPropertyDescriptor(frame, key)?.value; // not what a guest put on Object.prototype
+  const kind = field("kind");
+  const server = field("server");
+  const isTool = server !== undefined;
+  const error = new (errorClasses[kind] ?? ToolError)(field("message"));
+  if (module !== undefined) define(error, "module", module, !isTool);
+  if (name !== undefined) define(error, "function", name, !isTool);
+  define(error, "server", isTool ? server : "", isTool);
+  define(error, "tool", field("tool") ?? name ?? "", isTool);
+  define(error, "kind", kind, true);
+  if (field("data") !== undefined) define(error, "data", field("data"), true);
+  if (field("name") !== undefined) define(error, "name", field("name"), false);
+  if (stack) define(error, "stack", stack, false);
+  else captureStackTrace(error, toolError); // without the prelude's own lines
   return error;
 }
 
@@ -105,4 +132,5 @@ function describeError(value) {
 delete Error.prepareStackTrace;
 
 shared.ToolError = ToolError;
-shared.hooks = { __proto__: null, toolError, describeError };
+shared.toolErrors = toolErrors;
+shared.hooks = { __proto__: null, toolError, describeError, placeHandles: shared.placeHandles };

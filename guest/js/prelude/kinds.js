@@ -44,6 +44,7 @@ const entries = [
   [RegExp.prototype, "RegExp", accepts(getter(RegExp.prototype, "source"))],
   [shared.DOMException.prototype, "DOMException", accepts(getter(shared.DOMException.prototype, "name"))],
   [Error.prototype, "Error", isError],
+  [shared.Handle.prototype, "Handle", shared.isHandle],
   [ArrayBuffer.prototype, "ArrayBuffer", accepts(getter(ArrayBuffer.prototype, "byteLength"))],
   [SharedArrayBuffer.prototype, "SharedArrayBuffer", accepts(getter(SharedArrayBuffer.prototype, "byteLength"))],
   [DataView.prototype, "DataView", accepts(getter(DataView.prototype, "byteLength"))],

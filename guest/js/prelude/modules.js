@@ -7,7 +7,7 @@ const absolute = Math.abs;
 const toString = String;
 const hasOwn = Object.hasOwn;
 const keysOf = Object.keys;
-const { ToolError, hooks } = shared;
+const { toolErrors, Handle, parallel, hooks } = shared;
 const modules = create(null); // specifier → module object
 
 // Edit distance, abandoned beyond `limit`: small names, small tables.
@@ -117,8 +117,7 @@ hooks.import = (specifier, name) => (name === undefined ? importModule(specifier
 const require = (specifier) => resolve(toString(specifier));
 defineProperty(globalThis, "require", { value: require, writable: true, configurable: true });
 
-const bridge = create(null);
-defineProperty(bridge, "ToolError", { value: ToolError, enumerable: true });
-modules["host:bridge"] = withHelpfulPrototype("host:bridge", bridge, ["ToolError"]);
+const bridge = { __proto__: null, parallel, Handle, ...toolErrors };
+modules["host:bridge"] = withHelpfulPrototype("host:bridge", bridge, keysOf(bridge));
 
 shared.nearest = nearest;

@@ -55,16 +55,11 @@ static LoopEnd run_event_loop(JSValueConst main_promise)
             return IDLE;
         if (milliseconds != 0) {
             int64_t microseconds = milliseconds < 0 ? -1 : (int64_t)(milliseconds * 1000);
-            int32_t length = host_wait(microseconds, reply_buffer, REPLY_BYTES - 1);
-            if (length < 0) {
-                JS_ThrowInternalError(context, "the host has no answer to wait for");
+            int settled = settle_next(context, microseconds);
+            if (settled < 0)
                 return FAILED;
-            }
-            if (length > 0) {
-                if (settle(context, read_frame(context, length)))
-                    return FAILED;
+            if (settled > 0)
                 continue;
-            }
         }
         JSValue done = JS_Call(context, hooks.run_timers, JS_UNDEFINED, 0, NULL);
         if (JS_IsException(done))

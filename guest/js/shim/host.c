@@ -1,23 +1,15 @@
-/* The imports: everything that the guest can reach. guest/WIRE.md is their specification. */
-#define EXPORT(name) __attribute__((export_name(name)))
-#define IMPORT(name) __attribute__((import_module("toolbridge"), import_name(name)))
+/* Host functions, as guest code sees them: requests out, replies in. */
 
-IMPORT("call") int32_t host_call(const char *request, uint32_t length, char *reply, uint32_t capacity);
-IMPORT("start") int32_t host_start(const char *request, uint32_t length);
-IMPORT("wait") int32_t host_wait(int64_t microseconds, char *reply, uint32_t capacity);
-IMPORT("take") int32_t host_take(char *buffer, uint32_t length);
-IMPORT("log") void host_log(int32_t stream, const char *text, uint32_t length);
-IMPORT("now") int64_t host_now(int32_t clock);
-
-/* Replies up to this size come without a second crossing. In the heap, so that what every run writes
+/* Frames from the host up to this size come without a second crossing. In the heap, so that what every run writes
  * to, the variables of this unit, lies close together. */
-enum { REPLY_BYTES = 16384 };
-static char *reply_buffer;
+enum { INBOX_BYTES = 16384 };
+static char *inbox;
 
 /* What the prelude gives us at build time (native.hooks). */
 static struct {
     JSValue import;         /* (specifier, name | undefined) → module, export or promise */
     JSValue tool_error;     /* (error frame, module, function, stack | undefined) → ToolError */
+    JSValue place_handles;  /* (value, handles of a reply frame) → the value with its handles */
     JSValue describe_error; /* (thrown value) → {name, message, stack} */
     JSValue next_timer;     /* () → milliseconds until the next timer, -1 for none */
     JSValue run_timers;     /* () → runs those that are due */
@@ -27,46 +19,41 @@ static struct {
 
 static bool has_timers;
 
-/* Started calls that have not been settled: by id, the promise's two functions and what an
- * error should say about where it came from. */
-typedef struct {
-    int32_t id;
-    int32_t line, column; /* of the call in guest code; line 0: unknown */
-    JSValue resolve, reject, module, function;
-} PendingCall;
-static PendingCall *pending;
-static uint32_t pending_count, pending_capacity;
-
-/* The frame that a reply holds, parsed. */
-static JSValue read_frame(JSContext *ctx, int32_t length)
+/* The text of a frame that came from the host: in the inbox, or allocated. NULL with an exception if it is lost. */
+static char *frame_text(JSContext *ctx, int32_t length)
 {
-    JSValue frame;
-    if (length < 0)
-        return JS_ThrowInternalError(ctx, "the host refused the call");
-    if ((uint32_t)length < REPLY_BYTES) {
-        reply_buffer[length] = 0;
-        return JS_ParseJSON(ctx, reply_buffer, length, "<reply>");
+    char *text = inbox;
+    if (length < 0) {
+        JS_ThrowInternalError(ctx, "the host refused the call");
+        return NULL;
     }
-    char *text = js_malloc(ctx, (size_t)length + 1); /* throws a catchable out-of-memory error */
-    if (!text)
-        return JS_EXCEPTION;
-    if (host_take(text, length) != length) {
-        js_free(ctx, text);
-        return JS_ThrowInternalError(ctx, "the host's reply was lost");
+    if ((uint32_t)length >= INBOX_BYTES) {
+        text = js_malloc(ctx, (size_t)length + 1); /* throws a catchable out-of-memory error */
+        if (!text)
+            return NULL;
+        if (host_take(text, length) != length) {
+            js_free(ctx, text);
+            JS_ThrowInternalError(ctx, "the host's reply was lost");
+            return NULL;
+        }
     }
     text[length] = 0;
-    frame = JS_ParseJSON(ctx, text, length, "<reply>");
-    js_free(ctx, text);
-    return frame;
+    return text;
+}
+
+static void free_frame_text(JSContext *ctx, char *text)
+{
+    if (text != inbox)
+        js_free(ctx, text);
 }
 
 /* The names of frame fields, made once. */
 typedef enum {
-    FIELD_OK, FIELD_ERROR, FIELD_ID, FIELD_VALUE, FIELD_MESSAGE,
+    FIELD_OK, FIELD_ERROR, FIELD_HANDLES, FIELD_ID, FIELD_VALUE, FIELD_MESSAGE,
     FIELD_SOURCE, FIELD_SEED, FIELD_FILE, FIELD_STACK, FIELD_COUNT,
 } Field;
 static const char *const field_names[FIELD_COUNT] = {
-    "ok", "error", "id", "value", "message", "source", "seed", "file", "stack",
+    "ok", "error", "handles", "id", "value", "message", "source", "seed", "file", "stack",
 };
 static JSAtom fields[FIELD_COUNT];
 
@@ -88,6 +75,23 @@ static int own_property(JSContext *ctx, JSValueConst object, Field field, JSValu
     return found;
 }
 
+/* The value of a reply, with a handle wherever its frame says that one belongs. `value` is consumed. */
+static JSValue with_handles(JSContext *ctx, JSValueConst frame, JSValue value)
+{
+    JSValue handles;
+    int found = own_property(ctx, frame, FIELD_HANDLES, &handles);
+    if (!found)
+        return value;
+    JSValue placed = JS_EXCEPTION;
+    if (found > 0) {
+        JSValueConst arguments[2] = { value, handles };
+        placed = JS_Call(ctx, hooks.place_handles, JS_UNDEFINED, 2, arguments);
+        JS_FreeValue(ctx, handles);
+    }
+    JS_FreeValue(ctx, value);
+    return placed;
+}
+
 /* The value of a reply frame; an error frame is thrown as a ToolError. `frame` is consumed. */
 static JSValue unwrap_reply(JSContext *ctx, JSValue frame, JSValueConst module, JSValueConst function,
                             JSValueConst stack)
@@ -96,7 +100,9 @@ static JSValue unwrap_reply(JSContext *ctx, JSValue frame, JSValueConst module, 
     if (JS_IsException(frame))
         return frame;
     int found = own_property(ctx, frame, FIELD_OK, &value);
-    if (!found) {
+    if (found > 0) {
+        value = with_handles(ctx, frame, value);
+    } else if (!found) {
         found = own_property(ctx, frame, FIELD_ERROR, &value);
         if (found > 0) {
             JSValueConst arguments[4] = { value, module, function, stack };
@@ -111,6 +117,23 @@ static JSValue unwrap_reply(JSContext *ctx, JSValue frame, JSValueConst module, 
     return found < 0 ? JS_EXCEPTION : value;
 }
 
+/* The value of the reply to a call; an error is thrown. Most replies are `{"ok":` value `}`, and then the
+ * value alone is parsed: this is the hot path. */
+static JSValue read_reply(JSContext *ctx, int32_t length, JSValueConst module, JSValueConst function)
+{
+    static const char head[] = "{\"ok\":";
+    enum { HEAD = sizeof head - 1 };
+    char *text = frame_text(ctx, length);
+    if (!text)
+        return JS_EXCEPTION;
+    const bool has_value_only = length > HEAD + 1 && !memcmp(text, head, HEAD);
+    if (has_value_only)
+        text[length - 1] = 0;
+    JSValue value = has_value_only ? read_json(ctx, text + HEAD, length - HEAD - 1) : read_json(ctx, text, length);
+    free_frame_text(ctx, text);
+    return has_value_only ? value : unwrap_reply(ctx, value, module, function, JS_UNDEFINED);
+}
+
 /* Appends one argument as JSON.stringify would write it as an array's element. */
 static int append_json(JSContext *ctx, JSONStringifyContext *json, JSValueConst argument)
 {
@@ -122,15 +145,19 @@ static int append_json(JSContext *ctx, JSONStringifyContext *json, JSValueConst 
     return js_json_to_str(ctx, json, JS_UNDEFINED, value, json->empty);
 }
 
+/* Whether the arguments of a call are being written: a Handle then stands for itself, elsewhere for its description. */
+static bool is_writing_call;
+
 /* The request frame of a call: the function's fixed head, its arguments, and the end. Written
  * with the engine's own JSON writer, straight into one buffer: this is the hot path.
- * Freed with JS_FreeCString. */
-static const char *call_frame(JSContext *ctx, JSValueConst head, int argc, JSValueConst *argv, size_t *length)
+ * Arguments may run guest code (toJSON, getters), and that may make calls of its own. */
+static JSValue call_frame(JSContext *ctx, JSValueConst head, int argc, JSValueConst *argv)
 {
-    const char *frame = NULL;
     JSValue text = JS_EXCEPTION, empty = js_empty_string(ctx->rt);
     StringBuffer buffer;
     JSONStringifyContext json = { JS_UNDEFINED, JS_NewArray(ctx), JS_UNDEFINED, empty, empty, &buffer };
+    const bool was_writing_call = is_writing_call;
+    is_writing_call = true;
     string_buffer_init(ctx, &buffer, 256);
     if (JS_IsException(json.stack))
         goto done;
@@ -147,15 +174,13 @@ static const char *call_frame(JSContext *ctx, JSValueConst head, int argc, JSVal
     string_buffer_putc8(&buffer, ']');
     string_buffer_putc8(&buffer, '}');
     text = string_buffer_end(&buffer);
-    if (!JS_IsException(text))
-        frame = JS_ToCStringLen(ctx, length, text);
 done:
+    is_writing_call = was_writing_call;
     if (JS_IsException(text))
         string_buffer_free(&buffer);
-    JS_FreeValue(ctx, text);
     JS_FreeValue(ctx, json.stack);
     JS_FreeValue(ctx, empty);
-    return frame;
+    return text;
 }
 
 enum { DATA_HEAD, DATA_MODULE, DATA_FUNCTION, DATA_COUNT };
@@ -165,117 +190,14 @@ static JSValue call_host_function(JSContext *ctx, JSValueConst this_value, int a
                                   int magic, JSValueConst *data)
 {
     size_t length;
-    const char *frame = call_frame(ctx, data[DATA_HEAD], argc, argv, &length);
-    if (!frame)
-        return JS_EXCEPTION;
-    int32_t reply = host_call(frame, length, reply_buffer, REPLY_BYTES - 1);
-    JS_FreeCString(ctx, frame);
-    return unwrap_reply(ctx, read_frame(ctx, reply), data[DATA_MODULE], data[DATA_FUNCTION], JS_UNDEFINED);
-}
-
-/* Room for one more pending call is made before the call is started: nothing may fail after. */
-static bool reserve_pending(JSContext *ctx)
-{
-    if (pending_count < pending_capacity)
-        return true;
-    uint32_t capacity = pending_capacity ? 2 * pending_capacity : 16;
-    PendingCall *larger = js_realloc(ctx, pending, capacity * sizeof *pending);
-    if (!larger)
-        return false;
-    pending = larger;
-    pending_capacity = capacity;
-    return true;
-}
-
-/* Where guest code is now: the innermost frame that is not the prelude's. */
-static void guest_location(JSContext *ctx, int32_t *line, int32_t *column)
-{
-    *line = *column = 0;
-    for (JSStackFrame *frame = ctx->rt->current_stack_frame; frame; frame = frame->prev_frame) {
-        JSObject *function = JS_VALUE_GET_OBJ(frame->cur_func);
-        if (!js_class_has_bytecode(function->class_id) || !frame->cur_pc)
-            continue;
-        JSFunctionBytecode *code = function->u.func.function_bytecode;
-        const char *file = code->filename ? JS_AtomToCString(ctx, code->filename) : NULL;
-        bool is_guest = file && strncmp(file, "prelude/", 8) != 0;
-        JS_FreeCString(ctx, file);
-        if (is_guest) {
-            *line = find_line_num(ctx, code, frame->cur_pc - code->byte_code_buf - 1, column);
-            return;
-        }
-    }
-}
-
-/* The same host function in the module's /async twin: answers with a promise. */
-static JSValue start_host_function(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv,
-                                   int magic, JSValueConst *data)
-{
-    JSValue functions[2], promise;
-    size_t length;
-    if (!reserve_pending(ctx))
-        return JS_EXCEPTION;
-    promise = JS_NewPromiseCapability(ctx, functions);
-    if (JS_IsException(promise))
-        return promise;
-    const char *frame = call_frame(ctx, data[DATA_HEAD], argc, argv, &length);
-    bool has_frame = frame != NULL;
-    int32_t id = has_frame ? host_start(frame, length) : -1;
-    JS_FreeCString(ctx, frame);
-    if (id < 0) {
-        if (has_frame)
-            JS_ThrowInternalError(ctx, "the host refused the call");
-        JSValue error = JS_GetException(ctx);
-        JS_FreeValue(ctx, JS_Call(ctx, functions[1], JS_UNDEFINED, 1, (JSValueConst *)&error));
-        JS_FreeValue(ctx, error);
-        JS_FreeValue(ctx, functions[0]);
-        JS_FreeValue(ctx, functions[1]);
-        return promise;
-    }
-    PendingCall *call = &pending[pending_count++];
-    *call = (PendingCall){
-        .id = id,
-        .resolve = functions[0],
-        .reject = functions[1],
-        .module = JS_DupValue(ctx, data[DATA_MODULE]),
-        .function = JS_DupValue(ctx, data[DATA_FUNCTION]),
-    };
-    guest_location(ctx, &call->line, &call->column);
-    return promise;
-}
-
-/* Settles the promise that a settled frame names. Returns -1 with an exception on a bad frame. */
-static int settle(JSContext *ctx, JSValue frame)
-{
-    JSValue id_value = JS_UNDEFINED, result;
-    int32_t id = -1;
+    JSValue frame = call_frame(ctx, data[DATA_HEAD], argc, argv);
     if (JS_IsException(frame))
-        return -1;
-    if (own_property(ctx, frame, FIELD_ID, &id_value) > 0)
-        JS_ToInt32(ctx, &id, id_value);
-    JS_FreeValue(ctx, id_value);
-    for (uint32_t i = 0; i < pending_count; i++) {
-        if (pending[i].id != id)
-            continue;
-        PendingCall call = pending[i];
-        pending[i] = pending[--pending_count];
-        char location[64] = "";
-        if (call.line > 0)
-            snprintf(location, sizeof location, "    at <anonymous> (main.js:%d:%d)\n", (int)call.line, (int)call.column);
-        JSValue stack = JS_NewString(ctx, location);
-        result = unwrap_reply(ctx, frame, call.module, call.function, stack);
-        JS_FreeValue(ctx, stack);
-        bool failed = JS_IsException(result);
-        if (failed)
-            result = JS_GetException(ctx);
-        JS_FreeValue(ctx, JS_Call(ctx, failed ? call.reject : call.resolve, JS_UNDEFINED, 1, (JSValueConst *)&result));
-        JS_FreeValue(ctx, result);
-        JS_FreeValue(ctx, call.resolve);
-        JS_FreeValue(ctx, call.reject);
-        JS_FreeValue(ctx, call.module);
-        JS_FreeValue(ctx, call.function);
-        return 0;
-    }
+        return frame;
+    const char *text = JS_ToCStringLen(ctx, &length, frame);
     JS_FreeValue(ctx, frame);
-    JS_ThrowInternalError(ctx, "the host settled a call that was not started");
-    return -1;
+    if (!text)
+        return JS_EXCEPTION;
+    int32_t reply = host_call(text, length, inbox, INBOX_BYTES - 1);
+    JS_FreeCString(ctx, text);
+    return read_reply(ctx, reply, data[DATA_MODULE], data[DATA_FUNCTION]);
 }

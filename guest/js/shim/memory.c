@@ -96,9 +96,14 @@ static void plug_heap_holes(JSRuntime *rt)
     free(end);
 }
 
+static void refill_reserve(void)
+{
+    if (!reserve)
+        reserve = malloc(RESERVE_BYTES);
+}
+
 static void renew_reserve(void)
 {
     ran_out_of_memory = false;
-    if (!reserve)
-        reserve = malloc(RESERVE_BYTES);
+    refill_reserve();
 }

@@ -40,9 +40,9 @@ static JSValue native_request(JSContext *ctx, JSValueConst this_value, int argc,
     const char *text = JS_ToCStringLen(ctx, &length, argv[0]);
     if (!text)
         return JS_EXCEPTION;
-    int32_t reply = host_call(text, length, reply_buffer, REPLY_BYTES - 1);
+    int32_t reply = host_call(text, length, inbox, INBOX_BYTES - 1);
     JS_FreeCString(ctx, text);
-    return unwrap_reply(ctx, read_frame(ctx, reply), JS_UNDEFINED, JS_UNDEFINED, JS_UNDEFINED);
+    return read_reply(ctx, reply, JS_UNDEFINED, JS_UNDEFINED);
 }
 
 /* native.timerAdded(): the event loop asks for timers only once there has been one */
@@ -64,11 +64,48 @@ static JSValue native_host_function(JSContext *ctx, JSValueConst this_value, int
     return value;
 }
 
-/* native.hooks({import, toolError, describeError, nextTimer, runTimers, forgetTimers, awaitValue}) */
+/* The data of a host function of either kind; NULL for anything else. */
+static JSValueConst *host_function_data(JSValueConst value)
+{
+    JSCFunctionDataRecord *record = JS_GetOpaque(value, JS_CLASS_C_FUNCTION_DATA);
+    bool is_host_function = record && (record->func == call_host_function || record->func == start_host_function);
+    return is_host_function ? (JSValueConst *)record->data : NULL;
+}
+
+/* native.callFrame(function, ...arguments) → the request frame of a call, as text; undefined if it is no host function */
+static JSValue native_call_frame(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    JSValueConst *data = host_function_data(argv[0]);
+    return data ? call_frame(ctx, data[DATA_HEAD], argc - 1, argv + 1) : JS_UNDEFINED;
+}
+
+/* native.start(host function, frame, resolve, reject): starts a call; one of the two is called when it is settled */
+static JSValue native_start(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    JSValueConst *data = host_function_data(argv[0]);
+    if (!data)
+        return JS_ThrowInternalError(ctx, "not a host function");
+    return start_call(ctx, JS_DupValue(ctx, argv[1]), data, argv[2], argv[3]) ? JS_UNDEFINED : JS_EXCEPTION;
+}
+
+/* native.settleNext(): waits until a started call, whoever's, is settled */
+static JSValue native_settle_next(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    return settle_next(ctx, -1) < 0 ? JS_EXCEPTION : JS_UNDEFINED;
+}
+
+/* native.isWritingCall() → whether a call's arguments are being written */
+static JSValue native_is_writing_call(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    return JS_NewBool(ctx, is_writing_call);
+}
+
+/* native.hooks({import, toolError, placeHandles, describeError, nextTimer, runTimers, forgetTimers, awaitValue}) */
 static JSValue native_hooks(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
 {
     hooks.import = JS_GetPropertyStr(ctx, argv[0], "import");
     hooks.tool_error = JS_GetPropertyStr(ctx, argv[0], "toolError");
+    hooks.place_handles = JS_GetPropertyStr(ctx, argv[0], "placeHandles");
     hooks.describe_error = JS_GetPropertyStr(ctx, argv[0], "describeError");
     hooks.next_timer = JS_GetPropertyStr(ctx, argv[0], "nextTimer");
     hooks.run_timers = JS_GetPropertyStr(ctx, argv[0], "runTimers");
@@ -91,5 +128,9 @@ static const JSCFunctionListEntry native_functions[] = {
     JS_CFUNC_DEF("request", 1, native_request),
     JS_CFUNC_DEF("timerAdded", 0, native_timer_added),
     JS_CFUNC_DEF("hostFunction", 4, native_host_function),
+    JS_CFUNC_DEF("callFrame", 1, native_call_frame),
+    JS_CFUNC_DEF("start", 4, native_start),
+    JS_CFUNC_DEF("settleNext", 0, native_settle_next),
+    JS_CFUNC_DEF("isWritingCall", 0, native_is_writing_call),
     JS_CFUNC_DEF("hooks", 1, native_hooks),
 };

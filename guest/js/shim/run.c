@@ -74,13 +74,7 @@ static uint64_t run_program(const char *source, size_t length, const char *file)
 /* What an earlier run of the session left unfinished is dropped: its promises stay pending. */
 static void forget_unfinished(void)
 {
-    for (uint32_t i = 0; i < pending_count; i++) {
-        JS_FreeValue(context, pending[i].resolve);
-        JS_FreeValue(context, pending[i].reject);
-        JS_FreeValue(context, pending[i].module);
-        JS_FreeValue(context, pending[i].function);
-    }
-    pending_count = 0;
+    forget_started_calls(context);
     for (int i = 0; i < unhandled_count; i++) {
         JS_FreeValue(context, unhandled[i].promise);
         JS_FreeValue(context, unhandled[i].reason);
@@ -95,8 +89,8 @@ static void forget_unfinished(void)
     }
 }
 
-/* run(length of the run frame) → outcome frame: length << 32 | pointer; 0 if there is no memory */
-EXPORT("run") uint64_t run(uint32_t length)
+/* Runs the program of a run frame, which is consumed. */
+static uint64_t run_frame(JSValue frame)
 {
     uint64_t packed = 0;
     JSValue source = JS_UNDEFINED, seed = JS_UNDEFINED, file = JS_UNDEFINED, stack = JS_UNDEFINED;
@@ -104,20 +98,6 @@ EXPORT("run") uint64_t run(uint32_t length)
     size_t source_length, seed_length;
     uint32_t stack_bytes;
 
-    free(outcome);
-    outcome = NULL;
-    renew_reserve();
-    JS_UpdateStackTop(runtime);
-    char *text = malloc((size_t)length + 1);
-    if (!text)
-        return 0;
-    if (host_take(text, length) != (int32_t)length) {
-        free(text);
-        return 0;
-    }
-    text[length] = 0;
-    JSValue frame = JS_ParseJSON(context, text, length, "<run>");
-    free(text);
     if (JS_IsException(frame))
         return answer_exception("raised");
     if (own_property(context, frame, FIELD_SOURCE, &source) > 0 && own_property(context, frame, FIELD_SEED, &seed) > 0 &&
@@ -144,4 +124,50 @@ EXPORT("run") uint64_t run(uint32_t length)
     JS_FreeCString(context, seed_text);
     JS_FreeCString(context, file_text);
     return packed;
+}
+
+static void begin_run(void)
+{
+    free(outcome);
+    outcome = NULL;
+    renew_reserve();
+    JS_UpdateStackTop(runtime);
+}
+
+/* Fetches the run frame of that length, and runs it. */
+static uint64_t run_taken(uint32_t length)
+{
+    char *text = malloc((size_t)length + 1);
+    if (!text)
+        return 0;
+    if (host_take(text, length) != (int32_t)length) {
+        free(text);
+        return 0;
+    }
+    text[length] = 0;
+    JSValue frame = read_json(context, text, length);
+    free(text);
+    return run_frame(frame);
+}
+
+/* run(length of the run frame) → outcome frame: length << 32 | pointer; 0 if there is no memory */
+EXPORT("run") uint64_t run(uint32_t length)
+{
+    asks_by_mailbox = false;
+    begin_run();
+    return run_taken(length);
+}
+
+/* inbox() → where the host may put a run frame for `run_inbox`, and how long it may be: length << 32 | pointer */
+EXPORT("inbox") uint64_t inbox_place(void) { return (uint64_t)(INBOX_BYTES - 1) << 32 | (uintptr_t)inbox; }
+
+/* The same as `run`, with the frame in the inbox if it is not too long for it, asking by mailbox. */
+EXPORT("run_inbox") uint64_t run_inbox(uint32_t length)
+{
+    asks_by_mailbox = true;
+    begin_run();
+    if (length >= INBOX_BYTES)
+        return run_taken(length);
+    inbox[length] = 0;
+    return run_frame(read_json(context, inbox, length));
 }

@@ -1,0 +1,195 @@
+// Handle: a large or binary result that stays on the host. A program reads parts of it, or passes it on to a tool.
+//
+// Programs will treat a handle as the value it stands for, so whatever it lacks throws an error that says what to do.
+// No template literals here: they call String.prototype.concat, which a guest may have replaced.
+const { apply, getOwnPropertyDescriptor } = Reflect;
+const { create, defineProperty, freeze, hasOwn, setPrototypeOf } = Object;
+const { isArray } = Array;
+const { isSafeInteger } = Number;
+const { round, trunc } = Math;
+const { InternalError, TypeError, Uint8Array } = globalThis;
+const { fromBase64 } = Uint8Array;
+const { hasOwnProperty, isPrototypeOf, propertyIsEnumerable, toLocaleString } = Object.prototype;
+const stringify = JSON.stringify;
+const uncurry = (method) => Function.prototype.call.bind(method);
+const slice = uncurry(String.prototype.slice);
+const execute = uncurry(RegExp.prototype.exec);
+const { isWritingCall } = native;
+
+const MARK = "\0handle"; // in a call's arguments: {"\0handle": id}
+const INSPECT = Symbol.for("nodejs.util.inspect.custom");
+const SECRET = create(null); // whoever has it may make handles
+const MEDIA_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,60}/;
+const READABLE = /^text\/|[/+](?:json|xml|yaml|csv|javascript)$/;
+const LONGEST_NAME = 80;
+
+const bridgeFunction = (name) =>
+  native.hostFunction('{"op":"call","module":"host:bridge","function":"' + name + '","arguments":', "host:bridge", name, false);
+const readText = bridgeFunction("handle_text");
+const readJson = bridgeFunction("handle_json");
+const readBytes = bridgeFunction("handle_bytes");
+const readSlice = bridgeFunction("handle_slice");
+
+// 512 B, 3.1 KB, 34 KB, 2.5 MB: of 1024, with a decimal below ten.
+function sizeText(size) {
+  if (size < 1024) return size + " B";
+  let amount = size / 1024;
+  let unit = " KB";
+  if (round(amount) >= 1024) {
+    amount /= 1024;
+    unit = " MB";
+  }
+  return (amount < 9.95 ? round(amount * 10) / 10 : round(amount)) + unit;
+}
+
+// A server chose the media type: shown only if it looks like one.
+function mimeText(mime) {
+  const found = execute(MEDIA_TYPE, mime);
+  return found === null ? "data" : found[0];
+}
+
+// An index as Array.prototype.slice takes it, as a place in [0, size].
+function place(index, size, missing) {
+  if (index === undefined) return missing;
+  index = trunc(index);
+  if (index !== index) return 0;
+  if (index < 0) index += size;
+  return index < 0 ? 0 : index > size ? size : index;
+}
+
+class Handle {
+  #id;
+  constructor(secret, id, mime, size, name) {
+    if (secret !== SECRET) {
+      throw new TypeError("a Handle can't be made here: it is what a tool gives for a large or binary result");
+    }
+    this.#id = id;
+    define(this, "mime", mime);
+    define(this, "size", size);
+    define(this, "name", name);
+    freeze(this);
+  }
+  text() {
+    return readText(this.#id);
+  }
+  json() {
+    return readJson(this.#id);
+  }
+  bytes() {
+    const text = readBytes(this.#id);
+    if (typeof text !== "string") throw new InternalError("the host gave no bytes for a handle");
+    return apply(fromBase64, Uint8Array, [text]);
+  }
+  slice(start = 0, end = undefined) {
+    const id = this.#id;
+    const { size } = this;
+    const part = readSlice(id, place(start, size, 0), place(end, size, size));
+    if (!isHandle(part)) throw new InternalError("the host gave no handle for a part of one");
+    return part;
+  }
+  toString() {
+    return described(this);
+  }
+  toJSON() {
+    return isWritingCall() ? { __proto__: null, [MARK]: this.#id } : described(this);
+  }
+  [INSPECT]() {
+    return described(this);
+  }
+  static is(value) {
+    return typeof value === "object" && value !== null && #id in value;
+  }
+}
+const isHandle = Handle.is;
+delete Handle.is;
+
+function define(object, key, value) {
+  defineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+}
+
+// What a handle shows as, to a model too: <image/png 34 KB "chart.png">
+function described(handle) {
+  if (!isHandle(handle)) return "Handle"; // its prototype, or what a program made of that
+  const { mime, size, name } = handle;
+  const shown = name === undefined ? "" : name.length > LONGEST_NAME ? slice(name, 0, LONGEST_NAME) + "…" : name;
+  return "<" + mimeText(mime) + " " + sizeText(size) + (shown === "" ? "" : " " + stringify(shown)) + ">";
+}
+
+function notTheValue(handle) {
+  const { mime, size } = handle;
+  const readable = execute(READABLE, mimeText(mime)) !== null;
+  return new TypeError("This result is a Handle (" + mimeText(mime) + ", " + sizeText(size) + "), " +
+    (readable ? "too large to be given whole: use .json(), .text(), .slice() or .bytes() to read it"
+      : "binary data that stays on the host: use .bytes(), .text() or .slice() to read it") +
+    ", or pass it to a tool.");
+}
+
+// What the language itself, or a logger, asks any object for: never an error.
+const asked = freeze({
+  __proto__: null, hasOwnProperty, isPrototypeOf, propertyIsEnumerable, toLocaleString,
+  then: undefined, valueOf: undefined, inspect: undefined, nodeType: undefined, __esModule: undefined,
+});
+const missing = new Proxy(asked, {
+  __proto__: null,
+  get(target, key, receiver) {
+    if (typeof key === "symbol" || hasOwn(target, key) || !isHandle(receiver)) return target[key];
+    throw notTheValue(receiver);
+  },
+});
+const hidden = (value) => ({ __proto__: null, value });
+defineProperty(Handle.prototype, Symbol.toStringTag, hidden("Handle"));
+defineProperty(Handle.prototype, Symbol.iterator, hidden(function () { throw notTheValue(this); }));
+freeze(setPrototypeOf(Handle.prototype, missing));
+freeze(Handle);
+
+// ---- handles in a reply: the host put null where each of them belongs
+
+const noPlace = () => new InternalError("the host's reply names a place for a handle that isn't there");
+
+// The value of a property that the frame itself has; nothing is read from a prototype.
+function own(object, key) {
+  const property = typeof object === "object" && object !== null ? getOwnPropertyDescriptor(object, key) : undefined;
+  if (property === undefined) throw noPlace();
+  return property.value;
+}
+
+function makeHandle(description) {
+  const id = own(description, "id");
+  const mime = own(description, "mime");
+  const size = own(description, "size");
+  const name = hasOwn(description, "name") ? own(description, "name") : undefined;
+  if (!isSafeInteger(id) || typeof mime !== "string" || !isSafeInteger(size) || size < 0 ||
+      (name !== undefined && typeof name !== "string")) {
+    throw new InternalError("the host's reply describes a handle in a way that isn't understood");
+  }
+  return new Handle(SECRET, id, mime, size, name);
+}
+
+function step(holder, key) {
+  if (typeof key !== (isArray(holder) ? "number" : "string")) throw noPlace();
+  return own(holder, key);
+}
+
+function placeHandles(value, handles) {
+  if (!isArray(handles)) throw noPlace();
+  for (let i = 0; i < handles.length; i++) {
+    const path = own(handles[i], 0);
+    const handle = makeHandle(own(handles[i], 1));
+    if (!isArray(path)) throw noPlace();
+    if (path.length === 0) {
+      if (value !== null) throw noPlace();
+      value = handle;
+      continue;
+    }
+    let holder = value;
+    for (let k = 0; k < path.length - 1; k++) holder = step(holder, path[k]);
+    const key = path[path.length - 1];
+    if (step(holder, key) !== null) throw noPlace();
+    define(holder, key, handle);
+  }
+  return value;
+}
+
+shared.Handle = Handle;
+shared.isHandle = isHandle;
+shared.placeHandles = placeHandles;

@@ -1,0 +1,81 @@
+/* The imports: everything that the guest can reach. guest/WIRE.md is their specification. */
+#define EXPORT(name) __attribute__((export_name(name)))
+#define IMPORT(name) __attribute__((import_module("toolbridge"), import_name(name)))
+
+IMPORT("call") int32_t import_call(const char *request, uint32_t length, char *reply, uint32_t capacity);
+IMPORT("start") int32_t import_start(const char *request, uint32_t length);
+IMPORT("wait") int32_t import_wait(int64_t microseconds, char *reply, uint32_t capacity);
+IMPORT("take") int32_t import_take(char *buffer, uint32_t length);
+IMPORT("log") void import_log(int32_t stream, const char *text, uint32_t length);
+IMPORT("now") int64_t import_now(int32_t clock);
+IMPORT("leave") void import_leave(void);
+
+/* What a run that `run_inbox` began asks of its host, where `leave` is all that may be called. In front of the inbox. */
+typedef enum { ASK_NOTHING, ASK_CALL, ASK_START, ASK_WAIT, ASK_TAKE, ASK_LOG, ASK_NOW } Operation;
+typedef struct {
+    volatile uint32_t operation; /* the host makes it ASK_NOTHING when it has answered */
+    uint32_t unused;
+    volatile int64_t answer;
+    int64_t number;
+    uint32_t arguments[4];
+} Mailbox;
+static Mailbox *mailbox;
+static bool asks_by_mailbox;
+
+/* `leave` makes the epoch advance; the loop is where this code looks at the epoch, and is put aside. */
+static __attribute__((noinline)) int64_t ask(Operation operation, int64_t number, uint32_t first, uint32_t second,
+                                             uint32_t third, uint32_t fourth)
+{
+    mailbox->number = number;
+    mailbox->arguments[0] = first;
+    mailbox->arguments[1] = second;
+    mailbox->arguments[2] = third;
+    mailbox->arguments[3] = fourth;
+    mailbox->operation = operation;
+    while (mailbox->operation != ASK_NOTHING)
+        import_leave();
+    return mailbox->answer;
+}
+
+static int32_t host_call(const char *request, uint32_t length, char *reply, uint32_t capacity)
+{
+    if (asks_by_mailbox)
+        return (int32_t)ask(ASK_CALL, 0, (uintptr_t)request, length, (uintptr_t)reply, capacity);
+    return import_call(request, length, reply, capacity);
+}
+
+static int32_t host_start(const char *request, uint32_t length)
+{
+    if (asks_by_mailbox)
+        return (int32_t)ask(ASK_START, 0, (uintptr_t)request, length, 0, 0);
+    return import_start(request, length);
+}
+
+static int32_t host_wait(int64_t microseconds, char *reply, uint32_t capacity)
+{
+    if (asks_by_mailbox)
+        return (int32_t)ask(ASK_WAIT, microseconds, (uintptr_t)reply, capacity, 0, 0);
+    return import_wait(microseconds, reply, capacity);
+}
+
+static int32_t host_take(char *buffer, uint32_t length)
+{
+    if (asks_by_mailbox)
+        return (int32_t)ask(ASK_TAKE, 0, (uintptr_t)buffer, length, 0, 0);
+    return import_take(buffer, length);
+}
+
+static void host_log(int32_t stream, const char *text, uint32_t length)
+{
+    if (asks_by_mailbox)
+        ask(ASK_LOG, 0, (uint32_t)stream, (uintptr_t)text, length, 0);
+    else
+        import_log(stream, text, length);
+}
+
+static int64_t host_now(int32_t clock)
+{
+    if (asks_by_mailbox)
+        return ask(ASK_NOW, 0, (uint32_t)clock, 0, 0, 0);
+    return import_now(clock);
+}

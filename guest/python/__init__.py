@@ -1,0 +1,1 @@
+"""The Python guest: CPython as a WebAssembly component, and what runs programs in it."""

@@ -1,0 +1,225 @@
+"""What isn't there, with words that say what to use instead.
+
+Security doesn't rest on this: whoever gets around it meets the boundary, where everything that isn't granted ends the
+run. This is so that a program can be repaired, and goes on where it can.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.abc
+import importlib.machinery
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, NoReturn
+
+from . import wire
+from .lone_lock import LoneLock
+
+_NO_FILES = "There are no files here: keep data in variables, or use io.StringIO and io.BytesIO."
+_NO_NETWORK = "There is no network here: call a tool of a host module (from host.mcp_<server> import …)."
+_NO_THREADS = (
+    "There are no threads here: use parallel() from host.bridge, or the functions of host.mcp_<server>.aio "
+    "with asyncio.gather()."
+)
+_NO_PROCESSES = "There are no processes here: call a tool of a host module."
+_NOBODY = "Nobody can be asked from inside a run: put the value into the program."
+_NO_HELP = "There is no help() here: dir(module) lists its names, and the stubs have the types of tools."
+_NUMBERS = "Only the standard library is here: use statistics, math, fractions, decimal or plain lists and dicts."
+_DATABASE = "There is no database here but sqlite3.connect(':memory:'): or call a tool of a host module."
+_NO_COMPRESSION = "Of the compressions there is zlib, with gzip and zipfile."
+_SYSTEM = "The operating system can't be reached from here."
+
+_MODULES = {
+    **dict.fromkeys(
+        (
+            "requests",
+            "httpx",
+            "aiohttp",
+            "urllib3",
+            "ftplib",
+            "smtplib",
+            "imaplib",
+            "poplib",
+            "websockets",
+            "ssl",
+            "_ssl",
+        ),
+        _NO_NETWORK,
+    ),
+    **dict.fromkeys(("xmlrpc", "http.server", "wsgiref", "flask", "fastapi", "webbrowser", "mcp"), _NO_NETWORK),
+    **dict.fromkeys(("multiprocessing", "_multiprocessing", "pty", "fcntl", "termios", "pwd", "grp"), _NO_PROCESSES),
+    **dict.fromkeys(("numpy", "pandas", "scipy", "matplotlib", "polars", "sklearn", "sympy"), _NUMBERS),
+    **dict.fromkeys(("dbm", "psycopg2", "sqlalchemy"), _DATABASE),
+    **dict.fromkeys(("ctypes", "_ctypes", "cffi", "mmap", "resource", "readline", "curses"), _SYSTEM),
+    **dict.fromkeys(("tkinter", "turtle", "idlelib"), _NOBODY),
+    **dict.fromkeys(
+        ("concurrent.futures.process", "concurrent.futures.interpreter", "concurrent.interpreters"), _NO_THREADS
+    ),
+    **dict.fromkeys(("bz2", "lzma", "compression.bz2", "compression.lzma", "compression.zstd"), _NO_COMPRESSION),
+    **dict.fromkeys(("bs4", "lxml", "html5lib"), "Use html.parser, or xml.etree.ElementTree."),
+    "typing_extensions": "Use typing: this is Python 3.14, which has all of it.",
+    "pytz": "Use zoneinfo: zoneinfo.ZoneInfo('Europe/Oslo').",
+    "dateutil": "Use datetime and zoneinfo; datetime.fromisoformat() reads ISO dates.",
+    "yaml": "There is no yaml here: use json, csv, tomllib or configparser.",
+    "pydantic": "Use dataclasses, or plain dicts.",
+    "pytest": "Use assert, or unittest.",
+}
+
+
+class MissingModules(importlib.abc.MetaPathFinder):
+    """The last finder: says why a module isn't there, and what is."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """None, for Python's own message, or an error with advice."""
+        del target
+        top = fullname.partition(".")[0]
+        advice = _MODULES.get(fullname) or _MODULES.get(top)
+        if advice is None and fullname in sys.stdlib_module_names:
+            advice = "This part of the standard library is not here."
+        if advice is None and top.startswith("mcp_"):
+            advice = f"Modules of the host are imported from the package host: from host.{top} import …"
+        if advice is None and not path and top == fullname:
+            advice = "Only the standard library and the modules of the host are here: no other package."
+        if advice is None:
+            return None
+        raise ModuleNotFoundError(f"No module named {fullname!r}. {advice}", name=fullname)
+
+
+def _denied(message: str, error: type[BaseException] = OSError) -> Callable[..., NoReturn]:
+    def denied(*_arguments: Any, **_named: Any) -> NoReturn:
+        raise error(message)
+
+    return denied
+
+
+def _open(file: Any, mode: str = "r", *_more: Any, **_named: Any) -> NoReturn:
+    del file, mode
+    raise PermissionError(_NO_FILES)
+
+
+def _exit(code: Any = None) -> NoReturn:
+    raise SystemExit(code)
+
+
+def _times() -> os.times_result:
+    spent = time.monotonic()
+    return os.times_result((spent, 0.0, 0.0, 0.0, spent))
+
+
+# Of the file descriptors that a program finds open there is none: asking the system about them would end the run.
+_DESCRIPTOR_FUNCTIONS = (
+    *("read", "write", "pread", "pwrite", "readv", "writev", "fstat", "isatty", "lseek", "dup", "dup2", "ftruncate"),
+    *(
+        "fsync",
+        "fdatasync",
+        "close",
+        "closerange",
+        "get_terminal_size",
+        "fdopen",
+        "set_blocking",
+        "get_blocking",
+        "open",
+    ),
+    *("pipe", "posix_fadvise", "posix_fallocate", "sendfile", "ttyname"),
+)
+
+
+def install() -> None:
+    """Puts the denials in place of what they deny. While the image is made: every program starts with them."""
+    builtins.open = _open  # type: ignore[assignment]
+    io.open = _open  # type: ignore[assignment]
+    builtins.input = _denied(_NOBODY)  # type: ignore[assignment]
+    builtins.breakpoint = _denied(_NOBODY)  # type: ignore[assignment]
+    builtins.help = _denied(_NO_HELP)  # type: ignore[assignment]
+    for name in ("exit", "quit"):
+        setattr(builtins, name, _exit)
+    for module in (os, sys.modules["posix"]):
+        for name in _DESCRIPTOR_FUNCTIONS:
+            if hasattr(module, name):
+                setattr(module, name, _denied(_NO_FILES, PermissionError))
+        module._exit = _exit  # type: ignore[attr-defined]
+        module.abort = _denied("abort() ends the run: raise an exception instead.", RuntimeError)  # type: ignore[attr-defined]
+    for name in ("system", "popen", "fork", "execv", "execve", "execvp", "spawnv", "kill", "wait", "waitpid"):
+        setattr(os, name, _denied(_NO_PROCESSES, PermissionError))
+    time.sleep = wire.sleep
+    # The system's own count computing time from when the image was made, on another machine.
+    time.process_time, time.process_time_ns = time.monotonic, time.monotonic_ns
+    for module in (os, sys.modules["posix"]):
+        module.times = _times  # type: ignore[attr-defined]
+    _install_for_modules()
+
+
+def _install_for_modules() -> None:
+    from .standard_library import after_import, patch_zones
+
+    after_import("_thread", _without_threads)
+    after_import("threading", _without_threading)
+    after_import("subprocess", _without_processes)
+    after_import("select", _without_select)
+    after_import("socket", _without_sockets)
+    after_import("urllib.request", _without_unknown_addresses)
+    after_import("asyncio.base_events", _without_child_processes)
+    after_import("zoneinfo", patch_zones)
+    after_import("concurrent.futures.thread", _without_pool)
+    after_import("signal", _without_signals)
+
+
+def _without_threads(module: Any) -> None:
+    for name in ("start_new_thread", "start_new", "start_joinable_thread"):
+        setattr(module, name, _denied(_NO_THREADS, RuntimeError))
+
+
+def _without_threading(module: Any) -> None:
+    module.Thread.start = _denied(_NO_THREADS, RuntimeError)
+    module.Lock = module._allocate_lock = LoneLock
+    for name in ("_start_joinable_thread", "_start_new_thread"):
+        setattr(module, name, _denied(_NO_THREADS, RuntimeError))
+
+
+def _without_pool(module: Any) -> None:
+    module.ThreadPoolExecutor.submit = _denied(_NO_THREADS, RuntimeError)
+
+
+def _without_processes(module: Any) -> None:
+    module.Popen.__init__ = _denied(_NO_PROCESSES, PermissionError)
+
+
+def _without_select(module: Any) -> None:
+    for name in ("select", "poll", "epoll", "kqueue"):
+        if hasattr(module, name):
+            setattr(module, name, _denied(_NO_NETWORK, PermissionError))
+
+
+def _without_sockets(module: Any) -> None:
+    denied = _denied(_NO_NETWORK, PermissionError)
+    module.socket.__init__ = denied
+    inner = sys.modules["_socket"]
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyaddr", "gethostname", "getnameinfo", "create_connection"):
+        for holder in (module, inner):
+            if hasattr(holder, name):
+                setattr(holder, name, denied)
+    for name in ("create_server", "socketpair", "fromfd", "getfqdn", "gethostbyname_ex"):
+        if hasattr(module, name):
+            setattr(module, name, denied)
+
+
+def _without_unknown_addresses(module: Any) -> None:
+    """Without ssl, https is "unknown" to it."""
+    module.UnknownHandler.unknown_open = _denied(_NO_NETWORK, PermissionError)
+
+
+def _without_child_processes(module: Any) -> None:
+    module.BaseEventLoop._make_subprocess_transport = _denied(_NO_PROCESSES, PermissionError)
+
+
+def _without_signals(module: Any) -> None:
+    for name in ("alarm", "setitimer", "pause", "raise_signal", "sigwait", "pthread_kill"):
+        if hasattr(module, name):
+            setattr(module, name, _denied("There are no signals here.", PermissionError))

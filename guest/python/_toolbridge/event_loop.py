@@ -1,0 +1,85 @@
+"""asyncio without sockets or threads: the loop waits in a host call, where started calls settle."""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.base_events
+import asyncio.events
+from collections.abc import Callable
+from typing import Any
+
+from . import wire
+
+
+class _HostSelector:
+    """What the loop waits on: replies of started calls, and the time of the next timer."""
+
+    def select(self, timeout: float | None) -> tuple[()]:
+        if wire.is_anything_started():
+            wire.wait(timeout)
+        elif timeout is None:
+            raise RuntimeError("the program waits for something that can't happen: no call or timer is under way")
+        elif timeout > 0:
+            wire.sleep(timeout)
+        return ()
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+class HostLoop(asyncio.base_events.BaseEventLoop):
+    """The event loop of programs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = _HostSelector()
+
+    def _process_events(self, event_list: Any) -> None:
+        """Replies have been handed over by the selector."""
+
+    def _write_to_self(self) -> None:
+        """There is no other thread that could have to wake this one."""
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """There are no threads: the function is called now (asyncio.to_thread comes here too)."""
+        del executor
+        future = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except StopIteration as error:
+            future.set_exception(RuntimeError(f"{func!r} raised StopIteration: {error}"))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        """There is none."""
+
+
+class _Policy(asyncio.events._AbstractEventLoopPolicy):  # type: ignore[name-defined, misc]  # pyright: ignore
+    """asyncio.run and asyncio.new_event_loop make loops of ours."""
+
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def get_event_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None or self._loop.is_closed():
+            raise RuntimeError("there is no current event loop: use asyncio.run(…), or await at the top level")
+        return self._loop
+
+    def set_event_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        self._loop = loop
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        return HostLoop()
+
+
+def install() -> None:
+    """Makes ours the only kind of loop."""
+    asyncio.events._set_event_loop_policy(_Policy())  # type: ignore[attr-defined]  # pyright: ignore
+    asyncio.EventLoop = HostLoop  # type: ignore[misc, attr-defined]  # pyright: ignore
+
+
+def run_to_end(coroutine: Any) -> Any:
+    """Runs a program's coroutine; tasks that it left are cancelled, as asyncio.run does."""
+    with asyncio.Runner(loop_factory=HostLoop) as runner:
+        return runner.run(coroutine)

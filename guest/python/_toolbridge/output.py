@@ -1,0 +1,95 @@
+"""sys.stdout and sys.stderr: text goes to the host line by line, so that what was printed before a crash is kept."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import sys
+from typing import Any
+
+from . import wire
+
+STDOUT, STDERR = 1, 2
+
+
+class _HostChannel(io.RawIOBase):
+    """One of the host's two channels."""
+
+    def __init__(self, channel: int) -> None:
+        super().__init__()
+        self._channel = channel
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        text = self._decoder.decode(bytes(data))
+        if text:
+            wire.log(self._channel, text)
+        return len(data)
+
+
+def _stream(channel: int) -> io.TextIOWrapper:
+    buffer = io.BufferedWriter(_HostChannel(channel))
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors="backslashreplace", newline="\n", line_buffering=True)
+
+
+class _NoInput(io.StringIO):
+    """sys.stdin: empty."""
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation("fileno")
+
+
+def _install() -> None:
+    sys.stdout = sys.__stdout__ = _stream(STDOUT)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _stream(STDERR)  # type: ignore[misc]
+    sys.stdin = sys.__stdin__ = _NoInput()  # type: ignore[misc]
+    _ours[:] = [sys.stdout, sys.stderr, sys.stdin]
+
+
+_ours: list[Any] = []
+_is_new = True
+_install()  # the image has them: a run doesn't pay for making them
+
+
+def renew() -> None:
+    """The streams of the next run in a session: the last one may have closed or replaced them."""
+    global _is_new
+    if _is_new:  # the first run has what the image has, and looking at it would cost a tenth of a fresh run
+        _is_new = False
+    elif not _is_usable():
+        _install()
+
+
+def begin_anew() -> None:
+    """While the image is made: the next run will be the first."""
+    global _is_new
+    _install()
+    _is_new = True
+
+
+def _is_usable() -> bool:
+    try:
+        out, err, empty = _ours
+        is_ours = sys.stdout is out and sys.stderr is err and sys.stdin is empty
+        return is_ours and not (out.closed or err.closed or empty.closed)
+    except Exception:  # one is gone, or detached
+        return False
+
+
+def flush() -> None:
+    """What is left in the buffers."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except Exception:  # the program closed or replaced one: of that nothing is left
+        _flush_each()
+
+
+def _flush_each() -> None:
+    for name in ("stdout", "stderr"):
+        with contextlib.suppress(Exception):
+            getattr(sys, name).flush()

@@ -1,0 +1,95 @@
+"""parallel(): many host calls at once, for code that doesn't want asyncio.
+
+First everything that can run a program's own code is done: the list is read, and the arguments are written. So a
+mistake in the list is found before any call has taken effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from . import wire
+from .host_functions import HostFunction
+from .tool_errors import ToolError
+
+# The host has its own limit of calls under way, by default the same. Calls that merely wait there would all still be
+# made after one has failed.
+_AT_ONCE = 64
+_EXAMPLE = 'such as parallel([(get_forecast, {"location": "Oslo"}), (get_forecast, {"location": "Rome"})])'
+
+
+def parallel(calls: Iterable[Any], /, *, limit: int = _AT_ONCE, errors: str = "throw") -> list[Any]:
+    """Makes all calls at once, or `limit` at a time; their results in the same order.
+
+    parallel([(get_forecast, {"location": "Oslo"}), …]). Raises the first error, or gives each in its place.
+    """
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError("the limit of parallel() is how many calls are made at once: a whole number from 1")
+    if errors not in ("throw", "collect"):
+        raise ValueError('the option errors of parallel() is "throw" or "collect"')
+    if isinstance(calls, (str, bytes, Mapping)) or not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"parallel() takes a list of (function, input), {_EXAMPLE}; this is {_shown(calls)}")
+    listed = [_read(element, index) for index, element in enumerate(calls)]
+    results = _make(listed, limit, collects=errors == "collect")
+    for result in results:
+        if isinstance(result, _Raised):
+            raise result.error
+    return results
+
+
+parallel.__module__ = "host.bridge"
+
+
+class _Raised:
+    """An error, as distinct from a result that happens to be one."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _shown(value: Any) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"
+
+
+def _read(element: Any, index: int) -> tuple[HostFunction, str]:
+    if not isinstance(element, (tuple, list)) or not element:
+        advice = "write (function, input), the host function and its input, and don't call it"
+        raise TypeError(f"parallel(): element [{index}] of the list is {_shown(element)}: {advice}, {_EXAMPLE}")
+    function, *arguments = list(cast("Iterable[Any]", element))
+    if not isinstance(function, HostFunction):
+        raise TypeError(
+            f"parallel(): element [{index}] of the list begins with something {_shown(function)}: only functions of "
+            f"host modules can be called in parallel, {_EXAMPLE}"
+        )
+    return function, function._frame(tuple(arguments), {})
+
+
+def _make(calls: list[tuple[HostFunction, str]], limit: int, *, collects: bool) -> list[Any]:
+    results: list[Any] = [None] * len(calls)
+    under_way = 0
+    stops = False
+
+    def begin(index: int) -> None:
+        function, frame = calls[index]
+
+        def settle(reply: dict[str, Any]) -> None:
+            nonlocal under_way, stops
+            under_way -= 1
+            try:
+                results[index] = function._result(reply)
+            except ToolError as error:
+                results[index] = error if collects else _Raised(error)
+                stops = stops or not collects
+
+        wire.start(frame, settle)
+
+    following = 0
+    while True:
+        while following < len(calls) and under_way < limit and not stops:
+            begin(following)
+            following += 1
+            under_way += 1
+        if not under_way:
+            return results
+        wire.wait(None)

@@ -1,0 +1,1 @@
+"""What the TypeScript image is made from."""

@@ -1,0 +1,53 @@
+// The image's own program: a request comes in as one value, and the answer is the value of the run.
+//
+// request: {source, language, stubs: {file name: text}, session, names: {name: type}, known: [name], check, erase}
+// `names` and `known` are what earlier programs of a session left: with a type, and of whatever type.
+// answer: {problems: […], syntax: […], code?, names?}: what is wrong, what can't be read, the program without types, and
+// what it leaves to the next ones.
+
+var MOST_PROBLEMS = 10;
+
+function declarationsOf(names) {
+  return Object.entries(names).map(([name, type]) => `declare var ${name}: ${type};`).join("\n");
+}
+
+function problemsOf(file, request) {
+  const files = { [file.fileName]: file };
+  for (const [name, text] of Object.entries(request.stubs ?? {})) files["/" + name] = parse("/" + name, text);
+  if (request.names) files["/session.d.ts"] = parse("/session.d.ts", declarationsOf(request.names));
+  const program = programOf(files);
+  const checker = program.getTypeChecker();
+  const facts = {
+    file,
+    files: Object.values(files),
+    isTypeScript: request.language === "typescript",
+    known: new Set(request.known),
+    misunderstood: [], // calls about which a complaint was no mistake; complaints come in the program's order
+    ...assignments(file),
+  };
+  const found = [];
+  for (const diagnostic of program.getSemanticDiagnostics(file)) {
+    if (diagnostic.file !== file || !isMistake(diagnostic, checker, facts)) continue;
+    found.push(report(diagnostic, checker));
+    if (found.length === MOST_PROBLEMS) break;
+  }
+  return found;
+}
+
+globalThis.answer = (request) => {
+  const isTypeScript = request.language === "typescript";
+  const file = parse(isTypeScript ? "/main.ts" : "/main.js", request.source);
+  const syntax = file.parseDiagnostics.slice(0, MOST_PROBLEMS).map((each) => report(each));
+  if (syntax.length) return { syntax, problems: [] };
+  const answer = { syntax: [], problems: [] };
+  if (request.erase) {
+    const erased = erase(file, request.session);
+    if (erased.problems) return { syntax: erased.problems.slice(0, MOST_PROBLEMS), problems: [] };
+    answer.code = erased.code;
+  }
+  if (request.check) {
+    answer.names = declaredNames(file);
+    answer.problems = problemsOf(file, request);
+  }
+  return answer;
+};

@@ -1,0 +1,25 @@
+// What is said of a diagnostic: its place, counted in characters from 1, and its message.
+
+// Columns count code points: that is what people, and Python, count.
+function place(file, position) {
+  const { line } = file.getLineAndCharacterOfPosition(position);
+  const start = file.getLineStarts()[line];
+  return { line: line + 1, column: [...file.text.slice(start, position)].length + 1 };
+}
+
+var LONGEST_MESSAGE = 600;
+
+function messageOf(diagnostic) {
+  const text = ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n");
+  const more = (diagnostic.relatedInformation ?? [])
+    .filter((each) => each.code === 2773 || each.code === 6212) // Did you forget to use 'await'? Did you mean to call this expression?
+    .map((each) => ts.flattenDiagnosticMessageText(each.messageText, "\n"));
+  const whole = [text, ...more].join("\n");
+  return whole.length > LONGEST_MESSAGE ? whole.slice(0, LONGEST_MESSAGE) + "…" : whole;
+}
+
+function report(diagnostic, checker) {
+  const message = messageOf(diagnostic);
+  const stub = checker && stubLine(diagnostic, message, checker);
+  return { code: diagnostic.code, ...place(diagnostic.file, diagnostic.start), message, stub };
+}

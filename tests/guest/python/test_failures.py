@@ -1,0 +1,138 @@
+"""What a failure says of a Python program: its own lines, the nearest name, the caret; none of the runner's."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolbridge import Failure, Limits, Sandbox
+
+
+def failure_of(sandbox: Sandbox, source: str) -> Failure:
+    failure = sandbox.run_sync(source, language="python").failure
+    assert failure is not None
+    assert "_toolbridge" not in str(failure)
+    return failure
+
+
+def test_a_traceback_has_the_program_s_own_lines(sandbox: Sandbox) -> None:
+    failure = failure_of(
+        sandbox,
+        "import json\ndef inner(text):\n    return json.loads(text)\ndef outer():\n    return inner('{')\nouter()\n",
+    )
+    assert failure.kind == "raised"
+    assert failure.message.startswith("JSONDecodeError: ")
+    assert failure.trace == ("inner (line 3, column 12)", "outer (line 5, column 12)", "line 6, column 1")
+    assert failure.excerpt.splitlines()[2:4] == ["> 3 |     return json.loads(text)", "    |            ^"]
+
+
+def test_columns_count_characters(sandbox: Sandbox) -> None:
+    failure = failure_of(sandbox, 'x = "日本語" + 1 // 0')
+    assert (failure.line, failure.column) == (1, 13)
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "line", "column"),
+    [
+        ("x = (1,\ny = 2", "SyntaxError: '(' was never closed", 1, 5),
+        ("for x in range(3)\n    print(x)", "SyntaxError: expected ':'", 1, 18),
+        ("if True:\nprint(1)", "IndentationError: expected an indented block after 'if' statement on line 1", 2, 1),
+        ("x = 5 5", "SyntaxError: invalid syntax", 1, 7),
+        ('é = "ü" +', "SyntaxError: invalid syntax", 1, 10),
+        ("print 'x'", "SyntaxError: Missing parentheses in call to 'print'. Did you mean print(...)?", 1, 1),
+        ("return 5", "SyntaxError: 'return' outside function", 1, 1),
+        ("'\\ud800' = 1", "SyntaxError: cannot assign to literal here. Maybe you meant '==' instead of '='?", 1, 1),
+    ],
+)
+def test_a_syntax_error_points_at_its_place(
+    sandbox: Sandbox, source: str, message: str, line: int, column: int
+) -> None:
+    failure = failure_of(sandbox, source)
+    assert (failure.kind, failure.message, failure.line, failure.column) == ("syntax", message, line, column)
+    assert "^" in failure.excerpt
+    assert failure.trace == ()
+
+
+def test_a_syntax_error_in_what_a_program_compiles_is_the_program_s(sandbox: Sandbox) -> None:
+    failure = failure_of(sandbox, "x = 1\neval('1 +')")
+    assert (failure.kind, failure.line) == ("raised", 2)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("total_count = 1\ntotal_cuont", "Did you mean: 'total_count'?"),
+        ("'x'.uper()", "Did you mean: 'upper'?"),
+        ("import json\njson.lods('1')", "Did you mean: 'loads'?"),
+        ("from collections import Countr", "Did you mean: 'Counter'?"),
+        ("class A:\n    def __init__(self): self.x = 1\n    def f(self): return x\nA().f()", "Did you mean: 'self.x'?"),
+        ("import jsn", "Only the standard library and the modules of the host are here"),
+    ],
+)
+def test_the_nearest_name_is_suggested(sandbox: Sandbox, source: str, said: str) -> None:
+    assert said in failure_of(sandbox, source).message
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("```python\n1\n```", "Markdown fence"),
+        ("return 5", "as the last expression, or in a variable named result"),
+        ("import asyncio\nasync def f(): pass\nawait f()\nasyncio.run(f())", "write await in place of asyncio.run"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_hint_says_how_to_repair(sandbox: Sandbox, source: str, hint: str) -> None:
+    assert any(hint in note for note in failure_of(sandbox, source).notes)
+
+
+def test_causes_are_told(sandbox: Sandbox) -> None:
+    failure = failure_of(
+        sandbox,
+        "try:\n    {}['x']\nexcept KeyError as error:\n    raise ValueError('no x') from error",
+    )
+    assert failure.message == "ValueError: no x"
+    assert failure.notes == ("Caused by: KeyError: 'x'",)
+
+
+def test_each_error_of_a_group_is_told(sandbox: Sandbox) -> None:
+    failure = failure_of(
+        sandbox,
+        "import asyncio\nasync def f(n): raise ValueError(n)\n"
+        "async with asyncio.TaskGroup() as group:\n    group.create_task(f(1))\n    group.create_task(f(2))",
+    )
+    assert failure.message.startswith("ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions)")
+    assert failure.notes == ("Caused by: ValueError: 1", "Caused by: ValueError: 2")
+
+
+def test_notes_of_an_exception_are_told(sandbox: Sandbox) -> None:
+    failure = failure_of(sandbox, "error = ValueError('a')\nerror.add_note('in row 5')\nraise error")
+    assert failure.message == "ValueError: a\nin row 5"
+
+
+def test_memory_that_runs_out_says_how_much_there_is(sandbox: Sandbox) -> None:
+    failure = failure_of(sandbox, "x = [0] * 10 ** 8")
+    assert failure.kind == "out_of_memory"
+    assert failure.line == 1
+    assert failure.notes == ("The program may use 64 MiB of memory.",)
+
+
+def test_what_was_printed_before_a_crash_is_kept(sandbox: Sandbox) -> None:
+    result = sandbox.run_sync("print('before')\nwhile True: pass", language="python", limits=Limits(wall_seconds=0.3))
+    assert result.failure is not None
+    assert result.stdout == "before\n"
+
+
+def test_a_system_call_below_the_shadow_is_a_denied_run(sandbox: Sandbox) -> None:
+    failure = failure_of(sandbox, "import _io\n_io.FileIO(1, 'w').write(b'x')")
+    assert failure.kind == "denied"
+    assert failure.message == "The program asked the system for cli/stdout, which doesn't exist in the sandbox."
+
+
+def test_a_program_can_print_its_own_traceback(sandbox: Sandbox) -> None:
+    result = sandbox.run_sync(
+        "import traceback\ndef f():\n    return 1 / 0\ntry: f()\nexcept Exception: traceback.print_exc()",
+        language="python",
+    )
+    assert result.ok
+    assert "line 3, in f\n    return 1 / 0" in result.stderr
+    assert result.stderr.endswith("ZeroDivisionError: division by zero\n")
