@@ -32,9 +32,15 @@ class Limits:
     calls_in_flight: int = 64
     """Calls at the same time; further ones wait their turn."""
     call_seconds: float = 30.0
-    """One call, from when it starts. Reached: an error that guest code can catch."""
+    """One call, from when it starts; a server's own `callTimeout` overrides it. Reached: a catchable error."""
+    ask_seconds: float = 300.0
+    """Waiting for a person's answer about a call or a server, while the run's clock stands still."""
     frame_bytes: int = 8 * MIB
     """One message across the boundary: the program, a call's arguments or reply, the value."""
+    result_bytes: int = 1 * MIB
+    """One tool's result that is given whole; a larger one becomes a handle."""
+    handle_bytes: int = 64 * MIB
+    """All handles of a run, or session. Reached: an error that guest code can catch."""
     output_bytes: int = 1 * MIB
     """Kept of stdout and stderr together; the rest is dropped, with a marker."""
     stack_bytes: int = 1 * MIB

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from toolbridge import Sandbox
-from toolbridge.boundary.host_call import CallFailed
+from toolbridge.boundary.host_call import CallFailed, Reply
 from toolbridge.boundary.memory import GuestMemory
-from toolbridge.boundary.wire import ErrorFrame
-from toolbridge.sandbox.instance import Instance
+from toolbridge.boundary.wire import ErrorFrame, HandleFrame, encode_handles, encode_json
+from toolbridge.sandbox.instance import Instance, Steps
 
 WIRE = Path(__file__).resolve().parent.parent.parent / "fixtures" / "wire"
 
@@ -37,7 +37,8 @@ def crossings(monkeypatch: pytest.MonkeyPatch) -> Crossings:
 
     def watched_read(memory: GuestMemory, pointer: int, length: int) -> bytes:
         data = read(memory, pointer, length)
-        found.from_guest.append(data)
+        if length < memory.size:  # else it is no frame: the host compares a whole memory with a fresh one
+            found.from_guest.append(data)
         return data
 
     def watched_write(memory: GuestMemory, pointer: int, data: bytes) -> None:
@@ -121,6 +122,62 @@ def test_the_guest_understands_the_golden_error(crossings: Crossings) -> None:
     assert crossings.to_guest[2] == reply
 
 
+def test_the_guest_understands_the_golden_error_of_a_tool(crossings: Crossings) -> None:
+    reply, meaning = golden("reply_tool_error")
+
+    def refuse() -> None:
+        raise CallFailed(ErrorFrame(**meaning))
+
+    with Sandbox({"host:demo": {"refuse": refuse}}) as sandbox:
+        result = sandbox.run_sync(
+            'import { refuse } from "host:demo"; import { ToolDisconnectedError } from "host:bridge"\n'
+            "try { refuse() } catch (error) { [error instanceof ToolDisconnectedError, error.message, { ...error }] }"
+        )
+    own = {"kind": "disconnected", "server": "weather", "tool": "get-forecast"}
+    assert result.value == [True, "weather went away.", own]
+    assert crossings.to_guest[2] == reply
+
+
+def test_the_guest_reports_an_uncaught_tool_error_with_the_golden_bytes(crossings: Crossings) -> None:
+    frame, _ = golden("outcome_tool_failure")
+
+    def refuse() -> None:
+        raise ValueError("no")
+
+    with Sandbox({"host:demo": {"refuse": refuse}}) as sandbox:
+        sandbox.run_sync('import { refuse } from "host:demo";\nrefuse()')
+    assert crossings.from_guest[-1] == frame
+
+
+def handles_reply(meaning: Any) -> Reply:
+    frames = [HandleFrame(tuple(path), *facts) for path, *facts in (each.values() for each in meaning["handles"])]
+    return Reply(encode_handles(frames, encode_json(meaning["value"])))
+
+
+def test_the_guest_understands_the_golden_handles_and_passes_them_on_with_the_golden_bytes(
+    crossings: Crossings,
+) -> None:
+    reply, meaning = golden("reply_handles")
+    request, _ = golden("call_handles")
+    with Sandbox({"host:demo": {"give": lambda: handles_reply(meaning), "echo": lambda *_values: None}}) as sandbox:
+        result = sandbox.run_sync(
+            'import { give, echo } from "host:demo"\n'
+            "const given = give(); echo({ file: given.images[1] }, [given.log]); given"
+        )
+    assert result.value == {"images": ["none", '<image/png 34 KB "chart.png">'], "log": "<text/plain 3.1 MB>"}
+    assert crossings.to_guest[2] == reply
+    assert crossings.from_guest[2] == request
+
+
+def test_the_guest_understands_a_golden_settled_frame_with_a_handle(crossings: Crossings) -> None:
+    frame, meaning = golden("settled_handles")
+    with Sandbox({"host:demo": {"give": lambda: handles_reply(meaning)}}) as sandbox:
+        result = sandbox.run_sync('import { give } from "host:demo/async"; give()')
+    assert result.value == "<application/json 3.1 MB>"
+    settled = crossings.to_guest[2]
+    assert settled == frame.replace(b'"id":%d' % meaning["id"], b'"id":%d' % json.loads(settled)["id"], 1)
+
+
 async def pair() -> list[int]:
     return [1, 2]
 
@@ -131,7 +188,7 @@ async def no_city() -> None:
 
 @pytest.mark.parametrize(
     ("name", "function", "value"),
-    [("settled_ok", pair, [1, 2]), ("settled_error", no_city, "ToolError: ValueError: no such city")],
+    [("settled_ok", pair, [1, 2]), ("settled_error", no_city, "ToolFailedError: ValueError: no such city")],
 )
 def test_the_guest_understands_the_golden_settled_frame(
     crossings: Crossings, name: str, function: Any, value: object
@@ -164,10 +221,10 @@ def test_an_outcome_of_another_wire_version_is_a_protocol_failure(
 ) -> None:
     run = Instance.run
 
-    def run_and_change_the_version(instance: Instance, state: Any, frame_bytes: int) -> tuple[int, int]:
-        pointer, length = run(instance, state, frame_bytes)
-        frame = instance.memory.read(pointer, length)
-        instance.memory.write(pointer, frame.replace(b'"wire":1', b'"wire":9'))
+    def run_and_change_the_version(instance: Instance, state: Any, frame: bytes, here: bool) -> Steps:
+        pointer, length = yield from run(instance, state, frame, here)
+        outcome = instance.memory.read(pointer, length)
+        instance.memory.write(pointer, outcome.replace(b'"wire":1', b'"wire":9'))
         return pointer, length
 
     monkeypatch.setattr(Instance, "run", run_and_change_the_version)

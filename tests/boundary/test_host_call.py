@@ -10,6 +10,7 @@ import pytest
 from toolbridge.boundary.host_call import (
     CallFailed,
     HostFunction,
+    Reply,
     answer_import,
     failed,
     find_function,
@@ -40,7 +41,7 @@ MODULES = {
 
 
 def test_a_value_is_answered_with_ok() -> None:
-    assert reply_with(REQUEST, {"sum": 3}, 100) == b'{"ok":{"sum":3}}'
+    assert reply_with(REQUEST, {"sum": 3}, 100).frame == b'{"ok":{"sum":3}}'
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_value_is_answered_with_ok() -> None:
     ],
 )
 def test_a_value_without_a_json_form_is_answered_with_the_reason(value: object, reason: str) -> None:
-    error = error_of(reply_with(REQUEST, value, 100))
+    error = error_of(reply_with(REQUEST, value, 100).frame)
     assert error["kind"] == "protocol"
     assert error["message"].startswith(f"The result of add has no JSON form: {reason}")
 
@@ -62,21 +63,21 @@ def test_a_value_without_a_json_form_is_answered_with_the_reason(value: object, 
 def test_a_circular_value_is_answered_with_the_reason() -> None:
     circular: list[Any] = []
     circular.append(circular)
-    assert error_of(reply_with(REQUEST, circular, 100)) == {
+    assert error_of(reply_with(REQUEST, circular, 100).frame) == {
         "kind": "protocol",
         "message": "The result of add has no JSON form: nested too deeply or circular.",
     }
 
 
 def test_a_value_over_the_limit_is_answered_with_both_sizes() -> None:
-    assert error_of(reply_with(REQUEST, "x" * 100, 50)) == {
+    assert error_of(reply_with(REQUEST, "x" * 100, 50).frame) == {
         "kind": "limit",
         "message": "The result of add is 109 bytes, more than the limit of 50.",
     }
 
 
 def test_a_value_at_the_limit_is_answered_whole() -> None:
-    assert reply_with(REQUEST, "x" * 41, 50) == b'{"ok":"' + b"x" * 41 + b'"}'
+    assert reply_with(REQUEST, "x" * 41, 50).frame == b'{"ok":"' + b"x" * 41 + b'"}'
 
 
 class UnprintableError(Exception):
@@ -113,12 +114,28 @@ def test_an_error_that_a_function_chose_is_answered_as_it_is() -> None:
     }
 
 
+def test_an_error_says_which_tool_of_which_server_failed() -> None:
+    frame = ErrorFrame("timeout", "too late", server="weather", tool="get-forecast")
+    assert error_of(failed(CallFailed(frame))) == {
+        "kind": "timeout",
+        "message": "too late",
+        "server": "weather",
+        "tool": "get-forecast",
+    }
+
+
+def test_a_reply_that_a_function_made_is_answered_as_it_is() -> None:
+    reply = Reply(b'{"ok":{"error":"no"}}', "denied", ("a note",))
+    assert reply_with(REQUEST, reply, 100) is reply
+    assert error_of(reply_with(REQUEST, reply, 10).frame)["kind"] == "limit"
+
+
 @pytest.mark.parametrize(
     ("reply", "outcome"),
     [
-        (reply_with(REQUEST, 1, 100), "ok"),
-        (reply_with(REQUEST, {"error": {"kind": "x"}}, 100), "ok"),
-        (reply_with(REQUEST, {1}, 100), "protocol"),
+        (reply_with(REQUEST, 1, 100).frame, "ok"),
+        (reply_with(REQUEST, {"error": {"kind": "x"}}, 100).frame, "ok"),
+        (reply_with(REQUEST, {1}, 100).frame, "protocol"),
         (failed(ValueError()), "failed"),
         (failed(CallFailed(ErrorFrame("denied", "x"))), "denied"),
         (timed_out(REQUEST, 1.0), "timeout"),

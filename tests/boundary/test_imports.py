@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from bake import exports, read_unsigned, sections
 from toolbridge.boundary import imports
-from toolbridge.boundary.imports import I32, I64, IMPORT_MODULE, IMPORTS, set_current_run
+from toolbridge.boundary.imports import I32, I64, IMPORT_MODULE, IMPORTS, LEAVE, set_current_run
+from toolbridge.boundary.run_state import RunState
 from toolbridge_guest import guest_image
 
 SECTION_TYPE, SECTION_IMPORT, SECTION_START = 1, 2, 8
@@ -61,13 +63,15 @@ def test_the_image_imports_exactly_what_the_host_offers(image: bytes) -> None:
     types = function_types(image)
     found = {(module, name, kind, types[index]) for module, name, kind, index in imported(image)}
     offered = {(IMPORT_MODULE, item.name, KIND_FUNCTION, (item.parameters, item.results)) for item in IMPORTS}
-    assert found == offered
+    assert found == offered | {(IMPORT_MODULE, LEAVE, KIND_FUNCTION, ((), ()))}
 
 
-def test_the_image_exports_its_memory_and_run_only(image: bytes) -> None:
+def test_the_image_exports_its_memory_and_its_runs_only(image: bytes) -> None:
     assert {(export.name, export.kind) for export in exports(image)} == {
         ("memory", KIND_MEMORY),
         ("run", KIND_FUNCTION),
+        ("inbox", KIND_FUNCTION),
+        ("run_inbox", KIND_FUNCTION),
     }
 
 
@@ -111,6 +115,9 @@ def test_an_import_whose_run_fails_in_an_unexpected_way_traps_and_says_so(item: 
 
         def end(self, kind: str, message: str) -> None:
             self.endings.append((kind, message))
+
+        def end_for(self, error: BaseException) -> None:
+            RunState.end_for(cast("RunState", self), error)
 
         def __getattr__(self, name: str) -> object:
             raise SystemExit("unexpected")

@@ -72,7 +72,7 @@ def test_the_callbacks_have_the_types_that_the_package_gives_them() -> None:
 
     define = bindings._wasmtime_linker_define_func_unchecked
     epoch = bindings._wasmtime_store_epoch_deadline_callback
-    assert of(library.HostFunction) == of(define.argtypes[6])
+    assert of(library.HostFunction) == of(library.LibraryFunction) == of(define.argtypes[6])
     assert of(library.Finalizer) == of(define.argtypes[8])
     assert of(library.EpochCallback) == of(epoch.argtypes[1])
 
@@ -86,9 +86,16 @@ def test_a_byte_vector_is_laid_out_as_in_the_package() -> None:
 
 
 def test_the_structures_that_the_library_fills_in_fit_in_their_buffers() -> None:
-    assert ctypes.sizeof(bindings.wasmtime_extern_t) <= instance._EXTERN_BYTES
+    assert ctypes.sizeof(bindings.wasmtime_extern_t) <= ctypes.sizeof(instance._ExternBuffer)
     assert bindings.wasmtime_extern_t.of.offset == instance._EXTERN_PAYLOAD == 8
-    assert ctypes.sizeof(bindings.wasmtime_instance_t) == instance._INSTANCE_BYTES == 16
+    assert ctypes.sizeof(bindings.wasmtime_instance_t) == ctypes.sizeof(instance._InstanceBuffer)
+
+
+def test_a_value_is_laid_out_as_in_the_package() -> None:
+    theirs = bindings.wasmtime_val_t
+    assert ctypes.sizeof(library.Value) == ctypes.sizeof(theirs)
+    assert cast("Any", library.Value.kind).offset == theirs.kind.offset
+    assert cast("Any", library.Value.number).offset == theirs.of.offset
 
 
 def test_an_argument_slot_is_as_large_as_the_imports_assume() -> None:
@@ -104,7 +111,7 @@ def position(enumeration: Any, name: str) -> int:
 
 def test_the_numbers_that_name_things_are_those_of_the_library() -> None:
     trap_codes = bindings.wasmtime_trap_code_enum
-    assert trap_codes.WASMTIME_TRAP_CODE_STACK_OVERFLOW.value == instance._STACK_OVERFLOW
+    assert trap_codes.WASMTIME_TRAP_CODE_STACK_OVERFLOW.value == instance.STACK_OVERFLOW
     assert trap_codes.WASMTIME_TRAP_CODE_MEMORY_OUT_OF_BOUNDS.value == instance._OUT_OF_BOUNDS
     assert position(bindings.wasmtime_opt_level_enum, "WASMTIME_OPT_LEVEL_SPEED") == engine._OPTIMISE_FOR_SPEED
     assert position(bindings.wasm_valkind_enum, "WASM_I32") == imports.I32

@@ -16,6 +16,7 @@ from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
     GuestError,
+    HandleFrame,
     ImportRequest,
     OutcomeFrame,
     RunFrame,
@@ -24,6 +25,7 @@ from toolbridge.boundary.wire import (
     decode_outcome,
     decode_request,
     encode_error,
+    encode_handles,
     encode_json,
     encode_module,
     encode_run,
@@ -46,6 +48,7 @@ def golden(name: str) -> tuple[bytes, Any]:
 def test_there_is_a_golden_frame_of_every_kind() -> None:
     assert KINDS == [
         "call",
+        "call_handles",
         "import",
         "module",
         "outcome_failure",
@@ -54,9 +57,12 @@ def test_there_is_a_golden_frame_of_every_kind() -> None:
         "outcome_tool_failure",
         "outcome_value",
         "reply_error",
+        "reply_handles",
         "reply_ok",
+        "reply_tool_error",
         "run",
         "settled_error",
+        "settled_handles",
         "settled_ok",
     ]
 
@@ -86,9 +92,25 @@ def test_a_value_is_encoded_to_the_golden_bytes() -> None:
     assert encode_value(meaning["value"]) == frame
 
 
-def test_an_error_is_encoded_to_the_golden_bytes() -> None:
-    frame, meaning = golden("reply_error")
+@pytest.mark.parametrize("name", ["reply_error", "reply_tool_error"])
+def test_an_error_is_encoded_to_the_golden_bytes(name: str) -> None:
+    frame, meaning = golden(name)
     assert encode_error(ErrorFrame(**meaning)) == frame
+
+
+def handles_reply(meaning: Any) -> bytes:
+    frames = [HandleFrame(tuple(path), *facts) for path, *facts in (each.values() for each in meaning["handles"])]
+    return encode_handles(frames, encode_json(meaning["value"]))
+
+
+def test_a_value_with_handles_is_encoded_to_the_golden_bytes() -> None:
+    frame, meaning = golden("reply_handles")
+    assert handles_reply(meaning) == frame
+
+
+def test_a_settled_value_with_handles_is_encoded_to_the_golden_bytes() -> None:
+    frame, meaning = golden("settled_handles")
+    assert encode_settled(meaning["id"], handles_reply(meaning)) == frame
 
 
 def test_a_settled_value_is_encoded_to_the_golden_bytes() -> None:
@@ -105,8 +127,9 @@ def test_a_settled_error_is_encoded_to_the_golden_bytes() -> None:
 # ---- guest → host
 
 
-def test_a_call_is_decoded_to_the_golden_meaning() -> None:
-    frame, meaning = golden("call")
+@pytest.mark.parametrize("name", ["call", "call_handles"])
+def test_a_call_is_decoded_to_the_golden_meaning(name: str) -> None:
+    frame, meaning = golden(name)
     assert decode_request(frame) == CallRequest(**meaning)
 
 

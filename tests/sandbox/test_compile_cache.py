@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from toolbridge.sandbox.compile_cache import CompileCache, default_directory, entry_key
+from toolbridge.directories import cache_directory
+from toolbridge.sandbox.compile_cache import CompileCache, entry_key
 
 KEY = entry_key("image", "version")
 DAY = 24 * 3600
@@ -145,7 +146,7 @@ def test_the_directory_can_be_chosen_by_an_environment_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TOOLBRIDGE_CACHE_DIR", str(tmp_path / "chosen"))
-    assert Path(default_directory()) == tmp_path / "chosen"
+    assert Path(cache_directory()) == tmp_path / "chosen"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.uname().sysname != "Linux", reason="XDG is for Linux")
@@ -153,9 +154,9 @@ def test_the_directory_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.delenv("TOOLBRIDGE_CACHE_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert Path(default_directory()) == tmp_path / "xdg" / "toolbridge"
+    assert Path(cache_directory()) == tmp_path / "xdg" / "toolbridge"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert Path(default_directory()) == tmp_path / ".cache" / "toolbridge"
+    assert Path(cache_directory()) == tmp_path / ".cache" / "toolbridge"
 
 
 def test_keys_differ_when_facts_are_cut_differently() -> None:

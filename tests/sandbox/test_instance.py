@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolbridge import Limits
+from toolbridge.boundary.host_call import HostSide
 from toolbridge.boundary.run_state import RunState
 from toolbridge.boundary.wire import RunFrame, decode_outcome, encode_run
 from toolbridge.sandbox.engine import shared_engine
@@ -46,6 +47,15 @@ def instance() -> Iterator[Instance]:
     made.close()
 
 
+def run_to_its_end(instance: Instance, state: RunState, frame: bytes) -> tuple[int, int]:
+    """What `Instance.run` gives on a guest thread, where it never yields."""
+    try:
+        next(instance.run(state, frame, False))
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it yielded")
+
+
 def run(instance: Instance, source: str, limits: Limits | None = None) -> tuple[Any, RunState]:
     """The program's value, and the state that it ran with."""
     limits = limits or Limits()
@@ -53,12 +63,14 @@ def run(instance: Instance, source: str, limits: Limits | None = None) -> tuple[
     loop = BackgroundLoop()
     scheduler = TaskScheduler(limits, loop.post)
     ticker = shared_engine().ticker
-    state = RunState(limits=limits, modules={}, scheduler=scheduler, ticks=ticker.ticks, clock=lambda: 0.0, frame=frame)
+    state = RunState(
+        limits=limits, host=HostSide({}), scheduler=scheduler, ticks=ticker.ticks, clock=lambda: 0.0, frame=frame
+    )
 
     def job() -> Any:
         ticker.enter()
         try:
-            pointer, length = instance.run(state, len(frame))
+            pointer, length = run_to_its_end(instance, state, frame)
         finally:
             ticker.leave()
         return decode_outcome(instance.memory.read(pointer, length)).value

@@ -8,7 +8,7 @@ import pytest
 
 from toolbridge import CallRecord, Failure, Sandbox
 from toolbridge.boundary.wire import GuestError
-from toolbridge.sandbox.javascript_failure import describe, describe_calls, excerpt
+from toolbridge.sandbox.javascript_failure import describe, excerpt, notes_of_calls
 
 
 def get_forecast(city: str) -> str:
@@ -124,7 +124,7 @@ def test_no_frame_of_the_prelude_is_shown(demo: Sandbox, program: str) -> None:
 def test_a_failed_call_has_the_place_where_it_was_made(demo: Sandbox, module: str) -> None:
     program = f'import {{ fail }} from "{module}"\nfunction look() {{\n  return fail()\n}}\nawait look()'
     failure = failure_of(demo, program)
-    assert (failure.message, failure.line) == ("ToolError: ValueError: no such city", 3)
+    assert (failure.message, failure.line) == ("ToolFailedError: ValueError: no such city", 3)
     assert failure.notes == ("Calls already made (their effects remain):\n  host:mcp-weather fail: failed",)
 
 
@@ -271,7 +271,12 @@ def test_calls_that_took_effect_are_listed(demo: Sandbox) -> None:
 
 def test_a_long_list_of_calls_is_cut() -> None:
     calls = [CallRecord("host:demo", "add", "ok", 0, 0, 0)] * 15
-    assert describe_calls(calls).split("\n")[-2:] == ["  host:demo add: ok", "  … and 5 more"]
+    assert notes_of_calls(calls)[0].split("\n")[-2:] == ["  host:demo add: ok", "  … and 5 more"]
+
+
+def test_calls_that_never_took_effect_are_not_among_those_made() -> None:
+    refused = [CallRecord("host:demo", "add", outcome, 0.1, 1, 1) for outcome in ("denied", "invalid_arguments")]
+    assert notes_of_calls(refused) == ()
 
 
 # ---- excerpts

@@ -48,6 +48,10 @@ def test_a_call_record_says_what_was_called_and_how_it_went() -> None:
         "seconds": 0.5,
         "request_bytes": 10,
         "reply_bytes": 20,
+        "server": "",
+        "tool": "",
+        "started": 0.0,
+        "notes": (),
     }
 
 

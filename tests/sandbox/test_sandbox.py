@@ -212,7 +212,7 @@ def test_a_host_exception_is_a_tool_error_that_guest_code_can_catch(demo: Sandbo
     result = demo.run_sync(program)
     assert value_of(result) == {
         "is": [True, True],
-        "text": "ToolError: ValueError: no such city",
+        "text": "ToolFailedError: ValueError: no such city",
         "module": "host:demo",
         "function": "fail",
         "kind": "failed",

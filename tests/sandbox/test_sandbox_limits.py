@@ -161,7 +161,7 @@ def test_a_call_that_takes_too_long_is_a_tool_error_that_guest_code_can_catch(
         "module": "host:demo",
         "function": function,
         "kind": "timeout",
-        "text": f"ToolError: {function} did not answer within 0.05 s. It may or may not have taken effect.",
+        "text": f"ToolTimeoutError: {function} did not answer within 0.05 s. It may or may not have taken effect.",
     }
     assert [call[:3] for call in result.calls] == [("host:demo", function, "timeout")]
 
@@ -230,7 +230,7 @@ def test_a_call_over_the_frame_limit_is_an_error_that_guest_code_can_catch(demo:
         "module": "host:demo",
         "function": "echo",
         "kind": "limit",
-        "text": "ToolError: The call is 2069 bytes, more than the limit of 1000.",
+        "text": "ToolLimitError: The call is 2069 bytes, more than the limit of 1000.",
     }
 
 
@@ -240,7 +240,7 @@ def test_a_reply_over_the_frame_limit_is_an_error_that_guest_code_can_catch(demo
         f'import {{ text }} from "{module}"; try {{ await text(2000) }} catch (error) {{ [error.kind, String(error)] }}'
     )
     result = demo.run_sync(program, limits=Limits(frame_bytes=1000))
-    assert result.value == ["limit", "ToolError: The result of text is 2009 bytes, more than the limit of 1000."]
+    assert result.value == ["limit", "ToolLimitError: The result of text is 2009 bytes, more than the limit of 1000."]
     assert [call[:3] for call in result.calls] == [("host:demo", "text", "limit")]
 
 

@@ -13,10 +13,18 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from toolbridge import Limits
-from toolbridge.boundary.host_call import HostFunction, PendingCall
+from toolbridge import Limits, Sandbox
+from toolbridge.boundary.host_call import HostFunction, PendingCall, Reply
 from toolbridge.boundary.wire import CallRequest
-from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler, event_loop_poster
+from toolbridge.sandbox.scheduler import (
+    BackgroundLoop,
+    LoopInbox,
+    TaskScheduler,
+    event_loop_poster,
+    is_in_event_loop,
+)
+
+setting: contextvars.ContextVar[str] = contextvars.ContextVar("setting", default="none")
 
 
 class Replies:
@@ -25,8 +33,8 @@ class Replies:
     def __init__(self) -> None:
         self._arrived: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
 
-    def deliver(self, call: PendingCall, reply: bytes) -> None:
-        self._arrived.put((call.identity, reply))
+    def deliver(self, call: PendingCall, reply: Reply) -> None:
+        self._arrived.put((call.identity, reply.frame))
 
     def next(self) -> tuple[int, bytes]:
         return self._arrived.get(timeout=5)
@@ -198,26 +206,40 @@ def test_a_scheduler_that_started_nothing_cancels_nothing_and_starts_no_thread()
 
 
 @pytest.mark.anyio
-async def test_calls_posted_from_any_thread_are_started_by_whoever_waits_in_the_loop(replies: Replies) -> None:
-    inbox = LoopInbox()
-    scheduler = TaskScheduler(Limits(), inbox.post)
+async def test_calls_posted_from_any_thread_are_started_in_the_context_of_the_groups_owner(replies: Replies) -> None:
+    setting.set("the owner's")
+
+    async def seen() -> str:
+        return setting.get()
+
     async with anyio.create_task_group() as tasks:
-        call = call_of(double, 21, is_async=True)
+        scheduler = TaskScheduler(Limits(), LoopInbox(tasks).post)
+        call = call_of(seen, is_async=True)
         await anyio.to_thread.run_sync(scheduler.start, call, replies.deliver)
-        with anyio.fail_after(5):
-            await inbox.start_tasks(tasks)
         arrived = await anyio.to_thread.run_sync(replies.next)
-        assert arrived == (1, b'{"ok":42}')
+        assert arrived == (1, b'{"ok":"the owner\'s"}')
+
+
+@pytest.mark.anyio
+async def test_a_call_posted_when_the_group_is_over_is_dropped(replies: Replies) -> None:
+    tasks = anyio.create_task_group()
+    inbox = LoopInbox(tasks)
+    async with tasks:
+        inbox.close()
+    scheduler = TaskScheduler(Limits(), inbox.post)
+    scheduler.start(call_of(double, 21, is_async=True), replies.deliver)
+    await anyio.sleep(0.05)
+    assert replies.is_empty()
 
 
 @pytest.mark.anyio
 async def test_waking_an_inbox_ends_the_wait_with_nothing_to_start() -> None:
-    inbox = LoopInbox()
     async with anyio.create_task_group() as tasks:
+        inbox = LoopInbox(tasks)
         for _ in range(3):
             inbox.wake()
             with anyio.fail_after(5):
-                await inbox.start_tasks(tasks)
+                await inbox.wait()
 
 
 @pytest.mark.anyio
@@ -249,3 +271,22 @@ async def test_a_coroutine_function_sees_the_context_variables_of_whoever_awaits
     variable.set("set")
     with Sandbox({"host:demo": {"read": read}}) as sandbox:
         assert (await sandbox.run('require("host:demo").read()')).value == "set"
+
+
+def test_a_coroutine_function_is_called_on_a_loop_that_anyio_did_not_start() -> None:
+    import asyncio
+
+    async def main() -> object:
+        with Sandbox({"host:demo": {"double": double}}) as sandbox:
+            return (await sandbox.run('require("host:demo").double(21)')).value
+
+    assert asyncio.run(main()) == 42
+
+
+def test_a_thread_knows_whether_it_runs_an_event_loop() -> None:
+    async def inside() -> bool:
+        return is_in_event_loop()
+
+    assert not is_in_event_loop()
+    assert anyio.run(inside, backend="asyncio")
+    assert anyio.run(inside, backend="trio")

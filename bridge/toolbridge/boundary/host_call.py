@@ -7,10 +7,12 @@ and every call that guest code started without waiting (`/async` modules), runs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
+from toolbridge.boundary.python_names import is_python_name, known_specifier, python_name
+from toolbridge.boundary.run_clock import RunClock
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -22,18 +24,39 @@ from toolbridge.boundary.wire import (
 )
 
 ASYNC_SUFFIX = "/async"
+BRIDGE = "host:bridge"
+"""The module that the guest has in itself; only what it asks of its host for that is a host function."""
 MOST_MESSAGE = 4_000
 _LONGEST_NAME = 64
 
 
 class HostFunction(NamedTuple):
-    """A function that guest code may call. `is_async`: calling it gives something to await."""
+    """A function that guest code may call."""
 
     function: Callable[..., Any]
     is_async: bool
+    """Whether calling it gives something to await."""
+    keeps_time: bool = False
+    """Whether it ends in time by itself, so that waiting in a line of its own doesn't count."""
+    is_recorded: bool = True
+    server: str = ""
+    tool: str = ""
+    is_quick: bool = False
+    """Whether it never waits for anything, so that it may run on an event loop's thread."""
 
 
 HostModules = Mapping[str, Mapping[str, HostFunction]]
+Importer = Callable[[str], Awaitable[None]]
+"""Puts a module into the modules of a run before it is looked up there; may raise `CallFailed`."""
+
+
+class HostSide(NamedTuple):
+    """What a run is offered."""
+
+    modules: HostModules
+    importer: Importer | None = None
+    clock: RunClock | None = None
+    """What the run's own clock obeys."""
 
 
 class CallRecord(NamedTuple):
@@ -46,6 +69,23 @@ class CallRecord(NamedTuple):
     seconds: float
     request_bytes: int
     reply_bytes: int
+    server: str = ""
+    """The MCP server, if the function is a tool of one."""
+    tool: str = ""
+    """The tool's original name."""
+    started: float = 0.0
+    """Seconds since the run began."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the result, such as a mismatch with its schema."""
+
+
+class Reply(NamedTuple):
+    """The answer to a call, ready for the guest: a host function may return one in place of a value."""
+
+    frame: bytes
+    outcome: str = ""
+    """For the record; empty: as the frame says."""
+    notes: tuple[str, ...] = ()
 
 
 class CallFailed(Exception):  # noqa: N818  # not an error of the host: it carries the guest's
@@ -81,14 +121,17 @@ class PendingCall:
         self.began = perf_counter()
 
 
+Deliver = Callable[[PendingCall, Reply], None]
+
+
 class Scheduler(Protocol):
     """Runs calls away from the guest's thread, and delivers each one's reply exactly once."""
 
-    def start(self, call: PendingCall, deliver: Callable[[PendingCall, bytes], None]) -> None:
+    def start(self, call: PendingCall, deliver: Deliver) -> None:
         """Begins the call. Safe from any thread; must not block."""
         ...
 
-    def start_awaiting(self, call: PendingCall, value: Any, deliver: Callable[[PendingCall, bytes], None]) -> None:
+    def start_awaiting(self, call: PendingCall, value: Any, deliver: Deliver) -> None:
         """The same for a call that has already given something to await."""
         ...
 
@@ -119,20 +162,24 @@ def too_large(what: str, size: int, most: int) -> bytes:
     return encode_error(ErrorFrame("limit", f"{what} is {size} bytes, more than the limit of {most}."))
 
 
-def reply_with(request: CallRequest, value: Any, most_bytes: int) -> bytes:
-    """The reply for a value that a host function returned."""
-    try:
-        reply = encode_value(value)
-    except WireError as error:
-        return encode_error(ErrorFrame("protocol", f"The result of {request.function} has no JSON form: {error}."))
-    if len(reply) > most_bytes:
-        return too_large(f"The result of {request.function}", len(reply), most_bytes)
+def reply_with(request: CallRequest, value: Any, most_bytes: int) -> Reply:
+    """The reply for what a host function returned."""
+    if type(value) is Reply:
+        reply = value
+    else:
+        try:
+            reply = Reply(encode_value(value), "ok")
+        except WireError as error:
+            message = f"The result of {request.function} has no JSON form: {error}."
+            return Reply(encode_error(ErrorFrame("protocol", message)))
+    if len(reply.frame) > most_bytes:
+        return Reply(too_large(f"The result of {request.function}", len(reply.frame), most_bytes))
     return reply
 
 
 def outcome_of(reply: bytes) -> str:
     """What a call record says of a reply that this module made."""
-    if reply.startswith(b'{"ok":'):
+    if reply.startswith((b'{"ok":', b'{"handles":')):
         return "ok"
     head = b'{"error":{"kind":"'
     return reply[len(head) : reply.index(b'"', len(head))].decode()
@@ -157,19 +204,25 @@ def unknown_function(request: CallRequest) -> bytes:
 
 def answer_import(modules: HostModules, request: ImportRequest) -> bytes:
     """The reply to an import: the module's functions, or which modules there are."""
-    specifier = request.module
+    specifier = known_specifier(request.module, modules)
     base = specifier.removesuffix(ASYNC_SUFFIX)
-    functions = modules.get(base)
+    functions = modules.get(base) if base != BRIDGE else None
     if functions is not None:
         return encode_module(base, list(functions), is_async=base != specifier)
-    return encode_error(ErrorFrame("unknown", _no_such_module(modules, specifier), name="ModuleError"))
+    return encode_error(no_such_module(modules, specifier))
 
 
-def _no_such_module(modules: HostModules, specifier: str) -> str:
+def no_such_module(known: Iterable[str], specifier: str) -> ErrorFrame:
+    """The error for an import of something that is not there: the nearest, or which modules there are."""
+    return ErrorFrame("unknown", _no_such_module(list(dict.fromkeys((*known, BRIDGE))), specifier), name="ModuleError")
+
+
+def _no_such_module(known: list[str], specifier: str) -> str:
     import difflib
 
     shown = specifier[:100]
-    known = [*modules, "host:bridge"]
+    if is_python_name(specifier):
+        return _no_such_python_module([python_name(name) for name in known], shown)
     base = shown.removesuffix(ASYNC_SUFFIX)
     names = [name.removeprefix("host:") for name in known]
     wanted = base.removeprefix("host:").lower().replace("_", "-")
@@ -180,3 +233,13 @@ def _no_such_module(modules: HostModules, specifier: str) -> str:
     listed = ", ".join(f'"{name}"' for name in known[:20]) + (", …" if len(known) > 20 else "")
     reason = "" if shown.startswith("host:") else " Only host modules can be imported here: no files, no packages."
     return f'There is no module "{shown}".{reason} There is: {listed}.'
+
+
+def _no_such_python_module(known: list[str], shown: str) -> str:
+    import difflib
+
+    guesses = difflib.get_close_matches(shown, known, n=1, cutoff=0.7) if len(shown) <= _LONGEST_NAME else []
+    if guesses:
+        return f"There is no module {shown!r}. Did you mean {guesses[0]!r}?"
+    listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
+    return f"There is no module {shown!r}. There is: {listed}."

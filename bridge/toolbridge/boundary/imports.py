@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from toolbridge.boundary import library
-from toolbridge.boundary.memory import OutOfBoundsError
 from toolbridge.boundary.run_state import RunEnded, RunState
 
 IMPORT_MODULE = b"toolbridge"
@@ -30,9 +29,10 @@ class _Current(threading.local):
 _current = _Current()
 
 
-def set_current_run(run: RunState | None) -> None:
-    """The run that host functions called on this thread belong to."""
-    _current.run = run
+def set_current_run(run: RunState | None) -> RunState | None:
+    """The run that host functions called on this thread belong to; answers with the one before."""
+    before, _current.run = _current.run, run
+    return before
 
 
 def _run() -> RunState:
@@ -50,11 +50,8 @@ def _signed64(slots: Any, index: int) -> int:
 def _trap(error: BaseException) -> int:
     """Ends the guest. Why is in the run's state; the trap's own text is for nobody."""
     run = _current.run
-    if run is not None and not isinstance(error, RunEnded):
-        if isinstance(error, OutOfBoundsError):
-            run.end("protocol", f"The guest passed an address outside its memory: {error}.")
-        else:
-            run.end("crashed", f"A host function failed: {type(error).__name__}.")
+    if run is not None:
+        run.end_for(error)
     return library.trap_new(b"ended", 5)
 
 
@@ -140,6 +137,12 @@ IMPORTS = (
 # The library keeps addresses only, so the callbacks must stay alive with the process.
 _callbacks = tuple(library.HostFunction(item.function) for item in IMPORTS)
 
+# `leave()` advances the epoch, and that makes a guest that runs on its caller's thread put itself aside
+# (sandbox/fiber_call.py). It is a function of the library that gets the engine as its data, and not a function of ours,
+# because no Python code may run there: an exception that a signal handler raises in it would be lost.
+LEAVE = b"leave"
+_leave = library.LibraryFunction(library.engine_increment_epoch)
+
 
 def _value_types(kinds: tuple[int, ...]) -> library.ByteVector:
     vector = library.ByteVector()
@@ -148,17 +151,24 @@ def _value_types(kinds: tuple[int, ...]) -> library.ByteVector:
     return vector
 
 
-def define_imports(linker: int) -> None:
+def define_imports(linker: int, engine: int) -> None:
     """Defines the guest's imports on a linker: the single grant of capability."""
     for item, callback in zip(IMPORTS, _callbacks, strict=True):
-        parameters, results = _value_types(item.parameters), _value_types(item.results)
-        kind = library.functype_new(ctypes.byref(parameters), ctypes.byref(results))
-        error = library.linker_define_func_unchecked(
-            *(linker, IMPORT_MODULE, len(IMPORT_MODULE), item.name, len(item.name)),
-            *(kind, callback, None, library.NO_FINALIZER),
-        )
-        library.functype_delete(kind)
-        library.check(error, f"define {item.name.decode()}")
+        _define(linker, item.name, (item.parameters, item.results), callback, None)
+    _define(linker, LEAVE, ((), ()), ctypes.cast(_leave, library.HostFunction), engine)
+
+
+def _define(
+    linker: int, name: bytes, signature: tuple[tuple[int, ...], tuple[int, ...]], callback: Any, data: int | None
+) -> None:
+    parameters, results = _value_types(signature[0]), _value_types(signature[1])
+    kind = library.functype_new(ctypes.byref(parameters), ctypes.byref(results))
+    error = library.linker_define_func_unchecked(
+        *(linker, IMPORT_MODULE, len(IMPORT_MODULE), name, len(name)),
+        *(kind, callback, data, library.NO_FINALIZER),
+    )
+    library.functype_delete(kind)
+    library.check(error, f"define {name.decode()}")
 
 
 # ---- epochs: called on the guest's thread when the epoch has advanced

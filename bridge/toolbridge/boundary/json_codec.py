@@ -102,16 +102,16 @@ def decode_json(data: bytes) -> Any:
     return scan_whole(without_lone_surrogates(text))
 
 
-def encode_json(value: object) -> bytes:
-    """`value` as JSON in UTF-8; lone surrogates are escaped.
+def encode_json(value: object, before: str = "", after: str = "") -> bytes:
+    """`value` as JSON in UTF-8, between two texts; lone surrogates are escaped.
 
     Raises:
         WireError: it has no JSON form (a set, NaN, a cycle).
     """
     try:
-        return _join(_pieces(value, 0)).encode("utf-8")
+        return _join((before, *_pieces(value, 0), after)).encode("utf-8")
     except UnicodeEncodeError:
-        return _join(_ascii_pieces(value, 0)).encode("ascii")
+        return _join((before, *_ascii_pieces(value, 0), after)).encode("ascii")
     except Exception as error:  # also what the value's own methods raise
         reason = "nested too deeply or circular" if isinstance(error, RecursionError) else str(error)
         raise WireError(reason) from None

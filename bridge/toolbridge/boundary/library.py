@@ -2,7 +2,7 @@
 
 The `wasmtime` package carries the library; importing the package declares its whole C API, which
 takes longer than everything else in a cold start together, and its host functions keep exceptions
-in one process-wide variable. So we load the library it ships and declare some forty functions.
+in one process-wide variable. So we load the library it ships and declare some fifty functions.
 `tests/boundary/test_library.py` holds every declaration against the package's own.
 """
 
@@ -48,8 +48,18 @@ NO_FINALIZER = ctypes.cast(0, Finalizer)
 
 # (data, caller, slots of 16 bytes that hold arguments and then results, how many) → trap or 0
 HostFunction = ctypes.CFUNCTYPE(c_size_t, c_void_p, c_void_p, ctypes.POINTER(c_uint32), c_size_t)
+# The same for a function of the library itself: it returns nothing, so None is what "no trap" looks like.
+LibraryFunction = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_void_p, c_size_t)
 # (context, data, out: ticks until the next call, out: kind of update) → error or 0
 EpochCallback = ctypes.CFUNCTYPE(c_size_t, c_void_p, c_void_p, ctypes.POINTER(c_uint64), ctypes.POINTER(c_uint8))
+
+
+class Value(ctypes.Structure):
+    """wasmtime_val_t, as far as integers need it"""
+
+    _fields_ = (("kind", c_uint8), ("number", c_uint64), ("_rest", c_uint64 * 2))
+    kind: int
+    number: int
 
 
 class ByteVector(ctypes.Structure):
@@ -116,6 +126,16 @@ context_set_epoch_deadline = _declare("wasmtime_context_set_epoch_deadline", Non
 instance_pre_instantiate = _declare("wasmtime_instance_pre_instantiate", Address, Address, Address, Address, OutAddress)
 instance_export_get = _declare("wasmtime_instance_export_get", c_bool, Address, Address, c_char_p, c_size_t, Address)
 func_call_unchecked = _declare("wasmtime_func_call_unchecked", Address, Address, Address, Address, c_size_t, OutAddress)
+func_call_async = _declare(
+    "wasmtime_func_call_async",
+    *(Address, Address, Address, Address, c_size_t, Address, c_size_t, OutAddress, OutAddress),
+)
+call_future_poll = _declare("wasmtime_call_future_poll", c_bool, Address)
+call_future_delete = _declare("wasmtime_call_future_delete", None, Address)
+# Declared as the package does; in truth it returns nothing, so the result must not be looked at.
+context_epoch_deadline_async_yield_and_update = _declare(
+    "wasmtime_context_epoch_deadline_async_yield_and_update", Address, Address, c_uint64
+)
 memory_data = _declare("wasmtime_memory_data", Address, Address, Address)
 memory_data_size = _declare("wasmtime_memory_data_size", c_size_t, Address, Address)
 

@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 from ctypes import c_ubyte
+from typing import Protocol
 
 from toolbridge.boundary.library import memory_data, memory_data_size
 
 
 class OutOfBoundsError(Exception):
     """A guest's pointer and length reach beyond its memory. Never leaves the boundary."""
+
+
+class TextMemory(Protocol):
+    """What a run reads from its guest and writes to it."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, now; 0 if it isn't known."""
+        ...
+
+    def read(self, pointer: int, length: int) -> bytes:
+        """`length` bytes from `pointer`; raises OutOfBoundsError."""
+        ...
+
+    def write(self, pointer: int, data: bytes) -> None:
+        """Puts `data` at `pointer`; raises OutOfBoundsError."""
+        ...
 
 
 class GuestMemory:
@@ -34,6 +52,11 @@ class GuestMemory:
     def size(self) -> int:
         """In bytes, now."""
         return memory_data_size(self._context, self._memory)
+
+    @property
+    def base(self) -> int:
+        """Where it lies in this process; it is never moved."""
+        return self._base
 
     def read(self, pointer: int, length: int) -> bytes:
         """`length` bytes from `pointer`.

@@ -1,32 +1,36 @@
 """The state of one run, on the trusted side: what the imports in `imports.py` work on.
 
-One guest thread uses it while the run lasts. Other threads only end the run from outside: `end` and
-`cancel` are the only methods they may call.
+One thread at a time uses it while the run lasts. Other threads only end the run from outside: `end`,
+`cancel` and `prolong` are the only methods they may call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic, perf_counter
+from math import inf
+from time import monotonic
 from typing import NamedTuple
 
+from toolbridge.boundary.call_log import CallLog
 from toolbridge.boundary.host_call import (
+    ASYNC_SUFFIX,
     CallRecord,
     HostFunction,
-    HostModules,
+    HostSide,
     PendingCall,
+    Reply,
     Scheduler,
     answer_import,
     failed,
     find_function,
     is_awaitable,
-    outcome_of,
     reply_with,
     too_large,
     unknown_function,
 )
-from toolbridge.boundary.memory import GuestMemory
+from toolbridge.boundary.memory import OutOfBoundsError, TextMemory
 from toolbridge.boundary.output import Output
+from toolbridge.boundary.python_names import known_specifier
 from toolbridge.boundary.run_time import RunTime, Ticks
 from toolbridge.boundary.started_calls import Interrupted, StartedCalls
 from toolbridge.boundary.wire import (
@@ -44,9 +48,17 @@ _PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 
 _MOST_OTHER_REQUESTS = 10_000
 
+# Reading a frame can't be interrupted, and holds up every other thread. The worst (a million numbers) take this long.
+_LONG_FRAME = 256 * 1024
+_SECONDS_PER_BYTE = 1e-7
+_LATE_SECONDS = 0.1
+
 # Answers of the imports that are not a length: guest/WIRE.md.
 REFUSED = -1
 NOTHING = 0
+
+REFUSAL = b'{"error":'
+"""How a reply that holds no value begins."""
 
 
 class Ending(NamedTuple):
@@ -63,14 +75,14 @@ class RunEnded(Exception):  # noqa: N818  # control flow inside the boundary, no
 class RunState(RunTime):
     """Everything that a run's host functions need."""
 
-    memory: GuestMemory
+    memory: TextMemory
     """Of the instance that runs the program; there is none before and after."""
 
     def __init__(
         self,
         *,
         limits: Limits,
-        modules: HostModules,
+        host: HostSide,
         scheduler: Scheduler,
         ticks: Ticks,
         clock: Callable[[], float],
@@ -78,15 +90,21 @@ class RunState(RunTime):
     ) -> None:
         super().__init__(limits, ticks)
         self.limits = limits
-        self.modules = modules
+        self.modules = host.modules
+        self._importer = host.importer
+        if host.clock is not None:
+            host.clock.attach(self)
         self.scheduler = scheduler
         self.clock = clock
         self.output = Output(limits.output_bytes)
         self.ending: Ending | None = None
         self.ended_at: float | None = None
-        self.calls: list[CallRecord] = []
-        self.calling: tuple[CallRequest, float] | None = None
-        """The plain function that runs on the guest's thread now, and since when."""
+        self.log_of_calls = CallLog()
+        self.calling: PendingCall | None = None
+        """The plain function that runs on the guest's thread now."""
+
+        self.on_change: Callable[[], None] | None = None
+        """Told, on any thread, that the run was ended or has another deadline."""
 
         self._held = frame
         self._requests = RequestDecoder()
@@ -104,10 +122,21 @@ class RunState(RunTime):
         """
         if self.ending is None:
             if monotonic() >= self.deadline:
-                self.end("timeout", f"The run took longer than {self.limits.wall_seconds:g} s.")
+                self.time_out()
             elif self.is_computed_out():
                 self.end("timeout", f"The program computed for longer than {self.limits.cpu_seconds:g} s of CPU time.")
         if self.ending is not None:
+            raise RunEnded
+
+    def check_time_for(self, length: int) -> None:
+        """Ends the run if reading a frame could take it far beyond its deadline.
+
+        Raises:
+            RunEnded: it could.
+        """
+        if length > _LONG_FRAME and monotonic() + length * _SECONDS_PER_BYTE > self.deadline + _LATE_SECONDS:
+            most = f"{self.limits.wall_seconds:g} s"
+            self.end("timeout", f"The run may take {most}, which leaves no time for its host to read {length} bytes.")
             raise RunEnded
 
     def tick(self) -> None:
@@ -127,7 +156,28 @@ class RunState(RunTime):
         if self.ending is None:
             self.ended_at = monotonic()
             self.ending = Ending(kind, message)
-            self.started.interrupt()
+            self._tell_change()
+
+    def end_for(self, error: BaseException) -> None:
+        """Ends the run because one of its host functions could not go on."""
+        if isinstance(error, OutOfBoundsError):
+            self.end("protocol", f"The guest passed an address outside its memory: {error}.")
+        elif not isinstance(error, RunEnded):
+            self.end("crashed", f"A host function failed: {type(error).__name__}.")
+
+    def time_out(self) -> None:
+        """Ends the run at its deadline."""
+        self.end("timeout", f"The run took longer than {self.limits.wall_seconds:g} s.")
+
+    def prolong(self, seconds: float) -> None:
+        """Moves the deadline: a person is being asked, or has answered."""
+        self.deadline += seconds
+        self._tell_change()
+
+    def _tell_change(self) -> None:
+        self.started.interrupt()
+        if self.on_change is not None:
+            self.on_change()
 
     def cancel(self) -> None:
         """The host no longer wants the result."""
@@ -135,7 +185,7 @@ class RunState(RunTime):
 
     # ---- calls
 
-    def _give(self, data: bytes, pointer: int, capacity: int) -> int:
+    def give(self, data: bytes, pointer: int, capacity: int) -> int:
         """Writes a reply if it fits, else holds it for `take`. The answer is its length."""
         length = len(data)
         if length <= capacity:
@@ -143,6 +193,11 @@ class RunState(RunTime):
         else:
             self._held = data
         return length
+
+    @property
+    def held(self) -> bytes:
+        """The frame that waits to be taken."""
+        return self._held
 
     def take(self, pointer: int, length: int) -> int:
         """The held frame, whole or not at all."""
@@ -156,6 +211,7 @@ class RunState(RunTime):
         """A request, or the reply that refuses it."""
         if length > self.limits.frame_bytes:
             return too_large("The call", length, self.limits.frame_bytes)
+        self.check_time_for(length)
         try:
             return self._requests.decode(self.memory.read(pointer, length))
         except WireError as error:
@@ -174,22 +230,47 @@ class RunState(RunTime):
             self.end("limit", f"The program made more than {_MOST_OTHER_REQUESTS} requests that were no calls.")
             raise RunEnded
 
-    def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
-        """A call that guest code waits for."""
+    def requested(self, pointer: int, length: int) -> CallRequest | ImportRequest | bytes:
+        """What guest code asks for and waits for, counted; or the reply that refuses it."""
         if self.ending is not None or monotonic() >= self.deadline:
             self.check()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
             self._count_call()
+        else:
+            self._count_other()
+        return request
+
+    def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
+        """A call that guest code waits for."""
+        request = self.requested(pointer, length)
+        if type(request) is CallRequest:
             data = self._perform(request, length)
             if len(data) <= capacity:
                 self.memory.write(reply, data)
                 return len(data)
-            return self._give(data, reply, capacity)
-        self._count_other()
-        data = answer_import(self.modules, request) if type(request) is ImportRequest else request
+            return self.give(data, reply, capacity)
+        data = self._import(request, length) if type(request) is ImportRequest else request
         assert type(data) is bytes
-        return self._give(data, reply, capacity)
+        return self.give(data, reply, capacity)
+
+    def _import(self, request: ImportRequest, request_bytes: int) -> bytes:
+        call = self.importing(request, request_bytes)
+        if call is not None:
+            self.scheduler.start(call, self.started.deliver)
+            reply = self._await_reply(call)
+            if reply.frame.startswith(REFUSAL):
+                return reply.frame
+        return answer_import(self.modules, request)
+
+    def importing(self, request: ImportRequest, request_bytes: int) -> PendingCall | None:
+        """The call that puts a module into the run's modules, begun; None if there is none to make."""
+        specifier = known_specifier(request.module.removesuffix(ASYNC_SUFFIX), self.modules)
+        if self._importer is None or specifier in self.modules:
+            return None
+        function = HostFunction(self._importer, is_async=True, keeps_time=True, is_recorded=False)
+        call = CallRequest(specifier, "import", [specifier])
+        return self.begun(function, call, request_bytes, identity=-self._other_count)
 
     def _perform(self, request: CallRequest, request_bytes: int) -> bytes:
         functions = self.modules.get(request.module)
@@ -197,27 +278,30 @@ class RunState(RunTime):
         if function is None:
             return unknown_function(request)
         if function.is_async:
-            return self._await_reply(self._begin(function, request, request_bytes))
-        began = monotonic()
-        self.calling = (request, began)
+            return self._await_reply(self._begin(function, request, request_bytes)).frame
+        return self.perform_here(function, request, request_bytes)
+
+    def perform_here(self, function: HostFunction, request: CallRequest, request_bytes: int) -> bytes:
+        """The reply of a plain function, called on this thread."""
+        call = self.calling = PendingCall(self._call_count, function, request, request_bytes)
         try:
             value = function.function(*request.arguments)
         except BaseException as error:
-            data = failed(error)
+            reply = Reply(failed(error))
         else:
             if type(value) not in _PLAIN_TYPES and is_awaitable(value):
-                return self._await_reply(self._begin(function, request, request_bytes, awaiting=value))
-            data = reply_with(request, value, self.limits.frame_bytes)
+                return self._await_reply(self._begin(function, request, request_bytes, awaiting=value)).frame
+            reply = reply_with(request, value, self.limits.frame_bytes)
         finally:
             self.calling = None
-        self._record(request, data, monotonic() - began, request_bytes)
+        self.log_of_calls.add(function, request, reply, call.began, request_bytes)
         if self.ending is not None:
             raise RunEnded
-        return data
+        return reply.frame
 
-    def _record(self, request: CallRequest, reply: bytes, seconds: float, request_bytes: int) -> None:
-        outcome = "ok" if reply[2:4] == b"ok" else outcome_of(reply)
-        self.calls.append(CallRecord(request.module, request.function, outcome, seconds, request_bytes, len(reply)))
+    def calls(self) -> tuple[CallRecord, ...]:
+        """Every call so far, those without a reply at the end."""
+        return self.log_of_calls.with_unfinished(self.started.unfinished())
 
     def _begin(
         self,
@@ -228,13 +312,32 @@ class RunState(RunTime):
         awaiting: object = None,
         may_begin: Callable[[], bool] | None = None,
     ) -> PendingCall:
-        call = PendingCall(self._call_count, function, request, request_bytes, may_begin)
-        self.started.add(call)
+        call = self.begun(function, request, request_bytes, may_begin=may_begin)
         if awaiting is None:
             self.scheduler.start(call, self.started.deliver)
         else:
             self.scheduler.start_awaiting(call, awaiting, self.started.deliver)
         return call
+
+    def begun(
+        self,
+        function: HostFunction,
+        request: CallRequest,
+        request_bytes: int,
+        *,
+        may_begin: Callable[[], bool] | None = None,
+        identity: int | None = None,
+    ) -> PendingCall:
+        """A call that counts as under way: until its reply arrives, or is `completed`."""
+        number = self._call_count if identity is None else identity
+        call = PendingCall(number, function, request, request_bytes, may_begin)
+        self.started.add(call)
+        return call
+
+    def completed(self, call: PendingCall, reply: Reply) -> None:
+        """A call that was awaited where the guest waits has its reply."""
+        self.started.remove(call)
+        self.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
 
     def start(self, pointer: int, length: int) -> int:
         """A call that guest code goes on from: its number, by which the reply will be known."""
@@ -256,16 +359,16 @@ class RunState(RunTime):
         self.started.settle(self._call_count, request)
         return self._call_count
 
-    def _receive(self, timeout: float | None) -> tuple[PendingCall, bytes] | None:
+    def receive(self, timeout: float | None) -> tuple[PendingCall, Reply] | None:
         """The next reply; None when `timeout` is over first.
 
         Raises:
             RunEnded: the run's time is up, or it was ended.
         """
-        until = self.deadline if timeout is None else min(self.deadline, monotonic() + timeout)
+        asked_until = inf if timeout is None else monotonic() + timeout
         while True:
             try:
-                arrived = self.started.receive(until)
+                arrived = self.started.receive(min(self.deadline, asked_until))
             except Interrupted:
                 self.check()
                 continue
@@ -273,18 +376,18 @@ class RunState(RunTime):
                 self.check()
                 return None
             call, reply = arrived
-            self._record(call.request, reply, perf_counter() - call.began, call.request_bytes)
+            self.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
             return arrived
 
-    def _await_reply(self, awaited: PendingCall) -> bytes:
+    def _await_reply(self, awaited: PendingCall) -> Reply:
         while True:
-            arrived = self._receive(None)
+            arrived = self.receive(None)
             if arrived is None:
                 continue
             call, reply = arrived
             if call is awaited:
                 return reply
-            self.started.settle(call.identity, reply)
+            self.started.settle(call.identity, reply.frame)
 
     def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
         """The next settled call; 0 when the time is over first; refused when nothing can come."""
@@ -292,13 +395,13 @@ class RunState(RunTime):
         while frame is None:
             if microseconds < 0 and not self.started.can_settle():
                 return REFUSED
-            arrived = self._receive(None if microseconds < 0 else microseconds / 1e6)
+            arrived = self.receive(None if microseconds < 0 else microseconds / 1e6)
             if arrived is None:
                 return NOTHING
             call, reply = arrived
-            self.started.settle(call.identity, reply)
+            self.started.settle(call.identity, reply.frame)
             frame = self.started.next_settled()
-        return self._give(frame, pointer, capacity)
+        return self.give(frame, pointer, capacity)
 
     # ---- the rest
 

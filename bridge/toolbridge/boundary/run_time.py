@@ -22,11 +22,12 @@ class RunTime:
 
     def __init__(self, limits: Limits, ticks: Ticks) -> None:
         self.began = monotonic()
-        self.deadline = self.began + limits.wall_seconds
+        self.deadline: float = self.began + limits.wall_seconds
         self._ticks = ticks
         self._billed_until: int | None = None
         """Up to which tick guest code has been billed; None while it doesn't run."""
         self._guest_ticks: int = 0
+        self._seen_ticks: int = 0
         self._most_ticks = limits.cpu_seconds / ticks.seconds
 
     def cpu_seconds(self) -> float:
@@ -42,6 +43,11 @@ class RunTime:
     def enter_guest(self) -> None:
         """Guest code is billed again."""
         self._billed_until = self._ticks.count
+
+    def has_ticked(self) -> bool:
+        """Whether guest code has been billed since this was last asked."""
+        seen, self._seen_ticks = self._seen_ticks, self._guest_ticks
+        return seen != self._guest_ticks
 
     def is_computed_out(self) -> bool:
         """Whether guest code has used up its processor time."""

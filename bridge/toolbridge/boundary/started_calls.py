@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from time import monotonic, perf_counter
+from time import monotonic
 
-from toolbridge.boundary.host_call import CallRecord, PendingCall
+from toolbridge.boundary.host_call import PendingCall, Reply
 from toolbridge.boundary.wire import encode_settled
 
 # How many of the largest frames a run may have under way, and as many unfetched, in bytes.
@@ -24,11 +25,13 @@ class StartedCalls:
     def __init__(self, frame_bytes: int) -> None:
         self.most_bytes = _FRAMES_HELD * frame_bytes
         self._under_way: dict[int, PendingCall] = {}
-        self._inbox: SimpleQueue[tuple[PendingCall, bytes] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[PendingCall, Reply] | None] = SimpleQueue()
         self._settled: deque[bytes] = deque()
         self._request_bytes = 0
         self._reply_bytes = 0
         self._reply_lock = threading.Lock()
+        self.on_delivery: Callable[[], None] | None = None
+        """Told that a reply has arrived, on the thread that delivered it."""
 
     def request_bytes_with(self, length: int) -> int:
         """What the calls under way were passed, and one more would be."""
@@ -47,16 +50,18 @@ class StartedCalls:
         self._under_way[call.identity] = call
         self._request_bytes += call.request_bytes
 
-    def deliver(self, call: PendingCall, reply: bytes) -> None:
+    def deliver(self, call: PendingCall, reply: Reply) -> None:
         """A scheduled call is done. From any thread."""
-        self._hold(len(reply))
+        self._hold(len(reply.frame))
         self._inbox.put((call, reply))
+        if self.on_delivery is not None:
+            self.on_delivery()
 
     def interrupt(self) -> None:
         """Ends a wait. From any thread."""
         self._inbox.put(None)
 
-    def receive(self, until: float) -> tuple[PendingCall, bytes] | None:
+    def receive(self, until: float) -> tuple[PendingCall, Reply] | None:
         """The next reply that arrives; None when the time (monotonic clock) comes first.
 
         Raises:
@@ -70,10 +75,16 @@ class StartedCalls:
             if arrived is None:
                 raise Interrupted
             call, reply = arrived
-            if self._under_way.pop(call.identity, None) is not None:
-                self._request_bytes -= call.request_bytes
-                self._hold(-len(reply))
+            if self.remove(call):
+                self._hold(-len(reply.frame))
                 return arrived
+
+    def remove(self, call: PendingCall) -> bool:
+        """A call is no longer under way; whether it was."""
+        if self._under_way.pop(call.identity, None) is None:
+            return False
+        self._request_bytes -= call.request_bytes
+        return True
 
     def settle(self, call: int, reply: bytes) -> None:
         """Keeps a reply until the guest asks for it."""
@@ -89,15 +100,9 @@ class StartedCalls:
         self._hold(-len(frame))
         return frame
 
-    def unfinished(self) -> list[CallRecord]:
+    def unfinished(self) -> list[PendingCall]:
         """Calls that have no reply: they may still take effect."""
-        now = perf_counter()
-        return [
-            CallRecord(
-                call.request.module, call.request.function, "unfinished", now - call.began, call.request_bytes, 0
-            )
-            for call in self._under_way.values()
-        ]
+        return [call for call in self._under_way.values() if call.function.is_recorded]
 
     def _hold(self, size: int) -> None:
         with self._reply_lock:

@@ -6,6 +6,7 @@ a guest that speaks another version is told so instead of being half understood.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
 from toolbridge.boundary.json_codec import (
@@ -44,6 +45,18 @@ class ErrorFrame(NamedTuple):
     message: str
     name: str | None = None
     data: JsonValue = None
+    server: str | None = None
+    tool: str | None = None
+
+
+class HandleFrame(NamedTuple):
+    """Host → guest: at this place of a value belongs a handle."""
+
+    path: tuple[str | int, ...]
+    identity: int
+    mime: str
+    size: int
+    name: str = ""
 
 
 class RunFrame(NamedTuple):
@@ -106,7 +119,7 @@ class RequestDecoder:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             raise WireError("not UTF-8") from None
-        if b"\\u" in data:
+        if "\\u" in text:
             text = without_lone_surrogates(text)
         at = text.find(_LAST_FIELD) + len(_LAST_FIELD)
         known = self._heads.get(text[:at])
@@ -221,17 +234,25 @@ def encode_value(value: object) -> bytes:
     Raises:
         WireError: the value has no JSON form.
     """
-    return b'{"ok":' + encode_json(value) + b"}"
+    return encode_json(value, '{"ok":', "}")
 
 
 def encode_error(error: ErrorFrame) -> bytes:
     """The reply that says why a call failed."""
-    fields: dict[str, Any] = {"kind": error.kind, "message": error.message}
-    if error.name is not None:
-        fields["name"] = error.name
-    if error.data is not None:
-        fields["data"] = error.data
+    fields = {name: value for name, value in error._asdict().items() if value is not None}
     return b'{"error":%b}' % encode_json(fields)
+
+
+def encode_handles(handles: Iterable[HandleFrame], value: bytes) -> bytes:
+    """The reply that carries a value, already JSON, with handles in some of its places."""
+    listed = [
+        [
+            list(each.path),
+            {"id": each.identity, "mime": each.mime, "size": each.size} | ({"name": each.name} if each.name else {}),
+        ]
+        for each in handles
+    ]
+    return b'{"handles":%b,"ok":%b}' % (encode_json(listed), value)
 
 
 def encode_settled(call: int, reply: bytes) -> bytes:

@@ -8,20 +8,26 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import define_imports
 from toolbridge.errors import EngineError, GuestImageError
 from toolbridge.limits import MOST_STACK
 from toolbridge.sandbox.compile_cache import CompileCache, entry_key
-from toolbridge.sandbox.guest_threads import GuestThreads
+from toolbridge.sandbox.guest_threads import STACK_HEADROOM, GuestThreads
+from toolbridge.sandbox.instance import Image
+from toolbridge.sandbox.spare_instances import SpareInstances
 from toolbridge.sandbox.ticker import EpochTicker
 from toolbridge_guest import GuestImage, guest_image
 
+if TYPE_CHECKING:
+    from toolbridge.sandbox.component_instance import ComponentImage
+
 # Measured: with a native stack of 32 times the engine's own, no recursion overruns it first.
 WASM_STACK_BYTES = 32 * MOST_STACK
-# The library aborts the process when its asynchronous stack, which we never use, is smaller.
-_ASYNC_STACK_BYTES = WASM_STACK_BYTES + 1024 * 1024
+# Of a guest that begins on its caller's thread. Host functions run on it too, below all of the guest's.
+_FIBER_STACK_BYTES = WASM_STACK_BYTES + STACK_HEADROOM
 _OPTIMISE_FOR_SPEED = 1
 
 # Part of a cached entry's key: change it with the configuration below.
@@ -31,10 +37,27 @@ CompileNotice = Callable[[str], None]
 """Called with an image's language before a compilation that takes seconds."""
 
 
+class _Form(NamedTuple):
+    """How an image of one form, a module or a component, is compiled, kept and found again."""
+
+    compile: Callable[..., Any]
+    serialise: Callable[..., Any]
+    deserialise: Callable[..., Any]
+
+
+_MODULE = _Form(library.module_new, library.module_serialize, library.module_deserialize_file)
+
+
+def _component() -> _Form:
+    from toolbridge.boundary import component_library as components
+
+    return _Form(components.component_new, components.component_serialize, components.component_deserialize_file)
+
+
 def _new_engine() -> int:
     config = library.config_new()
     library.config_epoch_interruption_set(config, True)
-    library.config_async_stack_size_set(config, _ASYNC_STACK_BYTES)
+    library.config_async_stack_size_set(config, _FIBER_STACK_BYTES)
     library.config_max_wasm_stack_set(config, WASM_STACK_BYTES)
     library.config_cranelift_opt_level_set(config, _OPTIMISE_FOR_SPEED)
     library.config_memory_may_move_set(config, False)  # GuestMemory relies on it
@@ -66,11 +89,13 @@ class Engine:
         self.threads = GuestThreads(WASM_STACK_BYTES)
         self._cache = cache or CompileCache()
         self._linker = library.linker_new(self.pointer)
-        define_imports(self._linker)
+        define_imports(self._linker, self.pointer)
         self._lock = threading.Lock()
-        self._ready: dict[str, int] = {}
+        self._ready: dict[str, Image] = {}
+        self._spares: dict[str, SpareInstances] = {}
+        self._python: ComponentImage | None = None
 
-    def image(self, language: str, on_compile: CompileNotice | None = None) -> int:
+    def image(self, language: str, on_compile: CompileNotice | None = None) -> Image:
         """The image for a language, compiled and linked, ready to be instantiated.
 
         Raises:
@@ -81,39 +106,78 @@ class Engine:
             with self._lock:
                 ready = self._ready.get(language)
                 if ready is None:
-                    ready = self._link(self._load(_find_image(language), on_compile))
+                    ready = self._link(self._load(_find_image(language), _MODULE, on_compile))
                     self._ready[language] = ready
         return ready
 
-    def _link(self, module: int) -> int:
+    def guests(self, language: str, on_compile: CompileNotice | None = None) -> SpareInstances:
+        """Where guests for a language come from, and go back to.
+
+        Raises:
+            GuestImageError: the image is missing or damaged.
+        """
+        spares = self._spares.get(language)
+        if spares is None:
+            spares = self._spares.setdefault(language, SpareInstances(self.pointer, self.image(language, on_compile)))
+        return spares
+
+    def is_ready(self, language: str) -> bool:
+        """Whether an image is ready: making it so may take a dozen seconds."""
+        return self._python is not None if language == "python" else language in self._ready
+
+    def python_image(self, on_compile: CompileNotice | None = None) -> ComponentImage:
+        """The Python image, which is a component, ready to be instantiated.
+
+        Raises:
+            GuestImageError: the image is missing or damaged.
+        """
+        if self._python is None:
+            with self._lock:
+                if self._python is None:
+                    from toolbridge.sandbox.component_instance import ComponentImage
+
+                    component = self._load(_find_image("python"), _component(), on_compile)
+                    self._python = ComponentImage(self.pointer, component)
+        return self._python
+
+    def _link(self, module: int) -> Image:
         pre = ctypes.c_void_p()
         library.check(library.linker_instantiate_pre(self._linker, module, ctypes.byref(pre)), "link the guest image")
         assert pre.value
-        return pre.value
+        return Image(pre.value)
 
-    def _load(self, image: GuestImage, on_compile: CompileNotice | None) -> int:
+    def _load(self, image: GuestImage, form: _Form, on_compile: CompileNotice | None) -> int:
         key = _cache_key(image)
-        path = self._cache.find(key)
-        if path is not None:
-            module = self._deserialise(path)
-            if module is not None:
-                return module
-            self._cache.discard(path)  # for another processor, say
+        module = self._find(key, form)
+        if module is not None:
+            return module
         if on_compile is not None:
             on_compile(image.language)
-        module = self._compile(image)
-        self._cache.store(key, _serialise(module))
+        with self._cache.turn(key):
+            module = self._find(key, form)  # another process may have compiled it while this one waited
+            if module is None:
+                module = self._compile(image, form)
+                self._cache.store(key, _serialise(module, form))
         return module
 
-    def _deserialise(self, path: str) -> int | None:
+    def _find(self, key: str, form: _Form) -> int | None:
+        path = self._cache.find(key)
+        if path is None:
+            return None
+        module = self._deserialise(path, form)
+        if module is None:
+            self._cache.discard(path)  # for another processor, say
+        return module
+
+    def _deserialise(self, path: str, form: _Form) -> int | None:
         module = ctypes.c_void_p()
-        error = library.module_deserialize_file(self.pointer, os.fsencode(path), ctypes.byref(module))
+        error = form.deserialise(self.pointer, os.fsencode(path), ctypes.byref(module))
         if error:
             library.error_delete(error)
             return None
         return module.value
 
-    def _compile(self, image: GuestImage) -> int:
+    def _compile(self, image: GuestImage, form: _Form) -> int:
         try:
             with open(image.path, "rb") as file:
                 code = file.read()
@@ -122,7 +186,7 @@ class Engine:
         if hashlib.sha256(code).hexdigest() != image.sha256:
             raise GuestImageError(image.language, "is damaged: its content doesn't match its manifest")
         module = ctypes.c_void_p()
-        error = library.module_new(self.pointer, code, len(code), ctypes.byref(module))
+        error = form.compile(self.pointer, code, len(code), ctypes.byref(module))
         library.check(error, f"compile the {image.language} guest image")
         assert module.value
         return module.value
@@ -145,9 +209,9 @@ def _cache_key(image: GuestImage) -> str:
     return entry_key(image.sha256, build, _SETTINGS, sys.platform, machine)
 
 
-def _serialise(module: int) -> bytes:
+def _serialise(module: int, form: _Form) -> bytes:
     vector = library.ByteVector()
-    library.check(library.module_serialize(module, ctypes.byref(vector)), "serialise the compiled image")
+    library.check(form.serialise(module, ctypes.byref(vector)), "serialise the compiled image")
     return library.take_bytes(vector)
 
 

@@ -1,4 +1,4 @@
-"""One run from start to result: on a guest thread, watched by whoever waits for it."""
+"""One run from start to result: begun by whoever waits for it, gone on with on a guest thread, and watched."""
 
 from __future__ import annotations
 
@@ -6,35 +6,34 @@ import atexit
 import contextlib
 import os
 import threading
-from collections.abc import Callable
-from time import monotonic
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
+from time import monotonic, perf_counter
+from typing import TypeAlias
 
-from toolbridge.boundary.host_call import CallRecord, HostModules, Scheduler
+from toolbridge.boundary.host_call import CallRecord, HostSide, Scheduler
 from toolbridge.boundary.json_codec import TooDeepError, WireError
+from toolbridge.boundary.mailbox import Asked, answer
 from toolbridge.boundary.memory import OutOfBoundsError
 from toolbridge.boundary.output import STDERR, STDOUT
-from toolbridge.boundary.run_state import RunState
+from toolbridge.boundary.run_state import RunEnded, RunState
 from toolbridge.boundary.wire import OutcomeFrame, RunFrame, decode_outcome, encode_run
 from toolbridge.limits import Limits
+from toolbridge.sandbox.dialect import Dialect
 from toolbridge.sandbox.engine import Engine
-from toolbridge.sandbox.instance import GuestTrap, Instance
-from toolbridge.sandbox.javascript_failure import PROGRAM_FILE, describe, describe_calls
+from toolbridge.sandbox.fiber_call import can_use_fibers
+from toolbridge.sandbox.instance import GuestInstance, GuestTrap
+from toolbridge.sandbox.javascript_failure import notes_of_calls
 from toolbridge.sandbox.outcome import Failure, FailureKind, RunResult, Usage
-
-if TYPE_CHECKING:
-    from anyio.abc import TaskGroup
-
-    from toolbridge.sandbox.scheduler import LoopInbox
 
 # How long after its deadline a run may take to notice, before whoever waits stops waiting: a plain
 # host function can't be interrupted.
 GRACE_SECONDS = 0.1
-# How long a cancelled run is waited for: long enough for a guest to end, not for a plain host function.
-_CANCEL_SECONDS = 0.045
 
-# Runs that are under way in this process.
+# Runs that are on a guest thread of this process.
 _active: set[Execution] = set()
+
+RunSteps: TypeAlias = Generator[Asked | None, int | None, None]
+"""As `instance.Steps`, from the making of the guest to the result."""
 
 
 class Execution:
@@ -44,36 +43,43 @@ class Execution:
         self,
         *,
         engine: Engine,
+        dialect: Dialect,
         source: str,
+        erased: str | None = None,
         seed: bytes,
         limits: Limits,
-        modules: HostModules,
+        host: HostSide,
         scheduler: Scheduler,
         clock: Callable[[], float],
-        new_instance: Callable[[], Instance],
-        keep_instance: Callable[[Instance], None] | None = None,
+        new_instance: Callable[[], GuestInstance],
+        keep_instance: Callable[[GuestInstance], None] | None = None,
     ) -> None:
         self._engine = engine
+        self._dialect = dialect
         self._source = source
         self._limits = limits
         self._new_instance = new_instance
         self._keep_instance = keep_instance
-        frame = encode_run(RunFrame(source, PROGRAM_FILE, seed.hex(), limits.stack_bytes))
-        self._frame_bytes = len(frame)
-        self._state = RunState(
-            limits=limits, modules=modules, scheduler=scheduler, ticks=engine.ticker.ticks, clock=clock, frame=frame
+        program = source if erased is None else erased
+        frame = encode_run(RunFrame(program, dialect.program_file, seed.hex(), limits.stack_bytes))
+        self._frame = frame
+        self._host = host
+        self.state = RunState(
+            limits=limits, host=host, scheduler=scheduler, ticks=engine.ticker.ticks, clock=clock, frame=frame
         )
         self._lock = threading.Lock()
         self._result: RunResult | None = None
         self._error: BaseException | None = None
         self._on_done: Callable[[], None] | None = None
+        self._put_aside: tuple[RunSteps, Asked | None] | None = None
 
     def _give_up_at(self) -> float:
         """When whoever waits should stop waiting (monotonic clock)."""
-        calling, ended_at = self._state.calling, self._state.ended_at
-        deadline = self._state.deadline
+        calling, ended_at = self.state.calling, self.state.ended_at
+        deadline = self.state.deadline
         if calling is not None:
-            deadline = min(deadline, calling[1] + self._limits.call_seconds)
+            waited = perf_counter() - calling.began
+            deadline = min(deadline, monotonic() - waited + self._limits.call_seconds)
         if ended_at is not None:
             deadline = min(deadline, ended_at)
         return deadline + GRACE_SECONDS
@@ -82,29 +88,105 @@ class Execution:
         """How long to wait before asking `give_up`: calls come and go, so not for long."""
         return min(max(self._give_up_at() - monotonic(), 0.01), 0.25)
 
+    def begin_here(self) -> bool:
+        """Runs on this thread until the end, a host call or a tick, whichever is first; whether it was the end.
+
+        It is put aside in the middle for `begin`; or for `leave_undone`, when something comes between.
+        """
+        words = self._dialect.words_of_calls
+        if words is None or any(word in self._source for word in words) or not can_use_fibers():
+            return False
+        steps = self.steps()
+        try:
+            self._put_aside = (steps, next(steps))
+        except StopIteration:
+            return True
+        return False
+
     def begin(self, on_done: Callable[[], None]) -> None:
-        """Starts the run on a guest thread; `on_done` is called on that thread at the end."""
+        """Starts the run on a guest thread, or goes on with it; `on_done` is called on that thread at the end."""
         self._on_done = on_done
+        steps, asked = self._put_aside or (self._execute(here=False), None)
+        self._put_aside = None
+        self.submit(lambda: self._exhaust(steps, asked))
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Has something of this run done on a guest thread. The job must not raise."""
+
+        def work() -> None:
+            try:
+                job()
+            finally:
+                _active.discard(self)
+
         _active.add(self)
-        self._engine.threads.submit(self._execute)
+        try:
+            self._engine.threads.submit(work)
+        except BaseException:
+            _active.discard(self)
+            raise
+
+    def leave_undone(self) -> bool:
+        """Ends a run that was put aside and hasn't gone on. False if there is none."""
+        aside, self._put_aside = self._put_aside, None
+        if aside is None:
+            return False
+        aside[0].close()
+        return True
+
+    # ---- in steps
+
+    def can_run_on_loop(self) -> bool:
+        """Whether an event loop's thread may run it, in steps: nothing that it can call would keep the loop."""
+        return (
+            self._dialect.words_of_calls is not None
+            and can_use_fibers()
+            and all(
+                each.is_async or each.is_quick for module in self._host.modules.values() for each in module.values()
+            )
+        )
+
+    def steps(self) -> RunSteps:
+        """The run, for a thread that it must not keep."""
+        return self._execute(here=True)
+
+    def proceed(self, steps: RunSteps, asked: Asked | None) -> Asked | None:
+        """Does what the guest asked for, on this thread, and goes on to the next step.
+
+        Raises:
+            StopIteration: that was the last.
+        """
+        if asked is None:
+            return next(steps)
+        try:
+            number = answer(self.state, asked)
+        except RunEnded:
+            return steps.throw(RunEnded())
+        return steps.send(number)
+
+    def _exhaust(self, steps: RunSteps, asked: Asked | None) -> None:
+        """Goes through all the steps that are left, on a guest thread."""
+        with contextlib.suppress(StopIteration):
+            while True:
+                asked = self.proceed(steps, asked)
 
     def cancel(self) -> None:
         """Ends the run soon, from any thread."""
-        self._state.cancel()
+        self.state.cancel()
 
     def give_up(self) -> bool:
         """Whether to stop waiting: the guest thread is stuck in a plain host function.
 
         The thread is left to itself: it ends when that function returns.
         """
-        calling = self._state.calling
+        calling = self.state.calling
         if self.is_done or calling is None or monotonic() < self._give_up_at():
             return False
-        request, since = calling
-        waited = monotonic() - since
-        self._state.end("timeout", f"{request.function} of {request.module} has not returned after {waited:.1f} s.")
-        stuck = CallRecord(request.module, request.function, "unfinished", waited, 0, 0)
-        self._finish(self._ended_result((*self._state.calls, stuck)), None)
+        stuck = self.state.log_of_calls.unfinished(calling)
+        request = calling.request
+        message = f"{request.function} of {request.module} has not returned after {stuck.seconds:.1f} s."
+        self.state.end("timeout", message)
+        self._finish(self._ended_result((*self.state.log_of_calls.ended, stuck)), None)
         return True
 
     @property
@@ -123,23 +205,26 @@ class Execution:
         assert self._result is not None
         return self._result
 
-    # ---- on the guest thread
+    # ---- on the thread of whoever waits, until the first step is done; then on the guest thread
 
-    def _execute(self) -> None:
+    def _execute(self, *, here: bool) -> RunSteps:
         self._engine.ticker.enter()
-        instance: Instance | None = None
+        instance: GuestInstance | None = None
         try:
             instance = self._new_instance()
-            result, keep = self._run_in(instance)
-            if keep and self._keep_instance is not None and self._state.ending is None:
+            result, keep = yield from self._run_in(instance, here=here)
+            if keep and self._keep_instance is not None and self.state.ending is None:
                 self._keep_instance(instance)
                 instance = None
             self._finish(result, None)
+        except GeneratorExit:  # interrupted between two steps: there is nobody to tell
+            raise
         except BaseException as raised:
             self._finish(None, raised)
-        self._engine.ticker.leave()
-        if instance is not None:  # before anybody goes on: a next run would contend for the same memory map
-            instance.close()
+        finally:
+            self._engine.ticker.leave()
+            if instance is not None:  # before anybody goes on: a next run would contend for the same memory map
+                instance.close()
         if self._on_done is not None:
             self._on_done()
 
@@ -147,20 +232,31 @@ class Execution:
         with self._lock:  # the first of the guest thread and whoever gave up waiting
             if self._result is None and self._error is None:
                 self._result, self._error = result, error
-        _active.discard(self)
 
-    def _run_in(self, instance: Instance) -> tuple[RunResult, bool]:
+    def _run_in(
+        self, instance: GuestInstance, *, here: bool
+    ) -> Generator[Asked | None, int | None, tuple[RunResult, bool]]:
         """The run's result, and whether the instance can be used again."""
-        state = self._state
+        state = self.state
         if state.ending is not None:
-            return self._ended_result(tuple(state.calls)), True
+            return self._ended_result(state.calls()), True
         try:
-            pointer, length = instance.run(state, self._frame_bytes)
+            pointer, length = yield from instance.run(state, self._frame, here)
+            if length <= self._limits.frame_bytes:
+                state.check_time_for(length)
         except GuestTrap as trap:
             return self._trapped_result(trap), False
-        return self._read_outcome(instance, pointer, length), True
+        except RunEnded:
+            return self._ended_result(state.calls()), False
+        result = self._read_outcome(instance, pointer, length)
+        if result is None and here:  # the frames of whoever waits count too; a guest thread has few
+            yield None
+            result = self._read_outcome(instance, pointer, length)
+        too_deep = "The run's value is nested too deeply. Return something flatter."
+        return result or self._result_of("limit", too_deep, instance), True
 
-    def _read_outcome(self, instance: Instance, pointer: int, length: int) -> RunResult:
+    def _read_outcome(self, instance: GuestInstance, pointer: int, length: int) -> RunResult | None:
+        """The result that the guest's outcome frame tells of; None if Python's recursion limit is in the way."""
         if length > self._limits.frame_bytes:
             message = f"The run's value is {length} bytes, more than the limit of {self._limits.frame_bytes}."
             return self._result_of("limit", f"{message} Return less: filter or summarise.", instance)
@@ -169,59 +265,60 @@ class Execution:
         try:
             outcome = decode_outcome(instance.memory.read(pointer, length))
         except TooDeepError:
-            message = "The run's value is nested too deeply. Return something flatter."
-            return self._result_of("limit", message, instance)
+            return None
         except (WireError, OutOfBoundsError) as error:
             return self._result_of("protocol", f"The guest's outcome was not understood: {error}.", instance)
-        if monotonic() > self._state.deadline + GRACE_SECONDS:  # reading it was part of the run
-            self._state.end("timeout", f"The run took longer than {self._limits.wall_seconds:g} s.")
-            return self._ended_result(self._all_calls())
+        if monotonic() > self.state.deadline + GRACE_SECONDS:  # reading it was part of the run
+            self.state.end("timeout", f"The run took longer than {self._limits.wall_seconds:g} s.")
+            return self._ended_result(self.state.calls())
         return self._outcome_result(outcome, instance)
 
     # ---- results
 
-    def _outcome_result(self, outcome: OutcomeFrame, instance: Instance) -> RunResult:
-        calls = self._all_calls()
+    def _outcome_result(self, outcome: OutcomeFrame, instance: GuestInstance) -> RunResult:
+        calls = self.state.calls()
         if outcome.error is None:
             return self._make_result(calls, instance, value=outcome.value)
         kind: FailureKind = outcome.failure_kind  # pyright: ignore[reportAssignmentType]  # decode_outcome checked it
+        if kind == "raised" and outcome.error.kind == "denied":
+            kind = "denied"
         notes: list[str] = []
         if kind == "out_of_memory":
             notes.append(f"The program may use {self._limits.memory_bytes // 2**20} MiB of memory.")
-        failure = describe(kind, outcome.error, self._source, calls, extra_notes=notes)
+        failure = self._dialect.describe(kind, outcome.error, self._source, calls, extra_notes=notes)
         return self._make_result(calls, instance, failure=failure)
 
     def _trapped_result(self, trap: GuestTrap) -> RunResult:
-        if self._state.ending is not None:
-            return self._ended_result(self._all_calls())
+        if self.state.ending is not None:
+            return self._ended_result(self.state.calls())
+        if trap.denied:
+            message = f"The program asked the system for {trap.denied}, which doesn't exist in the sandbox."
+            return self._result_of("denied", message, None)
         if trap.is_stack_overflow:
             return self._result_of("limit", "The program recursed too deeply.", None)
         return self._result_of("crashed", "The guest's engine stopped unexpectedly.", None)
 
     def _ended_result(self, calls: tuple[CallRecord, ...]) -> RunResult:
-        ending = self._state.ending
+        ending = self.state.ending
         assert ending is not None
         kind: FailureKind = ending.kind  # pyright: ignore[reportAssignmentType]  # written by RunState only
-        notes = (describe_calls(calls),) if calls else ()
+        notes = notes_of_calls(calls)
         return self._make_result(calls, None, failure=Failure(kind, ending.message, notes=notes))
 
-    def _result_of(self, kind: FailureKind, message: str, instance: Instance | None) -> RunResult:
-        calls = self._all_calls()
-        notes = (describe_calls(calls),) if calls else ()
+    def _result_of(self, kind: FailureKind, message: str, instance: GuestInstance | None) -> RunResult:
+        calls = self.state.calls()
+        notes = notes_of_calls(calls)
         return self._make_result(calls, instance, failure=Failure(kind, message, notes=notes))
-
-    def _all_calls(self) -> tuple[CallRecord, ...]:
-        return (*self._state.calls, *self._state.started.unfinished())
 
     def _make_result(
         self,
         calls: tuple[CallRecord, ...],
-        instance: Instance | None,
+        instance: GuestInstance | None,
         *,
         value: object = None,
         failure: Failure | None = None,
     ) -> RunResult:
-        state = self._state
+        state = self.state
         usage = Usage(
             wall_seconds=monotonic() - state.began,
             cpu_seconds=state.cpu_seconds(),
@@ -229,54 +326,6 @@ class Execution:
             output_bytes_dropped=state.output.dropped,
         )
         return RunResult(value, state.output.text(STDOUT), state.output.text(STDERR), calls, failure, usage)
-
-
-def wait_for(execution: Execution) -> RunResult:
-    """Begins a run and waits for its result on this thread.
-
-    Raises:
-        ToolbridgeError: the host's own installation failed, not the guest.
-    """
-    done = threading.Lock()
-    done.acquire()
-    execution.begin(done.release)
-    try:
-        while not done.acquire(timeout=execution.patience()):
-            if execution.give_up():
-                break
-    except BaseException:  # Ctrl-C: the guest goes first
-        execution.cancel()
-        done.acquire(timeout=_CANCEL_SECONDS)
-        raise
-    return execution.result()
-
-
-async def wait_for_async(execution: Execution, inbox: LoopInbox, calls: TaskGroup) -> RunResult:
-    """The same in an event loop, where the run's calls are started; cancelling it ends the guest.
-
-    Raises:
-        ToolbridgeError: the host's own installation failed, not the guest.
-    """
-    from anyio import move_on_after
-
-    def on_done() -> None:
-        with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
-            inbox.wake()
-
-    execution.begin(on_done)
-    try:
-        while not execution.is_done:
-            with move_on_after(execution.patience()):
-                await inbox.start_tasks(calls)
-            if execution.give_up():
-                break
-    except BaseException:
-        execution.cancel()
-        with move_on_after(_CANCEL_SECONDS, shield=True):
-            while not execution.is_done:
-                await inbox.start_tasks(calls)
-        raise
-    return execution.result()
 
 
 def fresh_seed() -> bytes:

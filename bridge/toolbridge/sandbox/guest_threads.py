@@ -1,7 +1,8 @@
 """Threads for guests: reused, and with stacks large enough for the deepest guest recursion.
 
 WebAssembly runs on the native stack of the thread that calls it, and overrunning that is a crash
-of the process. So guests never run on a thread whose stack we didn't size.
+of the process. So guests never run on a stack that we didn't size: on one of these threads, or on a
+fiber (fiber_call.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from queue import Empty, SimpleQueue
 from toolbridge.errors import EngineError
 
 # Room for Python and the C library beside the WebAssembly stack.
-_HEADROOM = 2 * 1024 * 1024
+STACK_HEADROOM = 2 * 1024 * 1024
 _IDLE_SECONDS = 10.0
 
 Job = Callable[[], None]
@@ -23,7 +24,7 @@ class GuestThreads:
     """As many threads as there are runs at a time; idle ones end by themselves."""
 
     def __init__(self, wasm_stack_bytes: int) -> None:
-        self._stack_bytes = wasm_stack_bytes + _HEADROOM
+        self._stack_bytes = wasm_stack_bytes + STACK_HEADROOM
         self._lock = threading.Lock()
         self._idle: list[SimpleQueue[Job]] = []
 

@@ -4,45 +4,88 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections.abc import Generator
 from ctypes import c_uint8, c_uint64, c_void_p
+from typing import Protocol, TypeAlias
 
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import epoch_callback, set_current_run
-from toolbridge.boundary.memory import GuestMemory
-from toolbridge.boundary.run_state import RunState
+from toolbridge.boundary.mailbox import MAILBOX_BYTES, Asked, Mailbox
+from toolbridge.boundary.memory import GuestMemory, TextMemory
+from toolbridge.boundary.run_state import RunEnded, RunState
 from toolbridge.errors import EngineError
+from toolbridge.sandbox.fiber_call import FiberCall
 
-_STACK_OVERFLOW, _OUT_OF_BOUNDS = 0, 1
+STACK_OVERFLOW, _OUT_OF_BOUNDS = 0, 1
 # The engine's own stack lies at the beginning of memory, so that overrunning it wraps around to its very end.
 _BELOW_ZERO = re.compile(r"memory fault at wasm address 0xfff[0-9a-f]{5}\b")
 
 # The structures that the library fills in: at most this large, used by address only.
-_INSTANCE_BYTES = 16
-_EXTERN_BYTES = 64
+_InstanceBuffer = c_uint64 * 2
+_ExternBuffer = c_uint64 * 8
 _EXTERN_PAYLOAD = 8
 _UNLIMITED = -1
+
+_EACH_TICK = 1
+_NO_TICK = 1 << 40
 
 
 class GuestTrap(Exception):  # noqa: N818  # a fact about the guest, not an error of the host
     """The guest's code was stopped. `code` says how, where WebAssembly itself did."""
 
-    def __init__(self, code: int | None, message: str) -> None:
+    def __init__(self, code: int | None, message: str, *, denied: str = "") -> None:
         self.code = code
+        self.denied = denied
+        """What it asked of the system that isn't there."""
         super().__init__(message)
 
     @property
     def is_stack_overflow(self) -> bool:
         """Whether the guest recursed deeper than its stack, or the engine's own, allows."""
-        return self.code == _STACK_OVERFLOW or (
+        return self.code == STACK_OVERFLOW or (
             self.code == _OUT_OF_BOUNDS and _BELOW_ZERO.search(str(self)) is not None
         )
 
 
-def _new_store(engine: int, memory_bytes: int) -> int:
-    store = library.store_new(engine, None, library.NO_FINALIZER)
-    library.store_limiter(store, memory_bytes, _UNLIMITED, 1, 4, 1)
-    library.store_epoch_deadline_callback(store, epoch_callback, None, library.NO_FINALIZER)
-    return store
+Steps: TypeAlias = Generator[Asked | None, int | None, tuple[int, int]]
+"""A run in steps. It yields what the guest asks for, and goes on with the answer; or None: it wants to go on on a guest
+thread. To end it, `RunEnded` is thrown in. It returns pointer and length of the outcome frame."""
+
+
+class GuestInstance(Protocol):
+    """What a run needs of a guest, whatever kind of image it is made from."""
+
+    @property
+    def memory(self) -> TextMemory:
+        """Where its outcome is read from."""
+        ...
+
+    def run(self, state: RunState, frame: bytes, here: bool) -> Steps:
+        """Runs a program; as `Instance.run`."""
+        ...
+
+    def abandon(self) -> None:
+        """Gives it up without freeing it."""
+        ...
+
+    def close(self) -> None:
+        """Frees it."""
+        ...
+
+
+class Image:
+    """A guest image, compiled and linked."""
+
+    __slots__ = ("inbox", "pre")
+
+    def __init__(self, pre: int) -> None:
+        self.pre = pre
+        self.inbox: tuple[int, int] | None = None
+        """Where a run frame may be put, and how long it may be; known once there was an instance. Length 0: nowhere.
+
+        The mailbox is in front of it. Both were allocated before the image was baked: they are the same in every
+        instance.
+        """
 
 
 class Instance:
@@ -50,63 +93,123 @@ class Instance:
 
     _store: int | None = None
 
-    def __init__(self, engine: int, image: int, memory_bytes: int) -> None:
-        self._store = _new_store(engine, memory_bytes)
+    def __init__(self, engine: int, image: Image, memory_bytes: int) -> None:
+        self._image = image
+        self._store = library.store_new(engine, None, library.NO_FINALIZER)
+        self.limit(memory_bytes)
         self._context: int = library.store_context(self._store)
-        self._run_export = ctypes.create_string_buffer(_EXTERN_BYTES)
-        self._memory_export = ctypes.create_string_buffer(_EXTERN_BYTES)
-        self._slots = (c_uint64 * 2)()
-        library.context_set_epoch_deadline(self._context, 1)
+        self._instance = _InstanceBuffer()
+        library.context_set_epoch_deadline(self._context, _EACH_TICK)
         try:
-            self._instantiate(image)
+            self._instantiate()
+            self._memory_export = self._export(b"memory")
+            self.memory = GuestMemory(self._context, ctypes.addressof(self._memory_export) + _EXTERN_PAYLOAD)
+            if image.inbox is None:  # asked now: a guest that has run a program might lie
+                image.inbox = self._find_inbox()
         except BaseException:
             self.close()
             raise
-        self.memory = GuestMemory(self._context, ctypes.addressof(self._memory_export) + _EXTERN_PAYLOAD)
 
-    def _instantiate(self, image: int) -> None:
-        instance = ctypes.create_string_buffer(_INSTANCE_BYTES)
+    def limit(self, memory_bytes: int) -> None:
+        """How much memory it may have."""
+        library.store_limiter(self._store, memory_bytes, _UNLIMITED, 1, 4, 1)
+
+    def _instantiate(self) -> None:
         trap = c_void_p()
-        error = library.instance_pre_instantiate(image, self._context, ctypes.addressof(instance), ctypes.byref(trap))
+        error = library.instance_pre_instantiate(
+            self._image.pre, self._context, ctypes.addressof(self._instance), ctypes.byref(trap)
+        )
         library.check(error, "instantiate the guest")
         if trap.value:
             raise EngineError("instantiate the guest", _describe_trap(trap.value).args[0])
-        for name, out in ((b"memory", self._memory_export), (b"run", self._run_export)):
-            if not library.instance_export_get(
-                self._context, ctypes.addressof(instance), name, len(name), ctypes.addressof(out)
-            ):
-                raise EngineError("instantiate the guest", f"the image doesn't export {name.decode()}")
 
-    def run(self, state: RunState, frame_bytes: int) -> tuple[int, int]:
-        """Runs the program whose frame `state` holds: pointer and length of the outcome frame.
+    def _find_export(self, name: bytes) -> ctypes.Array[c_uint64] | None:
+        found = _ExternBuffer()
+        is_there = library.instance_export_get(
+            self._context, ctypes.addressof(self._instance), name, len(name), ctypes.addressof(found)
+        )
+        return found if is_there else None
+
+    def _export(self, name: bytes) -> ctypes.Array[c_uint64]:
+        found = self._find_export(name)
+        if found is None:
+            raise EngineError("instantiate the guest", f"the image doesn't export {name.decode()}")
+        return found
+
+    def _find_inbox(self) -> tuple[int, int]:
+        function = self._find_export(b"inbox")
+        if function is None:
+            return 0, 0
+        pointer, length = _unpack(self._call(function, 0, _NO_TICK))
+        if pointer < MAILBOX_BYTES or pointer + length > self.memory.size:
+            raise EngineError("instantiate the guest", "the image's inbox lies outside its memory")
+        return pointer, length
+
+    def _call(self, function: ctypes.Array[c_uint64], argument: int, ticks: int) -> int:
+        """What an export answers, called on this thread's own stack; `ticks`: until the epoch is looked at."""
+        slots = (c_uint64 * 2)(argument)
+        trap = c_void_p()
+        library.store_epoch_deadline_callback(self._store, epoch_callback, None, library.NO_FINALIZER)
+        library.context_set_epoch_deadline(self._context, ticks)
+        error = library.func_call_unchecked(
+            *(self._context, ctypes.addressof(function) + _EXTERN_PAYLOAD),
+            *(ctypes.addressof(slots), 1, ctypes.byref(trap)),
+        )
+        return _answer(slots[0], error, trap.value)
+
+    def run(self, state: RunState, frame: bytes, here: bool) -> Steps:
+        """Runs the program of a run frame, which `state` holds too: pointer and length of the outcome frame.
+
+        `here`: on a thread that guest code must not keep, so in steps. Otherwise this is a guest thread, and it runs to
+        its end at once.
 
         Raises:
             GuestTrap: the guest was stopped; the instance must not be used again.
         """
+        inbox = self._image.inbox
+        if here and inbox is not None and inbox[1]:
+            if len(frame) <= inbox[1]:
+                self.memory.write(inbox[0], frame)
+            return _unpack((yield from self._run_in_steps(state, len(frame), Mailbox(self.memory, inbox[0]))))
+        if here:
+            yield None
+        return _unpack(self._run_through(state, len(frame)))
+
+    def _run_through(self, state: RunState, frame_bytes: int) -> int:
+        function = self._export(b"run")
         state.memory = self.memory
         set_current_run(state)
         state.enter_guest()
-        trap = c_void_p()
-        self._slots[0] = frame_bytes
         try:
-            library.context_set_epoch_deadline(self._context, 1)
-            error = library.func_call_unchecked(
-                self._context,
-                ctypes.addressof(self._run_export) + _EXTERN_PAYLOAD,
-                ctypes.addressof(self._slots),
-                1,
-                ctypes.byref(trap),
-            )
+            packed = self._call(function, frame_bytes, _EACH_TICK)
             state.leave_guest()
         finally:
             set_current_run(None)
             del state.memory
-        if error:
-            raise GuestTrap(None, library.take_error(error))
-        if trap.value:
-            raise _describe_trap(trap.value)
-        packed = self._slots[0]
-        return packed & 0xFFFFFFFF, packed >> 32
+        return packed
+
+    def _run_in_steps(
+        self, state: RunState, frame_bytes: int, mailbox: Mailbox
+    ) -> Generator[Asked | None, int | None, int]:
+        function = self._export(b"run_inbox")
+        state.memory = self.memory
+        call = FiberCall(self._context, ctypes.addressof(function) + _EXTERN_PAYLOAD, frame_bytes)
+        try:
+            while not _proceed(call, state):
+                asked = mailbox.read()
+                if asked is not None:
+                    answer = yield asked
+                    assert answer is not None
+                    mailbox.answer(answer)
+                elif state.has_ticked():  # else another guest asked its host, for which the epoch advances, too
+                    state.check()
+                    yield None
+            return _answer(*call.answer())
+        except RunEnded:
+            raise GuestTrap(None, "ended") from None
+        finally:
+            call.close()
+            del state.memory
 
     def abandon(self) -> None:
         """Gives the instance up without freeing it: its engine's threads don't exist in this process."""
@@ -120,6 +223,31 @@ class Instance:
         store, self._store = self._store, None
         if store is not None:
             library.store_delete(store)
+
+
+def _proceed(call: FiberCall, state: RunState) -> bool:
+    """Lets a guest go on, without host functions: one that it calls all the same ends it. Whether it has ended."""
+    before = set_current_run(None)  # another run's, whose host function uses a sandbox
+    try:
+        state.enter_guest()
+        ended = call.proceed()
+        state.leave_guest()
+        return ended
+    finally:
+        set_current_run(before)
+
+
+def _answer(packed: int, error: int | None, trap: int | None) -> int:
+    if error:
+        raise GuestTrap(None, library.take_error(error))
+    if trap:
+        raise _describe_trap(trap)
+    return packed
+
+
+def _unpack(packed: int) -> tuple[int, int]:
+    """Pointer and length."""
+    return packed & 0xFFFFFFFF, packed >> 32
 
 
 def _describe_trap(trap: int) -> GuestTrap:

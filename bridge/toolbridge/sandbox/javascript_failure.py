@@ -16,6 +16,8 @@ _MOST_FRAMES = 8
 _MOST_LINE = 160
 _CONTEXT_LINES = 2
 _MOST_CALLS = 10
+# Outcomes of calls that were refused before they took effect.
+_NEVER_MADE = {"denied", "invalid_arguments", "unknown"}
 _LONGEST_NAME = 32
 _MOST_GUESSES = 200
 _LINE_END = re.compile(r"\r\n|[\n\r\u2028\u2029]")
@@ -47,15 +49,15 @@ def describe(
 ) -> Failure:
     """The failure for an error that the guest reported."""
     frames = [
-        (function, line, _character(source, line, column)) for function, line, column in _program_frames(error.stack)
+        (function, line, character_column(source, line, column))
+        for function, line, column in _program_frames(error.stack)
     ]
     # An error class of the program's own begins in its constructor: what matters is who called that.
     blamed = next((frame for frame in frames if not _ERROR_CLASS.fullmatch(frame[0])), frames[0] if frames else None)
     line, column = (blamed[1], blamed[2]) if blamed is not None else (None, None)
     message = f"{error.name}: {error.message}" if error.name else f"Uncaught: {error.message}"
-    notes = [*_hints(error, source), *(f"Caused by: {cause}" for cause in error.causes), *extra_notes]
-    if calls:
-        notes.append(describe_calls(calls))
+    causes = [f"Caused by: {cause}" for cause in error.causes]
+    notes = [*_hints(error, source), *causes, *extra_notes, *notes_of_calls(calls)]
     trace = () if kind == "syntax" else tuple(dict.fromkeys(_frame_text(*frame) for frame in frames))
     return Failure(
         kind=kind,
@@ -78,7 +80,7 @@ def _program_frames(stack: str) -> list[tuple[str, int, int]]:
     return frames
 
 
-def _character(source: str, line: int, byte: int) -> int:
+def character_column(source: str, line: int, byte: int) -> int:
     """The engine counts a line's bytes; people count characters. Both from 1."""
     lines = _LINE_END.split(source)
     if not 1 <= line <= len(lines):
@@ -127,6 +129,11 @@ def _hints(error: GuestError, source: str) -> list[str]:
     return [f"Hint: {_undefined_name_hint(match[1], source)}"] if match else []
 
 
+def hint_for_missing_name(name: str) -> str:
+    """What there is in place of a name that other runtimes have; empty for any other."""
+    return _ELSEWHERE.get(name, "")
+
+
 def _undefined_name_hint(name: str, source: str) -> str:
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]
@@ -146,9 +153,12 @@ def _nearest_name(name: str, source: str) -> str | None:
     return guesses[0] if guesses else None
 
 
-def describe_calls(calls: Sequence[CallRecord]) -> str:
+def notes_of_calls(calls: Sequence[CallRecord]) -> tuple[str, ...]:
     """Which host calls had been made: what a repaired program must not do twice."""
-    shown = [f"  {call.module} {call.function}: {call.outcome}" for call in calls[:_MOST_CALLS]]
-    if len(calls) > _MOST_CALLS:
-        shown.append(f"  … and {len(calls) - _MOST_CALLS} more")
-    return "Calls already made (their effects remain):\n" + "\n".join(shown)
+    made = [call for call in calls if call.outcome not in _NEVER_MADE]
+    if not made:
+        return ()
+    shown = [f"  {call.module} {call.function}: {call.outcome}" for call in made[:_MOST_CALLS]]
+    if len(made) > _MOST_CALLS:
+        shown.append(f"  … and {len(made) - _MOST_CALLS} more")
+    return ("Calls already made (their effects remain):\n" + "\n".join(shown),)

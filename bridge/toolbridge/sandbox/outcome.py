@@ -64,6 +64,10 @@ class RunResult:
     """Every host call, in the order in which they ended."""
     failure: Failure | None = None
     usage: Usage = field(default_factory=Usage)
+    servers: tuple[str, ...] = ()
+    """The MCP servers that were called: whatever they say may be in the value and the output."""
+    warnings: tuple[str, ...] = ()
+    """What the host could not do for this run, which went on without: a type check that failed, say."""
 
     @property
     def ok(self) -> bool:

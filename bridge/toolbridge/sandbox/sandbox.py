@@ -8,16 +8,27 @@ import weakref
 from collections.abc import Callable
 from types import TracebackType
 
-from toolbridge.boundary.host_call import Scheduler
-from toolbridge.errors import MisuseError, SandboxClosedError, SeedError, ToolbridgeError
+from toolbridge.boundary.host_call import HostSide, Scheduler
+from toolbridge.errors import (
+    LanguageError,
+    LimitsError,
+    MisuseError,
+    SandboxClosedError,
+    SeedError,
+    ToolbridgeError,
+)
 from toolbridge.limits import Limits
-from toolbridge.sandbox.engine import CompileNotice, shared_engine
-from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_for_async
+from toolbridge.sandbox.dialect import DIALECTS, Dialect, SandboxLanguage
+from toolbridge.sandbox.engine import CompileNotice, Engine, shared_engine
+from toolbridge.sandbox.execution import Execution, fresh_seed
 from toolbridge.sandbox.host_modules import Modules, host_modules
-from toolbridge.sandbox.instance import Instance
+from toolbridge.sandbox.instance import GuestInstance
 from toolbridge.sandbox.outcome import Failure, RunResult
 from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler
 from toolbridge.sandbox.session import Session
+from toolbridge.sandbox.waiting import wait_for, wait_for_async
+
+_USUAL_LIMITS = Limits()
 
 
 class Sandbox:
@@ -40,8 +51,8 @@ class Sandbox:
         clock: Callable[[], float] = time.time,
         on_compile: CompileNotice | None = None,
     ) -> None:
-        self._modules = host_modules(modules or {})
-        self._limits = limits or Limits()
+        self._host = HostSide(host_modules(modules or {}))
+        self._limits = limits or _USUAL_LIMITS
         self._clock = clock
         self._on_compile = on_compile
         self._loop = BackgroundLoop()
@@ -49,26 +60,51 @@ class Sandbox:
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._closed = False
 
-    def run_sync(self, source: str, *, limits: Limits | None = None, seed: bytes | None = None) -> RunResult:
+    def run_sync(
+        self,
+        source: str,
+        *,
+        language: SandboxLanguage = "javascript",
+        limits: Limits | None = None,
+        seed: bytes | None = None,
+    ) -> RunResult:
         """Runs a program and waits for its result. Coroutine functions run on a loop of the sandbox.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
         """
-        return self._run_sync(source, limits, seed, None)
+        return self._run_sync(source, limits, seed, None, _dialect(language))
 
-    async def run(self, source: str, *, limits: Limits | None = None, seed: bytes | None = None) -> RunResult:
+    async def run(
+        self,
+        source: str,
+        *,
+        language: SandboxLanguage = "javascript",
+        limits: Limits | None = None,
+        seed: bytes | None = None,
+        host: HostSide | None = None,
+        erased: str | None = None,
+    ) -> RunResult:
         """Runs a program. Coroutine functions run on the caller's event loop; cancelling ends the guest.
+
+        For the bridge: `host` is what this run is offered in place of the sandbox's modules, `erased` the program
+        without its types, if that is known already.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
         """
-        return await self._run(source, limits, seed, None)
+        return await self._run(source, limits, seed, None, _dialect(language), host=host, erased=erased)
 
-    def session(self, *, limits: Limits | None = None) -> Session:
+    def session(
+        self,
+        *,
+        language: SandboxLanguage = "javascript",
+        limits: Limits | None = None,
+        host: HostSide | None = None,
+    ) -> Session:
         """A guest that keeps its state from one program to the next. Its limits hold for each run."""
         self._check_open()
-        session = Session(self._run_sync, self._run, limits or self._limits)
+        session = Session(self._run_sync, self._run, limits or self._limits, host, _dialect(language))
         self._sessions.add(session)
         return session
 
@@ -93,14 +129,27 @@ class Sandbox:
         if self._closed:
             raise SandboxClosedError("sandbox")
 
-    def _run_sync(self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None) -> RunResult:
+    def _run_sync(
+        self,
+        source: str,
+        limits: Limits | None,
+        seed: bytes | None,
+        session: Session | None,
+        dialect: Dialect | None = None,
+    ) -> RunResult:
         limits = limits or self._limits
-        _check_types(source, limits, seed)
+        check_types(source, limits, seed)
         refused = _too_large(source, limits)
         if refused is not None:
             return refused
+        dialect = _dialect_of(session, dialect)
+        erased = None
+        if dialect.has_types:
+            erased = _erased(self._run_sync(*_erasing(source, session)), source)
+            if isinstance(erased, RunResult):
+                return erased
         scheduler = TaskScheduler(limits, self._loop.post)
-        execution = self._execution(source, limits, seed, session, scheduler)
+        execution = self._execution(source, limits, seed, session, scheduler, dialect=dialect, erased=erased)
         try:
             return wait_for(execution)
         finally:
@@ -108,60 +157,166 @@ class Sandbox:
             with contextlib.suppress(RuntimeError):  # the sandbox was closed, and so the calls ended
                 scheduler.cancel()
 
-    async def _run(self, source: str, limits: Limits | None, seed: bytes | None, session: Session | None) -> RunResult:
+    async def _run(
+        self,
+        source: str,
+        limits: Limits | None,
+        seed: bytes | None,
+        session: Session | None,
+        dialect: Dialect | None = None,
+        *,
+        host: HostSide | None = None,
+        erased: str | None = None,
+    ) -> RunResult:
         from anyio import create_task_group
 
         limits = limits or self._limits
-        _check_types(source, limits, seed)
+        check_types(source, limits, seed)
         refused = _too_large(source, limits)
         if refused is not None:
             return refused
+        dialect = _dialect_of(session, dialect)
+        if dialect.has_types and erased is None:
+            done = _erased(await self._run(*_erasing(source, session)), source)
+            if isinstance(done, RunResult):
+                return done
+            erased = done
+        await self._prepare(dialect)
         outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
+            inbox = LoopInbox(calls)
             try:
-                inbox = LoopInbox()
                 scheduler = TaskScheduler(limits, inbox.post)
-                execution = self._execution(source, limits, seed, session, scheduler)
+                execution = self._execution(
+                    source, limits, seed, session, scheduler, dialect=dialect, host=host, erased=erased
+                )
                 try:
-                    outcome = await wait_for_async(execution, inbox, calls)
+                    outcome = await wait_for_async(execution, inbox, scheduler)
                 finally:
                     self._runs.discard(execution)
             except ToolbridgeError as error:  # raised below, outside the group, which would wrap it
                 outcome = error
+            finally:
+                inbox.close()
             calls.cancel_scope.cancel()
         assert outcome is not None
         if isinstance(outcome, ToolbridgeError):
             raise outcome
         return outcome
 
+    async def _prepare(self, dialect: Dialect) -> None:
+        """Compiles an image that takes long beside the event loop, which has other things to do."""
+        engine = shared_engine()
+        if dialect.image == "javascript" or engine.is_ready(dialect.image):
+            return
+        from anyio import to_thread
+
+        self._check_open()
+        if dialect.image == "python":
+            await to_thread.run_sync(engine.python_image, self._on_compile, abandon_on_cancel=True)
+        else:
+            await to_thread.run_sync(engine.image, dialect.image, self._on_compile, abandon_on_cancel=True)
+
+    async def ask_compiler(self, request: str) -> RunResult:
+        """For the bridge: what TypeScript's compiler says to a request, in a fresh instance of its own image.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, or there is no such image.
+        """
+        from toolbridge.sandbox.compiler import COMPILER, COMPILER_LIMITS, COMPILER_SEED
+
+        return await self._run(request, COMPILER_LIMITS, COMPILER_SEED, None, COMPILER)
+
     def _execution(
-        self, source: str, limits: Limits, seed: bytes | None, session: Session | None, scheduler: Scheduler
+        self,
+        source: str,
+        limits: Limits,
+        seed: bytes | None,
+        session: Session | None,
+        scheduler: Scheduler,
+        *,
+        dialect: Dialect,
+        host: HostSide | None = None,
+        erased: str | None = None,
     ) -> Execution:
         self._check_open()
         if seed is not None and len(seed) != 32:
             raise SeedError(len(seed))
+        if limits.memory_bytes < dialect.least_memory:
+            expected = f"at least {dialect.least_memory} bytes for {dialect.language}"
+            raise LimitsError("memory_bytes", limits.memory_bytes, expected)
         engine = shared_engine()
-        image = engine.image("javascript", self._on_compile)
-
-        def new_instance() -> Instance:
-            return Instance(engine.pointer, image, limits.memory_bytes)
-
+        new_instance, keep_instance = _guests(engine, dialect, limits, self._on_compile)
         execution = Execution(
             engine=engine,
+            dialect=dialect,
             source=source,
+            erased=erased,
             seed=seed if seed is not None else fresh_seed(),
             limits=limits,
-            modules=self._modules,
+            host=host or (session and session.host) or self._host,
             scheduler=scheduler,
             clock=self._clock,
             new_instance=new_instance if session is None else lambda: session.take_instance(new_instance),
-            keep_instance=None if session is None else session.keep_instance,
+            keep_instance=keep_instance if session is None else session.keep_instance,
         )
         self._runs.add(execution)
         return execution
 
 
-def _check_types(source: object, limits: object, seed: object) -> None:
+def _dialect(language: str) -> Dialect:
+    dialect = DIALECTS.get(language)
+    if dialect is None:
+        raise LanguageError(language, tuple(DIALECTS))
+    return dialect
+
+
+def _dialect_of(session: Session | None, dialect: Dialect | None) -> Dialect:
+    found = session.dialect if session is not None else dialect
+    assert found is not None
+    return found
+
+
+def _erasing(source: str, session: Session | None) -> tuple[str, Limits, bytes, None, Dialect]:
+    """What is run in order to remove a program's types."""
+    from toolbridge.sandbox.compiler import COMPILER, COMPILER_LIMITS, COMPILER_SEED, request
+
+    asked = request(source, "typescript", is_session=session is not None)
+    return asked, COMPILER_LIMITS, COMPILER_SEED, None, COMPILER
+
+
+def _erased(result: RunResult, source: str) -> str | RunResult:
+    """The program without its types, or the result of a run that can't be."""
+    from toolbridge.sandbox.compiler import erasure_failure, read_answer, syntax_failure
+
+    try:
+        answer = read_answer(result)
+    except ValueError as error:
+        answer = Failure("crashed", f"TypeScript's compiler was not understood: {error}.")
+    if isinstance(answer, Failure):
+        return RunResult(failure=erasure_failure(answer))
+    return RunResult(failure=syntax_failure(answer, source)) if answer.syntax else answer.code
+
+
+def _guests(
+    engine: Engine, dialect: Dialect, limits: Limits, on_compile: CompileNotice | None
+) -> tuple[Callable[[], GuestInstance], Callable[[GuestInstance], None]]:
+    """What gives a fresh guest, and what takes it when its run has ended well."""
+    if dialect.image == "python":
+        from toolbridge.sandbox.component_instance import ComponentInstance
+
+        component = engine.python_image(on_compile)
+        return lambda: ComponentInstance(engine.pointer, component, limits.memory_bytes), _close
+    guests = engine.guests(dialect.image, on_compile)
+    return lambda: guests.take(limits.memory_bytes), guests.put
+
+
+def _close(instance: GuestInstance) -> None:
+    instance.close()
+
+
+def check_types(source: object, limits: object, seed: object) -> None:
+    """Raises MisuseError for what is no program, no limits or no seed."""
     if not isinstance(source, str):
         raise MisuseError("source", source, "the program's text, a str")
     if not isinstance(limits, Limits):

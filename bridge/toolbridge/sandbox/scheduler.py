@@ -7,16 +7,16 @@ of ours runs while the sandbox is open. Both are anyio's, which is imported only
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
-from math import inf
+from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from toolbridge.boundary.host_call import PendingCall, failed, is_awaitable, reply_with, timed_out
+from toolbridge.boundary.host_call import Deliver, PendingCall, Reply, failed, is_awaitable, reply_with, timed_out
 from toolbridge.limits import Limits
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _ROOM_CHECK_SECONDS = 0.005
 
-Deliver = Callable[[PendingCall, bytes], None]
 Task = Callable[[], Coroutine[Any, Any, None]]
 Spawn = Callable[[Task], None]
 
@@ -47,6 +46,10 @@ class TaskScheduler:
     def start_awaiting(self, call: PendingCall, value: Any, deliver: Deliver) -> None:
         """The same for a call that has already given something to await."""
         self._schedule(call, deliver, lambda: _awaited(value))
+
+    async def perform(self, call: PendingCall) -> Reply:
+        """The reply to a call that is made right here, where the guest waits for it."""
+        return await self._answer(call, lambda: self._invoke(call))
 
     def cancel(self) -> None:
         """Ends the calls that still run: nobody waits for them any more."""
@@ -73,9 +76,9 @@ class TaskScheduler:
         try:
             self._spawn(task)
         except RuntimeError as error:  # the event loop is closed
-            deliver(call, failed(error))
+            deliver(call, Reply(failed(error)))
 
-    async def _perform(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> bytes:
+    async def _perform(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> Reply:
         import anyio
 
         if call.may_begin is None:  # the guest waits for it: at most one at a time, and nothing may hold it up
@@ -87,20 +90,25 @@ class TaskScheduler:
                 await anyio.sleep(_ROOM_CHECK_SECONDS)
             return await self._answer(call, invoke)
 
-    async def _answer(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> bytes:
-        import anyio
-
+    async def _answer(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> Reply:
         call.began = perf_counter()
         seconds = self._limits.call_seconds
         try:
+            if call.function.keeps_time:
+                return reply_with(call.request, await invoke(), self._limits.frame_bytes)
+            import anyio
+
             with anyio.move_on_after(seconds):
                 return reply_with(call.request, await invoke(), self._limits.frame_bytes)
-            return timed_out(call.request, seconds)
+            return Reply(timed_out(call.request, seconds))
         except BaseException as error:
-            # Only a cancellation that was asked for is one; all else is what the function raised.
-            if isinstance(error, anyio.get_cancelled_exc_class()) and anyio.current_effective_deadline() == -inf:
+            import anyio
+
+            from toolbridge.foreign_cancellation import is_foreign
+
+            if isinstance(error, anyio.get_cancelled_exc_class()) and not is_foreign(error):
                 raise
-            return failed(error.error if isinstance(error, _RaisedError) else error)
+            return Reply(failed(error.error if isinstance(error, _RaisedError) else error))
 
     async def _invoke(self, call: PendingCall) -> Any:
         function = call.function.function
@@ -150,38 +158,67 @@ async def _awaited(value: Any) -> Any:
 
 
 class LoopInbox:
-    """Tasks for an event loop, posted from any thread, started by whoever waits in the loop."""
+    """Where other threads hand tasks to an event loop: they are started in a task group, in its owner's context."""
 
-    def __init__(self) -> None:
+    def __init__(self, group: TaskGroup) -> None:
         import anyio
 
+        self._group = group
+        self._context = contextvars.copy_context()
+        with contextlib.suppress(ImportError):  # it comes with trio; without it there is asyncio only
+            import sniffio
+
+            # In a callback of a loop that anyio did not start (`asyncio.run`), it would not know which loop it is on.
+            self._context.run(sniffio.current_async_library_cvar.set, sniffio.current_async_library())
         self._new_event = anyio.Event
         self._event = anyio.Event()
-        self._tasks: deque[Task] = deque()
         self._call_soon = event_loop_poster()
+        self._thread = threading.get_ident()
+        self._is_closed = False
 
     def post(self, task: Task) -> None:
-        """Hands a task over."""
-        self._tasks.append(task)
-        self.wake()
+        """Hands a task over. From any thread.
+
+        Raises:
+            RuntimeError: the event loop is closed.
+        """
+        if threading.get_ident() == self._thread:
+            self._start(task)
+        else:
+            self._call_soon(partial(self._start, task))
+
+    def close(self) -> None:
+        """Starts nothing more: the group is about to end."""
+        self._is_closed = True
 
     def wake(self) -> None:
-        """Ends the wait.
+        """Ends the wait. From any thread.
 
         Raises:
             RuntimeError: the event loop is closed.
         """
         self._call_soon(self._set)
 
+    def run_soon(self, function: Callable[[], None]) -> None:
+        """Has something done on the loop's thread. From any thread.
+
+        Raises:
+            RuntimeError: the event loop is closed.
+        """
+        self._call_soon(partial(self._context.run, function))
+
     def _set(self) -> None:
         self._event.set()
 
-    async def start_tasks(self, group: TaskGroup) -> None:
-        """Waits until something is posted, or for `wake`, and starts what there is."""
+    def _start(self, task: Task) -> None:
+        # In the loop's own callback, not in the task that waits: a call is one turn of the loop sooner under way.
+        if not self._is_closed:
+            self._context.run(self._group.start_soon, task)
+
+    async def wait(self) -> None:
+        """Until `wake`."""
         await self._event.wait()
         self._event = self._new_event()
-        while self._tasks:
-            group.start_soon(self._tasks.popleft())
 
 
 class _LoopThread:
@@ -204,11 +241,12 @@ class _LoopThread:
         import anyio
 
         async def serve() -> None:
-            inbox = LoopInbox()
-            ready.put(inbox)
             async with anyio.create_task_group() as group:
+                inbox = LoopInbox(group)
+                ready.put(inbox)
                 while not self.is_stopped:
-                    await inbox.start_tasks(group)
+                    await inbox.wait()
+                inbox.close()
                 group.cancel_scope.cancel()
 
         anyio.run(serve)
@@ -256,3 +294,12 @@ def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
         import trio.lowlevel
 
         return trio.lowlevel.current_trio_token().run_sync_soon
+
+
+def is_in_event_loop() -> bool:
+    """Whether this thread runs one, of asyncio or trio."""
+    try:
+        event_loop_poster()
+    except (ImportError, RuntimeError):
+        return False
+    return True

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from types import TracebackType
 
+from toolbridge.boundary.host_call import HostSide
 from toolbridge.errors import SandboxClosedError, SessionBusyError
 from toolbridge.limits import Limits
-from toolbridge.sandbox.instance import Instance
+from toolbridge.sandbox.dialect import JAVASCRIPT, Dialect
+from toolbridge.sandbox.instance import GuestInstance
 from toolbridge.sandbox.outcome import RunResult
 
 _STATE_LOST = "The session's state is lost: the next run starts afresh."
@@ -26,16 +28,21 @@ class Session:
     def __init__(
         self,
         run_sync: Callable[[str, Limits, bytes | None, Session], RunResult],
-        run: Callable[[str, Limits, bytes | None, Session], Awaitable[RunResult]],
+        run: Callable[..., Awaitable[RunResult]],
         limits: Limits,
+        host: HostSide | None = None,
+        dialect: Dialect = JAVASCRIPT,
     ) -> None:
+        self.dialect = dialect
+        self.host = host
+        """What its runs are offered in place of the sandbox's modules."""
         self._run_sync = run_sync
         self._run = run
         self._limits = limits
         self._lock = threading.Lock()
         self._busy = False
         self._closed = False
-        self._instance: Instance | None = None
+        self._instance: GuestInstance | None = None
         self._process = os.getpid()
 
     def run_sync(self, source: str, *, seed: bytes | None = None) -> RunResult:
@@ -50,17 +57,26 @@ class Session:
         finally:
             self._end()
 
-    async def run(self, source: str, *, seed: bytes | None = None) -> RunResult:
-        """Runs a program in this session.
+    async def run(self, source: str, *, seed: bytes | None = None, erased: str | None = None) -> RunResult:
+        """Runs a program in this session. `erased` is for the bridge: the program without its types.
 
         Raises:
             ToolbridgeError: the session is closed or busy, or the installation is broken.
         """
         had_state = self._begin()
         try:
-            return self._noted(await self._run(source, self._limits, seed, self), had_state)
+            return self._noted(await self._run(source, self._limits, seed, self, erased=erased), had_state)
         finally:
             self._end()
+
+    def check_open(self) -> None:
+        """Raises what a run would, if the session is closed.
+
+        Raises:
+            SandboxClosedError: it is.
+        """
+        if self._closed:
+            raise SandboxClosedError("session")
 
     def close(self) -> None:
         """Frees the guest. A run that is under way ends first."""
@@ -104,9 +120,9 @@ class Session:
             return result
         return replace(result, failure=replace(result.failure, notes=(*result.failure.notes, _STATE_LOST)))
 
-    # ---- on the guest thread
+    # ---- for the run, on whichever thread it is
 
-    def take_instance(self, new_instance: Callable[[], Instance]) -> Instance:
+    def take_instance(self, new_instance: Callable[[], GuestInstance]) -> GuestInstance:
         """The session's guest, for one run: it comes back through `keep_instance`, or not at all."""
         with self._lock:
             instance, self._instance = self._instance, None
@@ -116,7 +132,7 @@ class Session:
         self._process = os.getpid()
         return instance if instance is not None else new_instance()
 
-    def keep_instance(self, instance: Instance) -> None:
+    def keep_instance(self, instance: GuestInstance) -> None:
         """The guest survived its run."""
         with self._lock:
             if not self._closed and self._instance is None:

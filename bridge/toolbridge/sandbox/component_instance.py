@@ -1,0 +1,135 @@
+"""One instance of a guest image that is a component: the Python guest. The counterpart of `instance.py`."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from ctypes import c_void_p
+
+from toolbridge.boundary import component_library as components
+from toolbridge.boundary import library
+from toolbridge.boundary.component_exchange import FIRST, ComponentExchange
+from toolbridge.boundary.component_imports import define_component_imports
+from toolbridge.boundary.imports import epoch_callback, set_current_run
+from toolbridge.boundary.run_state import RunState
+from toolbridge.errors import EngineError
+from toolbridge.sandbox.instance import STACK_OVERFLOW, GuestTrap, Steps
+
+_EACH_TICK = 1
+_NO_TICK = 1 << 40
+_UNLIMITED = -1
+# CPython and what it is linked with are some thirty modules that share one memory.
+_MOST_INSTANCES, _MOST_TABLES, _MOST_MEMORIES = 200, 50, 10
+
+_STACK_EXHAUSTED = re.compile(r"wasm trap: call stack exhausted")
+_DENIED = re.compile(r"unknown import: `wasi:([a-z]+)/([a-z-]+)")
+_RUN = b"run"
+
+
+class ComponentImage:
+    """A guest image, compiled and linked."""
+
+    __slots__ = ("component", "linker", "run")
+
+    def __init__(self, engine: int, component: int) -> None:
+        self.component = component
+        self.linker: int = components.component_linker_new(engine)
+        define_component_imports(self.linker, component)
+        self.run: int | None = components.component_get_export_index(component, None, _RUN, len(_RUN))
+        if self.run is None:
+            raise EngineError("link the guest image", "the image doesn't export run")
+
+
+class ComponentInstance:
+    """A fresh guest. Used by one thread at a time; dead after a trap."""
+
+    _store: int | None = None
+
+    def __init__(self, engine: int, image: ComponentImage, memory_bytes: int) -> None:
+        self.memory = ComponentExchange()
+        self._store = library.store_new(engine, None, library.NO_FINALIZER)
+        limits = (memory_bytes, _UNLIMITED, _MOST_INSTANCES, _MOST_TABLES, _MOST_MEMORIES)
+        library.store_limiter(self._store, *limits)
+        self._context: int = library.store_context(self._store)
+        self._instance = components.InstanceBuffer()
+        self._function = components.FunctionBuffer()
+        self._outcome = b""
+        library.store_epoch_deadline_callback(self._store, epoch_callback, None, library.NO_FINALIZER)
+        # Instantiating runs code of the image, before there is a run that a tick could belong to.
+        library.context_set_epoch_deadline(self._context, _NO_TICK)
+        try:
+            self._instantiate(image)
+        except BaseException:
+            self.close()
+            raise
+
+    def _instantiate(self, image: ComponentImage) -> None:
+        instance = ctypes.addressof(self._instance)
+        error = components.component_linker_instantiate(image.linker, self._context, image.component, instance)
+        library.check(error, "instantiate the guest")
+        function = ctypes.addressof(self._function)
+        if not components.component_instance_get_func(instance, self._context, image.run, function):
+            raise EngineError("instantiate the guest", "the image doesn't export run")
+
+    def run(self, state: RunState, frame: bytes, here: bool) -> Steps:
+        """Runs the program of a run frame: pointer and length of the outcome frame, for `memory.read`.
+
+        `here`: on a thread that guest code must not keep. So it yields, and is gone on with on a guest thread.
+
+        Raises:
+            GuestTrap: the guest was stopped; the instance must not be used again.
+        """
+        if here:
+            yield None
+        self.memory.begin(frame)
+        state.memory = self.memory
+        set_current_run(state)
+        state.enter_guest()
+        try:
+            self._outcome = self._call(frame)
+            state.leave_guest()
+        finally:
+            set_current_run(None)
+            del state.memory
+        self._kept = ctypes.c_char_p(self._outcome)
+        address = ctypes.cast(self._kept, c_void_p).value
+        return FIRST, self.memory.receive(address, len(self._outcome))
+
+    def _call(self, frame: bytes) -> bytes:
+        argument, result = components.ComponentValue(), components.ComponentValue()
+        components.set_string(argument, frame)
+        library.context_set_epoch_deadline(self._context, _EACH_TICK)
+        try:
+            function = ctypes.addressof(self._function)
+            error = components.component_func_call(
+                *(function, self._context, ctypes.byref(argument), 1, ctypes.byref(result), 1)
+            )
+        finally:
+            components.component_value_delete(ctypes.byref(argument))
+        if error:
+            raise _trap(library.take_error(error))
+        content = ctypes.string_at(result.data, result.size) if result.data and result.size else b""
+        components.component_value_delete(ctypes.byref(result))
+        return content
+
+    def abandon(self) -> None:
+        """Gives the instance up without freeing it: its engine's threads don't exist in this process."""
+        self._store = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees the guest's memory."""
+        store, self._store = self._store, None
+        if store is not None:
+            library.store_delete(store)
+
+
+def _trap(message: str) -> GuestTrap:
+    if _STACK_EXHAUSTED.search(message):
+        return GuestTrap(STACK_OVERFLOW, message)
+    denied = _DENIED.search(message)
+    asked = f"{denied[1]}/{denied[2]}" if denied else ""
+    # The interpreter's own last words go to stderr: it has crashed.
+    return GuestTrap(None, message, denied=asked if asked != "cli/stderr" else "")

@@ -1,0 +1,29 @@
+"""Spare guests that a test has to itself."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from toolbridge.sandbox.engine import Engine, shared_engine
+from toolbridge.sandbox.spare_instances import SpareInstances
+
+has_page_map = pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="the system tells of no pages")
+
+
+@contextmanager
+def new_guests(monkeypatch: pytest.MonkeyPatch) -> Generator[SpareInstances]:
+    """No spares yet, and those that come are seen."""
+    engine = shared_engine()
+    fresh = SpareInstances(engine.pointer, engine.image("javascript"))
+
+    def ours(_engine: Engine, _language: str, _on_compile: object = None) -> SpareInstances:
+        return fresh
+
+    monkeypatch.setattr(Engine, "guests", ours)
+    yield fresh
+    for spare in fresh._spares:
+        spare.close()
