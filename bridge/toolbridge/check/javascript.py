@@ -1,0 +1,124 @@
+"""Checking JavaScript and TypeScript: TypeScript's own compiler, in a sandbox."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from toolbridge.boundary.host_call import no_such_module
+from toolbridge.check.needed_stubs import needed_stubs
+from toolbridge.check.report import CheckReport, Problem, problem
+from toolbridge.check.spelling import nearest
+from toolbridge.check.world import SessionNames, World
+from toolbridge.sandbox.compiler import Answer, Complaint, StubLine, read_answer, request, syntax_failure
+from toolbridge.sandbox.javascript_failure import hint_for_missing_name
+from toolbridge.sandbox.outcome import Failure, RunResult
+
+_MEANT = r"(?: Did you mean '(?P<meant>[^']+)'\?)?"
+_NO_SUCH_MODULE = {2307, 2792}
+_MISSING_EXPORT = (
+    re.compile(
+        r"""^(?:Module )?'"(?P<module>[^"]+)"' has no exported member (?:named )?'(?P<name>[^']+)'\.""" + _MEANT
+    ),
+    re.compile(
+        r"""^Property '(?P<name>[^']+)' does not exist on type 'typeof import\("(?P<module>[^"]+)"\)'\.""" + _MEANT
+    ),
+)
+_EXPORTED = re.compile(r"^ export (?:function|class) (\w+)", re.MULTILINE)
+_MOST_NAMES = 20
+_NO_SUCH_NAME = {2304, 2552, 2580, 2581, 2582, 2583, 2584, 2591, 2592, 2593}
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A report, and what a run can use of what was found on the way."""
+
+    report: CheckReport
+    erased: str | None = None
+    """The program without its types."""
+    names: tuple[tuple[str, str], ...] = ()
+    """What it declares, for the next programs of its session."""
+
+
+async def check_javascript(
+    source: str,
+    language: str,
+    world: World,
+    session: SessionNames | None,
+    ask: Callable[[str], Awaitable[RunResult]],
+) -> Checked:
+    """Checks a program. A compiler that fails is a warning, and nothing else."""
+    mentioned = source if session is None else f"{source}\n{session.mentions}"
+    stubs = {**needed_stubs(world.stubs, mentioned), "untyped.d.ts": _untyped(world.untyped)}
+    names, known = (session.declared, session.words) if session is not None else ({}, set[str]())
+    is_session = session is not None
+    asked = request(source, language, check=True, is_session=is_session, stubs=stubs, names=names, known=known)
+    result = await ask(asked)
+    try:
+        answer = read_answer(result)
+    except ValueError as error:
+        answer = Failure("crashed", f"{error}.")
+    if isinstance(answer, Failure):
+        warning = f"The program was not checked before it ran: {answer.message.rstrip('.')}."
+        return Checked(CheckReport(warning=warning, is_checked=False))
+    if answer.syntax:
+        # What JavaScript's own engine takes is for it to say.
+        failure = syntax_failure(answer, source) if language == "typescript" else None
+        return Checked(CheckReport(syntax=failure))
+    return _checked(answer, source, language, world)
+
+
+def _checked(answer: Answer, source: str, language: str, world: World) -> Checked:
+    # One for each place: what is said first is the cause.
+    places = {(each.line, each.column): each for each in reversed(answer.mistakes)}
+    mistakes = [each for each in answer.mistakes if places[each.line, each.column] is each]
+    problems = tuple(_problem(each, source, world) for each in mistakes)
+    erased = answer.code if language == "typescript" else None
+    return Checked(CheckReport(problems), erased, tuple((answer.names or {}).items()))
+
+
+def _problem(complaint: Complaint, source: str, world: World) -> Problem:
+    message = complaint.message
+    stub = None if complaint.stub is None else _whole(complaint.stub, world)
+    missing = next((found for each in _MISSING_EXPORT if (found := each.search(message))), None)
+    if missing is not None:
+        message = _missing_export(missing["module"], missing["name"], missing["meant"], world)
+    elif complaint.code in _NO_SUCH_MODULE:
+        message, stub = _missing_module(message, world), None
+    elif complaint.code in _NO_SUCH_NAME:
+        name = message.split("'")[1] if message.count("'") >= 2 else ""
+        hint = hint_for_missing_name(name)
+        message = f"Cannot find name '{name}'. {hint}" if hint else message.split(" Do you need to ")[0]
+    return problem(source, (complaint.line, complaint.column), message, f"TS{complaint.code}", stub)
+
+
+def _whole(stub: StubLine, world: World) -> StubLine:
+    """A line of the stubs as it is: what was checked had less in it."""
+    lines = world.stubs.get(stub.file, "").split("\n")
+    return replace(stub, text=lines[stub.line - 1].strip()) if 0 < stub.line <= len(lines) else stub
+
+
+def _missing_module(message: str, world: World) -> str:
+    specifier = message.split("'")[1] if message.count("'") >= 2 else ""
+    return no_such_module(world.modules, specifier).message
+
+
+def _missing_export(module: str, name: str, meant: str | None, world: World) -> str:
+    """In the words of the engine, which would say the same if the program ran."""
+    if meant:
+        return f'module "{module}" has no export "{name}". Did you mean "{meant}"?'
+    file = f"{module.removeprefix('host:').removesuffix('/async')}.d.ts"
+    names = _EXPORTED.findall(world.stubs.get(file, ""))
+    guess = nearest(name, names)
+    if guess:
+        return f'module "{module}" has no export "{name}". Did you mean "{guess}"?'
+    more = f", … ({len(names)} in all)" if len(names) > _MOST_NAMES else ""
+    return f'module "{module}" has no export "{name}". It exports: {", ".join(names[:_MOST_NAMES])}{more}.'
+
+
+def _untyped(specifiers: tuple[str, ...]) -> str:
+    both = [name for specifier in specifiers for name in (specifier, f"{specifier}/async")]
+    modules = [f'declare module "{name}";' for name in both]
+    required = [f'(id: "{name}"): any;' for name in both]
+    return "\n".join([*modules, f"declare namespace NodeJS {{ interface Require {{ {' '.join(required)} }} }}"])

@@ -1,0 +1,131 @@
+"""Checking Python: `ty`, a type checker, as a process of its own that gets text in a private directory.
+
+It neither imports nor runs anything: it parses. It is native code all the same, so it gets no environment, no
+configuration of anybody's, and limits on memory and time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolbridge.check.bounded_process import ProcessFailed, run_bounded
+from toolbridge.check.python_mistakes import find_mistakes
+from toolbridge.check.python_program import Finding, Program
+from toolbridge.check.report import MOST_PROBLEMS, CheckReport, problem
+from toolbridge.check.world import SessionNames, World
+
+NO_TY = "Python programs are not checked before they run: the package `ty` is not installed."
+_SECONDS = 10.0
+_MEMORY_BYTES = 2 * 1024**3
+_MOST_OUTPUT = 4 * 1024**2
+# Every TypedDict in the stubs has all of its keys: an object that may have others is a plain dictionary there.
+_TYPED_DICT = re.compile(r"^(class \w+\(TypedDict(?:, total=False)?)\):", re.MULTILINE)
+_ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
+
+
+def find_ty() -> str | None:
+    """Where the checker is: in this installation, never elsewhere on the machine."""
+    try:
+        from ty import find_ty_bin
+
+        return find_ty_bin()
+    except (ImportError, FileNotFoundError):
+        return None
+
+
+async def check_python(source: str, world: World, session: SessionNames | None) -> CheckReport:
+    """Checks a program. A checker that fails is a warning, and nothing else."""
+    from anyio import to_thread
+
+    ty = find_ty()
+    if ty is None:
+        return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
+    earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
+    files = _files(world, earlier + source)
+    directory = await to_thread.run_sync(_write, files)
+    try:
+        output = await run_bounded(
+            _command(ty, directory),
+            directory=directory / "program",
+            environment={"HOME": str(directory), "XDG_CONFIG_HOME": str(directory), "NO_COLOR": "1"},
+            seconds=_SECONDS,
+            memory_bytes=_MEMORY_BYTES,
+            most_output=_MOST_OUTPUT,
+        )
+        findings = _findings(output)
+    except (ProcessFailed, ValueError) as error:
+        warning = f"The program was not checked before it ran: the checker {error}."
+        return CheckReport(warning=warning, is_checked=False)
+    finally:
+        await to_thread.run_sync(_remove, directory)
+    program = Program(source, world, session.words if session is not None else set(), earlier.count("\n"))
+    mistakes = find_mistakes(findings, program)
+    shown = mistakes[:MOST_PROBLEMS]
+    return CheckReport(tuple(problem(source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown))
+
+
+def _command(ty: str, directory: Path) -> list[str]:
+    return [
+        *(ty, "check", "--project", str(directory / "program"), "--python", str(directory / "environment")),
+        *("--python-version", "3.14", "--python-platform", "linux"),
+        *("--output-format", "gitlab", "--no-progress", "--color", "never", "--exit-zero", "main.py"),
+    ]
+
+
+def _files(world: World, program: str) -> dict[str, str]:
+    files = {f"program/{name}": _TYPED_DICT.sub(r"\1, closed=True):", text) for name, text in world.stubs.items()}
+    for specifier in world.untyped:
+        folder = f"program/host/{specifier.removeprefix('host:').replace('-', '_')}"
+        files[f"{folder}/__init__.pyi"] = files[f"{folder}/aio.pyi"] = _ANYTHING
+    libraries = "Lib/site-packages" if os.name == "nt" else "lib/python3.14/site-packages"
+    return {
+        **files,
+        "program/main.py": program,
+        "program/ty.toml": "",
+        "environment/pyvenv.cfg": "home = environment\nversion_info = 3.14.0\n",
+        f"environment/{libraries}/nothing": "",
+    }
+
+
+def _write(files: Mapping[str, str]) -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="toolbridge-check-"))  # nobody else's to read
+    try:
+        for folder in sorted({os.path.dirname(name) for name in files}):
+            os.makedirs(directory / folder, exist_ok=True)
+        for name, text in files.items():
+            (directory / name).write_text(text, encoding="utf-8", errors="replace", newline="")
+    except BaseException:
+        _remove(directory)
+        raise
+    return directory
+
+
+def _remove(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _findings(output: bytes) -> list[Finding]:
+    """What the checker found.
+
+    Raises:
+        ValueError: that is not what it usually writes.
+    """
+    try:
+        listed = json.loads(output)
+        return [_finding(each) for each in listed]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"gave an answer that was not understood ({type(error).__name__})") from error
+
+
+def _finding(fields: Any) -> Finding:
+    rule = str(fields["check_name"])
+    begin = fields["location"]["positions"]["begin"]
+    message = str(fields["description"]).removeprefix(f"{rule}: ")
+    return Finding(int(begin["line"]), int(begin["column"]), rule, message)

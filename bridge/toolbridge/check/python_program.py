@@ -1,0 +1,74 @@
+"""A Python program as text: what judging a finding needs to know of it. It is never parsed here."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import NamedTuple
+
+from toolbridge.check.python_stub_lines import PythonStubs
+from toolbridge.check.world import World
+
+_ASSIGNED_KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]\s*(?:=(?!=)|[-+*/|&^%@]=|//=|\*\*=)""")
+_GIVEN_KEY = re.compile(r"""(?:setdefault|pop)\s*\(\s*(["'])([^"'\n]*)\1""")
+_ASKED_KEY = re.compile(r"""(["'])([^"'\n]*)\1\s+(?:not\s+)?in\b""")
+_ASKED_ATTRIBUTE = re.compile(r"""\b(?:has|get)attr\s*\([^"'\n]*["'](\w+)["']""")
+_UPDATED = re.compile(r"\.update\s*\(|\|=")
+_WRITTEN_KEY = re.compile(r"""(["'])([^"'\n]*)\1\s*:|\b(\w+)\s*=(?!=)""")
+_ASSIGNED_ATTRIBUTE = re.compile(r"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
+_OPEN_PROGRAM = re.compile(r"\b(?:exec|globals|locals|vars|setattr)\s*\(|\bimport\s+\*")
+_MOST_LINES = 20
+
+
+class Finding(NamedTuple):
+    """What the checker says about one place of its file."""
+
+    line: int
+    column: int
+    rule: str
+    message: str
+
+
+class Program:
+    """The author's program, and the stubs that it is checked against."""
+
+    def __init__(self, source: str, world: World, known_words: set[str], offset: int) -> None:
+        self.lines = source.split("\n")
+        self.source = source
+        self.world = world
+        self.known_words = known_words
+        """Words of earlier programs of its session."""
+        self.offset = offset
+        """How many lines stand before it in the checker's file."""
+        self.stubs = PythonStubs(world.stubs)
+
+    def rest(self, finding: Finding) -> str:
+        """The text from a finding's place on."""
+        at = finding.line - 1
+        if not 0 <= at < len(self.lines):
+            return ""
+        return "\n".join([self.lines[at][finding.column - 1 :], *self.lines[at + 1 : at + _MOST_LINES]])
+
+    @cached_property
+    def assigned_keys(self) -> set[str]:
+        """Keys that the program puts into dictionaries itself, or asks for before it uses them."""
+        patterns = (_ASSIGNED_KEY, _GIVEN_KEY, _ASKED_KEY)
+        keys = {found[1] for pattern in patterns for found in pattern.findall(self.source)}
+        if _UPDATED.search(self.source):  # with any that it writes down
+            keys.update(found[1] or found[2] for found in _WRITTEN_KEY.findall(self.source))
+        return keys
+
+    @cached_property
+    def assigned_attributes(self) -> set[str]:
+        """Attributes that the program sets, or asks for before it uses them."""
+        return {*_ASSIGNED_ATTRIBUTE.findall(self.source), *_ASKED_ATTRIBUTE.findall(self.source)}
+
+    def defines(self, name: str) -> bool:
+        """Whether it has a function or class of this name, or of the class whose method this is."""
+        own = re.escape(name.removesuffix(".__init__").rpartition(".")[2])
+        return re.search(rf"^\s*(?:async\s+def|def|class)\s+{own}\b", self.source, re.MULTILINE) is not None
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether it defines names in ways that only running it shows."""
+        return _OPEN_PROGRAM.search(self.source) is not None

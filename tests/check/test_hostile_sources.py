@@ -1,0 +1,129 @@
+"""Sources made to be slow, deep or large: the check gives up in bounded time, and says so; nothing else happens."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from check.corpus import world
+from toolbridge import Sandbox
+from toolbridge.check import python
+from toolbridge.check.checker import MOST_SOURCE, Checker
+from toolbridge.sandbox import compiler
+
+pytestmark = pytest.mark.anyio
+
+IMPORT = 'import { list_stations } from "host:mcp-weather";\n'
+# Far above what the limits allow, for a machine that is busy.
+SOON = 60
+
+DEEP = {
+    "parentheses": IMPORT + "(" * 100_000 + "1" + ")" * 100_000,
+    "brackets": IMPORT + "[" * 100_000,
+    "templates": IMPORT + "`${" * 50_000,
+    "types": IMPORT + "type A = " + "[" * 100_000 + "]" * 100_000,
+}
+SLOW = {
+    "a type that never ends": IMPORT
+    + "type Deep<T> = T extends string ? Deep<[T, Deep<T[]>]> : Deep<{ a: T }>;\n"
+    + "type Long<A extends any[]> = A['length'] extends 100000 ? A : Long<[...A, ...A, 1]>;\n"
+    + "const deep: Deep<string> = null as any; const long: Long<[1]> = [] as any; deep.x; long.length",
+    "a gigantic union": IMPORT
+    + "type X = "
+    + "|".join(f"{{ k{i}: '{i}', v: {i} }}" for i in range(9000))
+    + "; const a: X = 1 as any; const b: X = a; b",
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def warning_of(source: str, language: str) -> str:
+    stubs = world("python" if language == "python" else "typescript")
+    with Sandbox() as sandbox, anyio.fail_after(SOON):
+        report = (await Checker(sandbox).check(source, language, stubs)).report
+    assert report.ok
+    return report.warning
+
+
+@pytest.mark.parametrize("title", DEEP)
+async def test_deep_nesting_ends_the_check_with_a_warning_and_the_run_with_a_failure(title: str) -> None:
+    warning = await warning_of(DEEP[title], "typescript")
+    assert warning.startswith("The program was not checked before it ran: ")
+    with Sandbox() as sandbox:
+        failure = (await sandbox.run(DEEP[title], language="typescript")).failure
+        assert failure is not None
+        assert (failure.kind, failure.line) == ("limit", None)
+        assert failure.message.startswith("The program's types could not be removed, so nothing was run. ")
+        assert (await sandbox.run("1 + 1", language="typescript")).value == 2
+
+
+@pytest.mark.parametrize("title", SLOW)
+async def test_endless_work_is_stopped_at_the_checks_own_limits(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = compiler.COMPILER_LIMITS.with_(cpu_seconds=1.0, wall_seconds=2.0)
+    monkeypatch.setattr(compiler, "COMPILER_LIMITS", limits)
+    warning = await warning_of(SLOW[title], "typescript")
+    assert "The program was not checked before it ran: " in warning
+    assert "longer than" in warning
+
+
+async def test_a_source_that_is_too_large_is_not_even_tried() -> None:
+    source = IMPORT + "// " + "x" * MOST_SOURCE
+    assert "longer than 400000 characters" in await warning_of(source, "javascript")
+    assert "longer than 400000 characters" in await warning_of(source, "python")
+    with Sandbox() as sandbox:
+        failure = (await sandbox.run("x" * 10_000_000, language="typescript")).failure
+    assert failure is not None
+    assert failure.kind == "limit"
+    assert "more than the limit of 8388608" in failure.message
+
+
+async def test_a_compiler_without_enough_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "COMPILER_LIMITS", compiler.COMPILER_LIMITS.with_(memory_bytes=130 * 2**20))
+    source = IMPORT + "const a = [" + "{ a: 1, b: [2, 3] }," * 15_000 + "];"
+    assert "not checked before it ran" in await warning_of(source, "typescript")
+
+
+PYTHON_IMPORT = "from host.mcp_weather import list_stations\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        PYTHON_IMPORT + "x = " + "(" * 100_000 + "1" + ")" * 100_000,
+        PYTHON_IMPORT + "x = " + "[" * 150_000,
+        PYTHON_IMPORT + "from typing import Literal\nX = Literal[" + ",".join(map(str, range(50_000))) + "]\n",
+        PYTHON_IMPORT
+        + "class A[T]:\n  def g(self) -> 'A[A[T]]': ...\na = A[int]()\nwhile True:\n  a = (a.g(), a)[0]\n",
+        PYTHON_IMPORT + "def f(x):\n  return [f(x), (f(x), f(x))]\n" * 50,
+        PYTHON_IMPORT + "\0\ud800",
+    ],
+    ids=["parentheses", "brackets", "union", "generic", "recursion", "no text"],
+)
+async def test_hostile_python_is_checked_or_given_up_and_never_stops_a_run(source: str) -> None:
+    await warning_of(source, "python")
+
+
+async def test_a_python_checker_that_takes_too_long_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "_SECONDS", 0.001)
+    assert "the checker took longer than" in await warning_of(PYTHON_IMPORT, "python")
+
+
+async def test_a_python_checker_without_enough_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "_MEMORY_BYTES", 2**20)
+    assert "the checker ended with exit code" in await warning_of(PYTHON_IMPORT, "python")
+
+
+async def test_a_python_checker_that_says_something_else_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    def command(ty: str, directory: object) -> list[str]:
+        return ["/bin/echo", "surprise"]
+
+    monkeypatch.setattr(python, "_command", command)
+    assert "gave an answer that was not understood" in await warning_of(PYTHON_IMPORT, "python")
+
+
+async def test_without_a_python_checker_a_program_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python, "find_ty", lambda: None)
+    assert await warning_of(PYTHON_IMPORT, "python") == python.NO_TY
