@@ -1,0 +1,49 @@
+"""From what went wrong on the host to the error that guest code gets: a kind to branch on, words to repair from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from toolbridge.boundary.host_call import CallFailed
+from toolbridge.boundary.wire import ErrorFrame
+from toolbridge.errors import (
+    ConnectionLimitError,
+    ServerClosedError,
+    ServerConnectError,
+    ServerDisconnectedError,
+    ServerEnvironmentError,
+    ServerError,
+    ServerNotApprovedError,
+    ServerRespawnError,
+    ServerTimeoutError,
+    ToolBlockedError,
+)
+from toolbridge.trust.sanitise import for_guest_error
+
+# The first that fits. Whatever is in none of these is a failure of the tool.
+_KINDS: tuple[tuple[type[ServerError], str], ...] = (
+    (ServerNotApprovedError, "denied"),
+    (ToolBlockedError, "denied"),
+    (ServerTimeoutError, "timeout"),
+    (ServerDisconnectedError, "disconnected"),
+    (ServerClosedError, "disconnected"),
+    (ServerConnectError, "disconnected"),
+    (ServerRespawnError, "disconnected"),
+    (ServerEnvironmentError, "disconnected"),
+    (ConnectionLimitError, "limit"),
+)
+
+
+def kind_of(error: ServerError) -> str:
+    """The kind of a server's trouble, as guest code knows it."""
+    return next((kind for errors, kind in _KINDS if isinstance(error, errors)), "failed")
+
+
+def call_error(error: ServerError, secrets: Collection[str], keep: Iterable[str] = ()) -> ErrorFrame:
+    """A server's trouble, for guest code. `keep`: texts of the call's arguments, which it may repeat."""
+    return ErrorFrame(kind_of(error), for_guest_error(str(error), secrets, keep=keep))
+
+
+def import_failed(error: ServerError, server: str, secrets: Collection[str]) -> CallFailed:
+    """The same for a module whose server can't be connected."""
+    return CallFailed(call_error(error, secrets)._replace(name="ModuleError", server=server))

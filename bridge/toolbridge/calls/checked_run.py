@@ -1,0 +1,140 @@
+"""A program's check before its run: which stubs it is checked against, and what becomes of it then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from anyio import create_task_group, sleep
+
+from toolbridge.check.checker import Checker, names_a_module
+from toolbridge.check.javascript import Checked
+from toolbridge.check.report import CheckReport
+from toolbridge.check.world import SessionNames, World
+from toolbridge.errors import SandboxClosedError
+from toolbridge.sandbox.outcome import Failure, RunResult
+from toolbridge_codegen.catalog import module_specifier, python_module
+
+if TYPE_CHECKING:
+    from toolbridge.calls.run_scope import RunScope
+    from toolbridge.sandbox.sandbox import Sandbox
+    from toolbridge.servers.manager import ServerManager
+    from toolbridge_codegen.catalog import Catalog
+    from toolbridge_codegen.stubs import Language as StubLanguage
+    from toolbridge_codegen.stubs import StubSet
+
+_WORD = re.compile(r"[^\W\d][\w$]*")
+_UNCHECKED = Checked(CheckReport())
+
+
+class CheckedRuns:
+    """Checks the programs of a runtime against the stubs of its servers."""
+
+    def __init__(self, manager: ServerManager, sandbox: Sandbox, stub_set: Callable[[StubLanguage], StubSet]) -> None:
+        self._manager = manager
+        self._stub_set = stub_set
+        self._checker = Checker(sandbox)
+        self._stubs: dict[StubLanguage, tuple[Catalog, Mapping[str, str]]] = {}
+
+    async def run(
+        self,
+        code: str,
+        language: str,
+        scope: RunScope,
+        execute: Callable[[str | None], Awaitable[RunResult]],
+        session: SessionNames | None = None,
+    ) -> RunResult:
+        """Checks a program and runs it, `execute` being given it without its types; or says why it is not run.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, or the installation is broken.
+        """
+        checked = _UNCHECKED
+        # One that makes no call can be run as it is: whatever is wrong with it, running it shows.
+        if names_a_module(code, language) or (session is not None and session.is_used_in(code)):
+            try:
+                if not await _connected_in_time(scope, _named_in(code, session)):
+                    message = f"The run took longer than {scope.limits.wall_seconds:g} s."
+                    return RunResult(failure=Failure("timeout", message))
+                checked = await self.check(code, language, scope, session)
+            except SandboxClosedError:  # while it was checked
+                return RunResult(failure=Failure("cancelled", "The run was cancelled."))
+        report = checked.report
+        if report.failure is not None:
+            return RunResult(failure=report.failure)
+        result = await execute(checked.erased)
+        if session is not None:
+            session.add(code, language, checked.names)
+        if report.warning and report.has_checker:
+            result = replace(result, warnings=(*result.warnings, report.warning))
+        return result
+
+    async def check(self, code: str, language: str, scope: RunScope, session: SessionNames | None = None) -> Checked:
+        """What is wrong with a program, as far as types show. Connects the servers that it names, as running it would.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, or the installation is broken.
+        """
+        connected = await scope.connect_named(_named_in(code, session))
+        if self._uses_changed_tool(code, connected):
+            return _UNCHECKED
+        return await self._checker.check(code, language, self._world(language, connected), session)
+
+    def _world(self, language: str, connected: tuple[str, ...]) -> World:
+        """The stubs of these servers. Of all others nothing is said: what was kept of them may be out of date.
+
+        Nor of those that are disabled: the run says so.
+        """
+        wanted: StubLanguage = "python" if language == "python" else "typescript"
+        files = self._files(wanted)
+        servers = self._manager.enabled_servers()
+        untyped = tuple(each.name for each in self._manager.statuses() if each.name not in connected)
+        hidden = tuple(_stub_name(name, wanted) for name in untyped)
+        return World(
+            stubs={name: text for name, text in files.items() if not name.startswith(hidden)},
+            modules=tuple(module_specifier(name) for name in servers),
+            untyped=tuple(module_specifier(name) for name in untyped),
+        )
+
+    def _uses_changed_tool(self, code: str, servers: tuple[str, ...]) -> bool:
+        """Whether a program names a tool that is blocked: it is not in the stubs, and the run says why."""
+        changed = {tool for server in servers for tool in self._manager.changed_tools(server)}
+        return bool(changed) and not changed.isdisjoint(_WORD.findall(code))
+
+    def _files(self, language: StubLanguage) -> Mapping[str, str]:
+        catalog = self._manager.catalog
+        known = self._stubs.get(language)
+        if known is None or known[0] is not catalog:
+            known = self._stubs[language] = (catalog, self._stub_set(language).files)
+        return known[1]
+
+
+async def _connected_in_time(scope: RunScope, named_in: str) -> bool:
+    """Connects what a program names; importing would be part of the run, and so take no longer. A person may."""
+
+    async def give_up() -> None:
+        await scope.wait_for_approvals(named_in)
+        await sleep(scope.limits.wall_seconds)
+        tasks.cancel_scope.cancel()
+
+    is_done = False
+    async with create_task_group() as tasks:
+        tasks.start_soon(give_up)
+        await scope.connect_named(named_in)
+        is_done = True
+        tasks.cancel_scope.cancel()
+    return is_done
+
+
+def _named_in(code: str, session: SessionNames | None) -> str:
+    """Text that names every module which a program uses, also by an earlier program's import."""
+    return code if session is None else f"{code}\n{session.mentions}"
+
+
+def _stub_name(server: str, language: StubLanguage) -> str:
+    """How the names of a server's stub files begin."""
+    if language == "python":
+        return python_module(server).replace(".", "/") + "/"
+    return f"{module_specifier(server).removeprefix('host:')}.d.ts"

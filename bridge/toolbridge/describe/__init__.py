@@ -1,0 +1,1 @@
+"""Describing tools to a model: search, modules, and the section of a system prompt."""

@@ -1,0 +1,188 @@
+"""SECURITY: an observer that keeps a record: one JSON object per line, appended to a file of this user's.
+
+Several processes may share a file: a line is one write at its end. A file that was moved away (log rotation) is
+noticed at the next line, and a new one made in its place. What goes wrong with the file later never reaches a run:
+it is logged once, and the first line that can be written again is preceded by one that counts what was lost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import stat
+import threading
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from toolbridge.errors import ConfigError
+from toolbridge.observe.events import Event
+
+_log = logging.getLogger("toolbridge")
+
+_POSIX = os.name == "posix"
+# O_NOFOLLOW: a link could make us write elsewhere. O_NONBLOCK: opening some devices would wait.
+_FLAGS = (
+    os.O_RDWR
+    | os.O_APPEND
+    | os.O_CREAT
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_MOST_CHARACTERS = 1_000
+_FIX = "Name a regular file of your own, in a directory that exists; links are not followed."
+
+
+class AuditLog:
+    """Appends every event to a file. Used as an observer; safe from several threads.
+
+    `arguments`: also the arguments of calls, with known secrets masked, cut at 200 characters.
+
+    Raises:
+        ConfigError: the file can't be made or appended to, or others can write to it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, arguments: bool = False) -> None:
+        self.wants_arguments = arguments
+        self._lock = threading.Lock()
+        self._lost = 0
+        self._torn = False
+        self._closed = False
+        try:
+            self._path: str = os.path.abspath(path)  # the working directory may change
+            self._descriptor = _open(self._path)
+            self._notice_opened()
+        except (OSError, ValueError) as error:  # ValueError: a null character
+            problem = f"The audit log can't be used: {_reason(error)}."
+            raise ConfigError(problem, file=os.fspath(path), fix=_FIX) from error
+
+    def __call__(self, event: Event) -> None:
+        """Appends a line; never raises because of the file."""
+        line = _line(_name(type(event)), self._entries(event))
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._reopen_if_moved()
+                if self._lost:
+                    self._write(_line("lines_lost", {"lines": self._lost}))
+                    self._lost = 0
+                self._write(line)
+            except OSError as error:
+                if not self._lost:
+                    _log.warning("The audit log %r loses lines: %s", self._path, _reason(error))
+                self._lost += 1
+
+    def close(self) -> None:
+        """Closes the file; what is told later is not recorded. May be called twice."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                if self._lost:
+                    _log.warning("The audit log %r lost its last %d lines", self._path, self._lost)
+                os.close(self._descriptor)
+
+    def __enter__(self) -> AuditLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _entries(self, event: Event) -> dict[str, Any]:
+        entries = {name: _shown(getattr(event, name)) for name in _field_names(type(event))}
+        if not self.wants_arguments:
+            entries.pop("arguments", None)
+        return entries
+
+    def _reopen_if_moved(self) -> None:
+        """Goes on in a new file when the path no longer leads to ours: it was rotated, or deleted."""
+        try:
+            facts = os.lstat(self._path)
+        except FileNotFoundError:
+            moved = True
+        else:
+            moved = (facts.st_dev, facts.st_ino) != self._identity
+        if moved:
+            descriptor = _open(self._path)
+            os.close(self._descriptor)
+            self._descriptor = descriptor
+            self._notice_opened()
+
+    def _notice_opened(self) -> None:
+        facts = os.fstat(self._descriptor)
+        self._identity = facts.st_dev, facts.st_ino
+        self._torn = False
+        if facts.st_size:
+            # Whoever wrote last may have been stopped in the middle of a line.
+            os.lseek(self._descriptor, -1, os.SEEK_END)
+            self._torn = os.read(self._descriptor, 1) != b"\n"
+
+    def _write(self, line: bytes) -> None:
+        data = b"\n" + line if self._torn else line
+        written = os.write(self._descriptor, data)
+        self._torn = written < len(data)
+        if self._torn:
+            raise OSError(errno.ENOSPC, "only a part of a line could be written")
+
+
+def _open(path: str) -> int:
+    """A descriptor that appends to a file which only this user can write to; children don't inherit it."""
+    descriptor = os.open(path, _FLAGS, 0o600)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if _POSIX and facts.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, "it belongs to another user")
+        # Others may read it if its owner made it so (a log collector's group); nobody else may write history.
+        if _POSIX and facts.st_mode & 0o022:
+            raise OSError(errno.EPERM, "others can write to it (`chmod go-w` changes that)")
+        if _POSIX and facts.st_nlink > 1:
+            raise OSError(errno.EPERM, "it has a second name (a hard link)")
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        if error.errno == errno.ELOOP:
+            return "it is a symbolic link"
+        return error.strerror or type(error).__name__
+    return str(error)
+
+
+def _line(event: str, entries: Mapping[str, Any]) -> bytes:
+    import json
+    from datetime import UTC, datetime
+
+    time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    # Whatever is not printable ASCII is escaped: no text can end the line, or move a terminal that shows it.
+    return json.dumps({"time": time, "event": event, **entries}, ensure_ascii=True).encode("ascii") + b"\n"
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
+        return value[: _MOST_CHARACTERS - 1] + "…"
+    return value
+
+
+@cache
+def _field_names(event: type[Event]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(event))
+
+
+@cache
+def _name(event: type[Event]) -> str:
+    """`CallEnded` → `call_ended`."""
+    import re
+
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()

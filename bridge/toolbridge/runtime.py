@@ -1,0 +1,559 @@
+"""The runtime: the one place where configuration, trust, servers, stubs and sandbox meet.
+
+async with open_runtime("toolbridge.json", approver=...) as runtime:
+    result = await runtime.run('require("host:mcp-weather").get_forecast({ location: "Austin, TX" })')
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import NoneType, TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from toolbridge.calls.run_modules import mentioned_servers
+from toolbridge.calls.run_scope import RunScope
+from toolbridge.calls.tool_call import CallRules
+from toolbridge.config.config import Config
+from toolbridge.config.load import config_reader
+from toolbridge.config.policy import Errors
+from toolbridge.config.profiles import with_profiles
+from toolbridge.describe.module_info import ModuleInfo
+from toolbridge.describe.modules import ModuleSummary
+from toolbridge.describe.search import SearchHit, ToolSearch
+from toolbridge.describe.system_prompt import PromptForm, SystemPrompt
+from toolbridge.directories import cache_directory
+from toolbridge.errors import (
+    LanguageError,
+    MisuseError,
+    SandboxClosedError,
+    SectionError,
+    ToolbridgeError,
+    UnknownModuleError,
+)
+from toolbridge.limits import Limits
+from toolbridge.observe.events import Observer, wants_arguments
+from toolbridge.sandbox.outcome import RunResult
+from toolbridge.sandbox.sandbox import Sandbox, check_types
+from toolbridge.sandbox.scheduler import is_in_event_loop
+from toolbridge.servers.manager import ServerManager
+from toolbridge.servers.schema_checks import CheckStore
+from toolbridge.sources.current import CurrentServers
+from toolbridge.sources.task import Task
+from toolbridge.trust.approval_store import ApprovalStore
+from toolbridge.trust.gate import PermissionGate
+from toolbridge.trust.pins import LockPins, Pins
+from toolbridge.trust.tool_use import CanUseTool
+from toolbridge_codegen.cache import StubCache
+from toolbridge_codegen.catalog import Catalog
+from toolbridge_codegen.stubs import Detail, StubSet, generate
+from toolbridge_codegen.stubs import Language as StubLanguage
+
+if TYPE_CHECKING:
+    from toolbridge.boundary.host_call import HostSide
+    from toolbridge.calls.checked_run import CheckedRuns
+    from toolbridge.check.report import CheckReport
+    from toolbridge.check.world import SessionNames
+    from toolbridge.config.server_config import ServerConfig
+    from toolbridge.sandbox.engine import CompileNotice
+    from toolbridge.servers.server_requests import Elicitor, Roots, Sampler
+    from toolbridge.servers.sign_in import SignIn
+    from toolbridge.servers.slot import ServerStatus
+    from toolbridge.sources.sections import RenderedPrompt
+    from toolbridge.trust.approver import Approver
+
+Language: TypeAlias = Literal["javascript", "typescript", "python"]
+"""What a program may be written in."""
+
+ConfigSource: TypeAlias = Config | str | os.PathLike[str] | None
+
+
+def open_runtime(
+    config: ConfigSource = None,
+    *,
+    approver: Approver | None = None,
+    elicitor: Elicitor | None = None,
+    sampler: Sampler | None = None,
+    roots: Roots | None = None,
+    sign_in: SignIn | None = None,
+    can_use_tool: CanUseTool | None = None,
+    limits: Limits | None = None,
+    observers: Iterable[Observer] = (),
+    errors: Errors | None = None,
+    strict_results: bool | None = None,
+    pins: Pins | Literal["lock", "none"] = "lock",
+    profiles: Iterable[str] = (),
+    prompt: RenderedPrompt | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    on_compile: CompileNotice | None = None,
+) -> Runtime:
+    """A runtime for a configuration: made in code, read from a file, or looked for (None). Use it with `async with`.
+
+    Without an approver no server is started or reached. `can_use_tool` is asked about calls that the permissions leave
+    open. `errors` and `strict_results` override the configuration's. `pins` are by default those of `toolbridge.lock`.
+    `profiles` are those of the configuration whose servers are wanted; `prompt` brings the servers of its sections.
+    `directory` keeps listings and stubs between runs (by default the user's cache).
+
+    Raises:
+        ConfigError: the configuration can't be used as it is, or there is no such profile.
+    """
+    read_config = _reader(config)
+    resolved, profiles = read_config(), tuple(profiles)
+    return Runtime(
+        with_profiles(resolved, profiles) if profiles else resolved,
+        read_config=read_config,
+        prompt=prompt,
+        approver=approver,
+        elicitor=elicitor,
+        sampler=sampler,
+        roots=roots,
+        sign_in=sign_in,
+        can_use_tool=can_use_tool,
+        limits=limits,
+        observers=tuple(observers),
+        errors=errors,
+        strict_results=strict_results,
+        pins=LockPins() if pins == "lock" else None if pins == "none" else pins,
+        directory=cache_directory() if directory is None else os.fspath(directory),
+        on_compile=on_compile,
+    )
+
+
+class Runtime:
+    """Runs programs that call the tools of MCP servers. Safe to use from several tasks of one event loop."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        read_config: Callable[[], Config],
+        approver: Approver | None,
+        elicitor: Elicitor | None,
+        sampler: Sampler | None,
+        roots: Roots | None,
+        sign_in: SignIn | None,
+        can_use_tool: CanUseTool | None,
+        limits: Limits | None,
+        observers: tuple[Observer, ...],
+        errors: Errors | None,
+        strict_results: bool | None,
+        pins: Pins | None,
+        directory: str,
+        on_compile: CompileNotice | None,
+        prompt: RenderedPrompt | None = None,
+        task: Task | None = None,
+    ) -> None:
+        self._read_config = read_config
+        self._current = CurrentServers(config, prompt, task, observers)
+        self._is_switched_on = True
+        self._limits = limits or Limits()
+        self._observers = observers
+        self._errors: Errors | None = errors
+        self._strict_results = strict_results
+        self._shows_arguments = wants_arguments(observers)
+        self._checks = CheckStore()
+        self._gate = PermissionGate(self._config, can_use_tool)
+        self._stub_cache = StubCache(os.path.join(directory, "stubs"))
+        self._search: tuple[Catalog, ToolSearch] | None = None
+        self._sandbox = Sandbox(limits=self._limits, on_compile=on_compile)
+        self._manager = ServerManager(
+            self._config,
+            approver=approver,
+            elicitor=elicitor,
+            sampler=sampler,
+            roots=roots,
+            sign_in=sign_in,
+            pins=pins,
+            directory=os.path.join(directory, "listings"),
+            observers=observers,
+        )
+        self._checks_of_programs: CheckedRuns | None = None
+        self._state: Literal["new", "open", "closed"] = "new"
+        self._options: dict[str, Any] = {
+            "approver": approver,
+            "elicitor": elicitor,
+            "sampler": sampler,
+            "roots": roots,
+            "sign_in": sign_in,
+            "can_use_tool": can_use_tool,
+            "limits": limits,
+            "observers": observers,
+            "errors": errors,
+            "strict_results": strict_results,
+            "pins": pins,
+            "directory": directory,
+            "on_compile": on_compile,
+        }
+
+    async def __aenter__(self) -> Runtime:
+        if self._state != "new":
+            raise ToolbridgeError("A runtime is entered once: open a new one.")
+        has_changed = await self._current.begin()
+        await self._manager.__aenter__()
+        self._state = "open"
+        if has_changed:
+            await self._follow()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._state = "closed"
+        self._sandbox.close()
+        await self._manager.__aexit__(kind, error, traceback)
+
+    async def close(self) -> None:
+        """End every run and close every server. Safe to call again, in any state, and from any task."""
+        self._state = "closed"
+        self._sandbox.close()
+        await self._manager.close()
+
+    # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def run(
+        self,
+        code: str,
+        *,
+        language: Language = "javascript",
+        limits: Limits | None = None,
+        seed: bytes | None = None,
+        check: bool = True,
+    ) -> RunResult:
+        """Run a program in a fresh guest. Whatever it does comes back in the result; cancelling ends it.
+
+        With `check`, one that names a module of a server is checked against the stubs first: a mistake that its types
+        show is a failure of kind `type`, and no call is made. Without a checker it just runs.
+
+        Raises:
+            ToolbridgeError: the runtime is not open, or the installation is broken.
+        """
+        self._check(language)
+        limits = limits or self._limits
+        check_types(code, limits, seed)
+        scope = self._scope(language, limits)
+
+        async def execute(host: HostSide) -> RunResult:
+            async def run(erased: str | None) -> RunResult:
+                return await self._sandbox.run(
+                    code, language=language, limits=limits, seed=seed, host=host, erased=erased
+                )
+
+            return await self._checked_runs.run(code, language, scope, run) if check else await run(None)
+
+        try:
+            return await scope.run(code, language, execute)
+        finally:
+            scope.close()
+
+    async def check(self, code: str, *, language: Language = "javascript") -> CheckReport:
+        """Check a program against the stubs without running it. Connects the servers that it names, as running would.
+
+        Raises:
+            ToolbridgeError: the runtime is not open, or the installation is broken.
+        """
+        self._check(language)
+        scope = self._scope(language, self._limits)
+        try:
+            return (await self._checked_runs.check(code, language, scope)).report
+        finally:
+            scope.close()
+
+    def session(
+        self, language: Language = "javascript", *, limits: Limits | None = None, check: bool = True
+    ) -> RuntimeSession:
+        """A guest that keeps its state from one program to the next, with its handles and granted permissions.
+
+        With `check`, each program is checked first, as `run` does, with what earlier ones declared.
+        """
+        self._check(language)
+        check_types("", limits or self._limits, None)
+        scope = self._scope(language, limits or self._limits, is_session=True)
+        return RuntimeSession(self._sandbox, scope, language, self._checked_runs if check else None)
+
+    @property
+    def _checked_runs(self) -> CheckedRuns:
+        if self._checks_of_programs is None:
+            from toolbridge.calls.checked_run import CheckedRuns
+
+            self._checks_of_programs = CheckedRuns(self._manager, self._sandbox, self.stub_set)
+        return self._checks_of_programs
+
+    def _scope(self, language: Language, limits: Limits, *, is_session: bool = False) -> RunScope:
+        return RunScope(
+            self._manager,
+            rules=self._rules(language),
+            limits=limits,
+            checks=self._checks,
+            gate=self._gate,
+            observers=self._observers,
+            is_session=is_session,
+        )
+
+    def _rules(self, language: Language) -> CallRules:
+        """As given when it was opened, else as configured now."""
+        strict = self._config.strict_results if self._strict_results is None else self._strict_results
+        is_python = language == "python"  # its integers are of any size
+        return CallRules(self._errors_as, strict, exact_integers=is_python, shows_arguments=self._shows_arguments)
+
+    @property
+    def _errors_as(self) -> Errors:
+        return self._errors or self._config.errors
+
+    def _check(self, language: str) -> None:
+        if language not in get_args(Language):
+            raise LanguageError(language, get_args(Language))
+        if self._state == "new":
+            raise ToolbridgeError("A runtime is used inside `async with`.")
+        if self._state == "closed":
+            raise SandboxClosedError("runtime")
+
+    # ── what there is ────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _config(self) -> Config:
+        return self._current.config
+
+    @property
+    def config(self) -> Config:
+        """What holds now, of all sources: as opened, reloaded or switched, without servers while the gateway is off."""
+        return self._config if self._is_switched_on else replace(self._config, gateway=False)
+
+    @property
+    def catalog(self) -> Catalog:
+        """Every exposed tool of every server whose listing is known."""
+        return self._manager.catalog
+
+    @property
+    def servers(self) -> ServerManager:
+        """The servers: their states, listings and connections."""
+        return self._manager
+
+    def stub_set(self, language: StubLanguage, *, detail: Detail = "full") -> StubSet:
+        """The stubs with their manifest and diagnostics."""
+        if language not in get_args(StubLanguage):
+            raise LanguageError(language, get_args(StubLanguage))
+        return generate(self.catalog, language=language, detail=detail, errors=self._errors_as, cache=self._stub_cache)
+
+    def stubs(self, language: StubLanguage, *, detail: Detail = "full") -> Mapping[str, str]:
+        """File name → text of the stubs that a program is written against."""
+        return self.stub_set(language, detail=detail).files
+
+    def list_modules(self) -> tuple[ModuleSummary, ...]:
+        """Every module, also of servers that were never asked for their tools."""
+        from toolbridge.describe.modules import list_modules
+
+        return list_modules(self.catalog, self._manager.statuses())
+
+    def module_info(self, specifier: str, *, language: StubLanguage = "typescript") -> ModuleInfo:
+        """Everything about one module: `host:mcp-weather`.
+
+        Raises:
+            UnknownModuleError: there is none, or its server was never asked for its tools.
+        """
+        from toolbridge.describe.module_info import module_info
+
+        info = module_info(self.catalog, specifier, language=language, errors=self._errors_as)
+        if info is None:
+            raise UnknownModuleError(specifier, tuple(module.specifier for module in self.list_modules()))
+        return info
+
+    def search(self, query: str, *, limit: int = 10) -> tuple[SearchHit, ...]:
+        """The tools that fit best what is looked for."""
+        if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MisuseError("query", query, "a text")
+        catalog = self.catalog
+        if self._search is None or self._search[0] is not catalog:
+            self._search = (catalog, ToolSearch(catalog))
+        return self._search[1].find(query, limit)
+
+    def system_prompt(
+        self, *, language: StubLanguage | Language = "javascript", budget: int | None = None, form: PromptForm = "auto"
+    ) -> SystemPrompt:
+        """A section for a model's prompt: how to write code here, and which modules there are."""
+        from toolbridge.describe.system_prompt import system_prompt
+
+        known = self._manager.statuses()
+        errors = self._errors_as
+        return system_prompt(self.catalog, language=language, budget=budget, form=form, known=known, errors=errors)
+
+    # ── servers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def start_all(self) -> tuple[ServerStatus, ...]:
+        """Connect all enabled servers at the same time, so that the catalog is complete."""
+        return await self._manager.start_all()
+
+    def servers_named_in(self, code: str) -> tuple[str, ...]:
+        """The servers whose modules a program names: those to connect before it runs, if waiting should not count."""
+        return mentioned_servers(code, self._manager.enabled_servers())
+
+    async def reload(self, config: ConfigSource = None) -> None:
+        """Take over a changed configuration: what changed or vanished is closed, the rest stays connected.
+
+        With None, what was given last is read again: the same file, or the same places.
+
+        Raises:
+            ConfigError: the configuration can't be used as it is; everything stays as it was.
+        """
+        read_config = self._read_config if config is None else _reader(config)
+        self._current.use(read_config())
+        self._read_config = read_config
+        await self._follow()
+
+    async def _follow(self) -> None:
+        """Have gate and manager do as the servers are now."""
+        self._gate.config = self._config
+        await self._manager.reload(self.config)
+
+    async def revoke(self, server: str, *, approvals: ApprovalStore | None = None) -> None:
+        """Take back a server's approval: it is closed, and its module is gone until the configuration is reloaded.
+
+        Raises:
+            UnknownServerError: there is none of this name.
+            ApprovalStoreError: the approvals can't be written; the server is closed all the same.
+        """
+        import anyio.to_thread
+
+        config = self._manager.config_of(server)
+        self._current.revoke(server)
+        await self._follow()
+        store = approvals or ApprovalStore()
+        await anyio.to_thread.run_sync(store.revoke, server, config.origin)
+
+    async def switch_gateway(self, *, on: bool) -> None:
+        """Switch all of MCP on or off: off, there is no server and no module, and every connection is closed."""
+        self._is_switched_on = on
+        await self._manager.reload(self.config)
+
+    # ── where servers come from ──────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why each server is there, by name."""
+        return self._current.reasons
+
+    @property
+    def prompt(self) -> RenderedPrompt | None:
+        """The prompt whose sections' servers are there, as it stands."""
+        return self._current.prompt
+
+    def for_task(
+        self, description: str = "", *, servers: Iterable[ServerConfig | str] = (), capabilities: Iterable[str] = ()
+    ) -> Runtime:
+        """A runtime for one task, to be used with `async with`: as this one, and with what the task wants besides.
+
+        That is: servers of the task's own, servers named, and those of plugins that have one of the capabilities, or
+        of whose keywords the description has one. Plugins are asked when it is entered; a name that is nowhere is an
+        UnknownServerError then.
+
+        Raises:
+            MisuseError: an argument is of the wrong type.
+        """
+        if isinstance(servers, str) or isinstance(capabilities, str):
+            raise MisuseError("servers and capabilities", servers or capabilities, "lists")
+        task = Task(description, tuple(servers), tuple(capabilities))
+        return Runtime(self._current.own, read_config=self._read_config, prompt=self.prompt, task=task, **self._options)
+
+    async def switch_profiles(self, *profiles: str) -> tuple[ServerStatus, ...]:
+        """Have the servers of these profiles and of no others: connects those that are new, closes those that go.
+
+        A server that can't be connected is not raised: its status says why.
+
+        Raises:
+            ConfigError: there is no such profile; everything stays as it was.
+        """
+        before = set(self.config.servers)
+        self._current.choose_profiles(profiles)
+        await self._follow()
+        return await self._manager.start_all(set(self.config.servers) - before)
+
+    async def follow_prompt(self, prompt: RenderedPrompt) -> None:
+        """Have the servers of this prompt's sections instead of those before: what is gone is closed."""
+        self._current.follow(prompt)
+        await self._follow()
+
+    async def open_sections(self, paths: Sequence[str]) -> RenderedPrompt:
+        """Open sections of the prompt: their servers are there from now on. Gives the prompt as it then is.
+
+        Raises:
+            SectionError: there is no such section, or no prompt.
+        """
+        if self.prompt is None:
+            raise SectionError(", ".join(paths), "the runtime has no prompt: give open_runtime one")
+        prompt = self.prompt.open_sections(paths)
+        await self.follow_prompt(prompt)
+        return prompt
+
+
+class RuntimeSession:
+    """Several programs, one after another, in one guest. Use it with `async with`, or close it."""
+
+    def __init__(self, sandbox: Sandbox, scope: RunScope, language: Language, checked_runs: CheckedRuns | None) -> None:
+        self._scope = scope
+        self._language: Language = language
+        self._checked_runs = checked_runs
+        self._names: SessionNames | None = None
+        self._session = sandbox.session(language=language, limits=scope.limits, host=scope.host)
+
+    async def run(self, code: str, *, seed: bytes | None = None) -> RunResult:
+        """Run a program with what earlier ones left.
+
+        Raises:
+            ToolbridgeError: the session or runtime is closed, the session is busy, or the installation is broken.
+        """
+
+        self._session.check_open()
+
+        async def run(erased: str | None) -> RunResult:
+            return await self._session.run(code, seed=seed, erased=erased)
+
+        async def execute(_: HostSide) -> RunResult:
+            if self._checked_runs is None:
+                return await run(None)
+            if self._names is None:
+                from toolbridge.check.world import SessionNames
+
+                self._names = SessionNames()
+            return await self._checked_runs.run(code, self._language, self._scope, run, self._names)
+
+        return await self._scope.run(code, self._language, execute)
+
+    def close(self) -> None:
+        """Free the guest and its handles."""
+        self._session.close()
+        self._scope.close()
+
+    async def __aenter__(self) -> RuntimeSession:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _reader(config: ConfigSource) -> Callable[[], Config]:
+    """Gives the configuration as it is at the time: of a file, what it says then."""
+    if not isinstance(config, (Config, str, os.PathLike, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("config", config, "a Config, the path of a file, or None to look for one")
+    return (lambda: config) if isinstance(config, Config) else config_reader(config)
+
+
+def run_sync(
+    config: ConfigSource, code: str, *, language: Language = "javascript", limits: Limits | None = None, **options: Any
+) -> RunResult:
+    """Open a runtime, run one program, and close it again: for scripts. Options are those of `open_runtime`.
+
+    Raises:
+        ToolbridgeError: the configuration or installation can't be used, or an event loop is running here: await
+            `Runtime.run` instead.
+    """
+    import anyio
+
+    async def main() -> RunResult:
+        async with open_runtime(config, limits=limits, **options) as runtime:
+            return await runtime.run(code, language=language)
+
+    if is_in_event_loop():
+        raise ToolbridgeError("run_sync was called inside an event loop: use `async with open_runtime(...)` there.")
+    return anyio.run(main)

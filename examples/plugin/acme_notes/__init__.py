@@ -1,0 +1,1 @@
+"""Shared notes, as a plugin for toolbridge."""
