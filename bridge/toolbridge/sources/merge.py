@@ -1,0 +1,139 @@
+"""SECURITY: one configuration from all sources: task > configured > sections > found by themselves (T25).
+
+Of two servers of one name the higher source's holds. Nothing that is lost is lost silently: every server has a reason
+to be there, and every one that is left out an event that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from toolbridge.config.config import Config
+from toolbridge.config.names import twin_key
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.config.validate import check_count, validate_server
+from toolbridge.servers.events import ServerCollided, ServerIgnored, ServerRegistered, SourceEvent
+from toolbridge.sources.plugins import Plugin, provided_servers
+from toolbridge.sources.sections import RenderedPrompt
+from toolbridge.sources.task import Task, check_names, reason_for, unmet
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """All servers from all sources."""
+
+    config: Config
+    reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By server: why it is there."""
+    events: tuple[SourceEvent, ...] = ()
+    """What was left out, and why. Servers that are there are not among them."""
+
+    def registered(self, server: str) -> ServerRegistered:
+        """The event for a server that is there."""
+        return ServerRegistered(server, str(self.config.servers[server].origin), self.reasons[server])
+
+
+def merge_sources(
+    config: Config, *, prompt: RenderedPrompt | None = None, task: Task | None = None, plugins: Iterable[Plugin] = ()
+) -> Merged:
+    """One configuration of a file's or program's own, a prompt's and a task's servers, and what plugins offer.
+
+    Raises:
+        ConfigError: there are too many servers, also without those that are found by themselves.
+        UnknownServerError: the task names a server that is nowhere.
+    """
+    if not config.gateway:
+        return Merged(config)
+    plugins = tuple(plugins)
+    merging = _Merging(config)
+    if task is not None:
+        check_names(task, config.servers, provided_servers(plugins))
+        for server in task.servers:
+            if isinstance(server, ServerConfig):
+                merging.add(validate_server(server), "the task brings it")
+    for server in config.servers.values():
+        merging.add(server, _configured(config, server, task))
+    if prompt is not None:
+        merging.events += prompt.collisions
+        for server in prompt.mcps:
+            merging.add(validate_server(server), f"the section {prompt.sections[server.name]!r} declares it")
+    if len(merging.servers) > len(config.servers):
+        check_count(len(merging.servers), config.limits.servers)
+    for plugin in plugins:
+        merging.take(plugin, task or Task())
+    if task is not None:
+        for capability in unmet(task, provided_servers(plugins)):
+            merging.ignore(capability, "task", "no plugin's server has this capability")
+    return merging.merged()
+
+
+class _Merging:
+    """The servers so far, highest source first."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self.servers: dict[str, ServerConfig] = {}
+        self._reasons: dict[str, str] = {}
+        self._twins: dict[str, str] = {}
+        self._replaced: set[str] = set()
+        self.events: list[SourceEvent] = []
+
+    def add(self, server: ServerConfig, reason: str) -> bool:
+        """Whether it is there now; if not, another one of its name is."""
+        name = self._twins.setdefault(twin_key(server.name), server.name)
+        kept = self.servers.get(name)
+        if kept is None:
+            self.servers[server.name], self._reasons[server.name] = server, reason
+            return True
+        if kept == server:
+            return True
+        if server.name == name:
+            # As between two files: a name that is taken over keeps its labels, and loses what was allowed of it.
+            labels = tuple(dict.fromkeys([*kept.labels, *server.labels]))
+            self.servers[name] = replace(kept, labels=labels)
+            if kept.origin != server.origin:
+                self._replaced.add(name)
+        self.events.append(ServerCollided(server.name, str(server.origin), str(kept.origin)))
+        return False
+
+    def take(self, plugin: Plugin, task: Task) -> None:
+        """What of a plugin belongs to the task."""
+        origin = f"plugin ({plugin.name})"
+        if plugin.refusal:
+            self.ignore(plugin.name, origin, plugin.refusal)
+        for name, problem in plugin.problems:
+            self.ignore(name, origin, problem)
+        for server in plugin.servers:
+            reason = reason_for(task, server)
+            if not reason:
+                continue
+            if len(self.servers) >= self._config.limits.servers:
+                most = f"there are {self._config.limits.servers} servers already ('limits.servers')"
+                self.ignore(server.config.name, origin, most)
+            else:
+                self.add(server.config, reason)
+
+    def ignore(self, name: str, origin: str, reason: str) -> None:
+        """Note what is left out."""
+        self.events.append(ServerIgnored(name, origin, reason))
+
+    def merged(self) -> Merged:
+        """All of them; the configuration itself, if nothing was added to it."""
+        config = self._config
+        if self.servers != config.servers or self._replaced:
+            excepted = config.permissions.allow_except | self._replaced
+            permissions = replace(config.permissions, allow_except=frozenset(excepted))
+            config = replace(config, servers=self.servers, permissions=permissions)
+        return Merged(config, MappingProxyType(self._reasons), tuple(dict.fromkeys(self.events)))
+
+
+def _configured(config: Config, server: ServerConfig, task: Task | None) -> str:
+    if task is not None and server.name in task.servers:
+        return f"it is configured, and the task asks for {server.name!r}"
+    if server.name in config.optional:
+        profiles = [each.name for each in config.profiles if server.name in each.servers]
+        chosen = [name for name in config.active_profiles if name in profiles]
+        return f"the profile {chosen[-1]!r} has it" if chosen else "it is configured"
+    return "it is configured"

@@ -1,0 +1,163 @@
+"""Plugins: installed packages that offer servers, by the entry-point group `toolbridge.plugins`.
+
+Somebody else's code runs here, so each plugin has a thread and a time limit of its own: one that raises, exits, hangs
+or returns nonsense costs nobody but itself. A denied one is never imported. What a plugin offers is only known by
+this: it is started like any server, after an approval of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from toolbridge.config.names import name_for, twin_key
+from toolbridge.config.plugin_policy import PluginPolicy
+from toolbridge.errors import ConfigError
+from toolbridge.sources.provided import Provided, ProvidedServer, read_provided
+from toolbridge.trust.sanitise import for_error
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "toolbridge.plugins"
+"""The group of entry points: `[project.entry-points."toolbridge.plugins"]`."""
+LOAD_SECONDS = 10.0
+"""For all plugins together: they are loaded at the same time."""
+MOST_PLUGINS = 100
+_log = logging.getLogger("toolbridge")
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One installed plugin, and what became of it."""
+
+    name: str
+    distribution: str = ""
+    """The package that it came with, and its version."""
+    servers: tuple[ProvidedServer, ...] = ()
+    problems: tuple[tuple[str, str], ...] = ()
+    """The name of one of its servers, or its own, and why that is not used."""
+    refusal: str = ""
+    """Why the configuration does not let it offer anything; it was not imported then."""
+
+
+def load_plugins(
+    policy: PluginPolicy | None = None,
+    *,
+    seconds: float = LOAD_SECONDS,
+    entry_points: Sequence[EntryPoint] | None = None,
+) -> tuple[Plugin, ...]:
+    """Every installed plugin, by name, with what it offers. Blocks for at most so many seconds."""
+    found = _installed() if entry_points is None else entry_points
+    policy = policy or PluginPolicy()
+    loading: list[_Loading | Plugin] = []
+    seen: dict[str, str] = {}
+    for entry in sorted(found, key=lambda each: (each.name, each.value))[:MOST_PLUGINS]:
+        distribution = _distribution(entry)
+        name, problem = _plugin_name(entry.name, seen)
+        refusal = policy.refusal(name) or policy.refusal(entry.name)
+        if problem:
+            loading.append(Plugin(name, distribution, problems=((name, problem),)))
+        elif refusal:
+            loading.append(Plugin(name, distribution, refusal=refusal))
+        else:
+            loading.append(_Loading(name, distribution, entry))
+    deadline = monotonic() + seconds
+    plugins = tuple(each if isinstance(each, Plugin) else each.result(deadline, seconds) for each in loading)
+    if len(found) > MOST_PLUGINS:
+        _log.warning("%d plugins are installed; only the first %d are used.", len(found), MOST_PLUGINS)
+    for plugin in plugins:
+        for name, problem in plugin.problems:
+            _log.warning("Plugin %r: %s is not used: %s", plugin.name, name, problem)
+    return plugins
+
+
+def provided_servers(plugins: Iterable[Plugin]) -> tuple[ProvidedServer, ...]:
+    """All servers of all plugins."""
+    return tuple(server for plugin in plugins for server in plugin.servers)
+
+
+class _Loading:
+    """A plugin on its way, in a daemon thread: one that hangs is left behind."""
+
+    def __init__(self, name: str, distribution: str, entry: EntryPoint) -> None:
+        self._name = name
+        self._distribution = distribution
+        self._entry = entry
+        self._provided: Provided | None = None
+        self._thread = threading.Thread(target=self._load, name=f"toolbridge-plugin-{name}", daemon=True)
+        self._thread.start()
+
+    def result(self, deadline: float, seconds: float) -> Plugin:
+        self._thread.join(max(0.0, deadline - monotonic()))
+        provided = self._provided
+        if provided is None:
+            provided = _failed(self._name, f"it did not say within {seconds:g} s what it offers")
+        return Plugin(self._name, self._distribution, provided.servers, provided.problems)
+
+    def _load(self) -> None:
+        try:
+            problems_read = read_provided(self._name, _offered(self._entry))
+            shown = tuple((for_error(name, limit=100), for_error(text)) for name, text in problems_read.problems)
+            self._provided = Provided(problems_read.servers, shown)
+        except BaseException as error:  # also SystemExit: a plugin does not end its host
+            words = for_error(_words(error), limit=300)
+            self._provided = _failed(self._name, f"it raised {type(error).__name__}" + (f": {words}" if words else ""))
+
+
+def _offered(entry: EntryPoint) -> object:
+    """What one plugin's hook returns. Each has a manager of its own: one that fails fails alone."""
+    import pluggy
+
+    from toolbridge.sources.hooks import PROJECT, PluginHooks
+
+    plugin: Any = entry.load()
+    if isinstance(plugin, type):
+        plugin = plugin()
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(PluginHooks)
+    manager.register(plugin, name=entry.name)
+    manager.check_pending()
+    callers = manager.get_hookcallers(plugin) or []
+    if not any(caller.name == "provide_mcp_servers" for caller in callers):
+        raise ConfigError("it has no hook provide_mcp_servers: mark it with toolbridge.hookimpl")
+    (returned,) = manager.hook.provide_mcp_servers() or [None]
+    return returned
+
+
+def _failed(name: str, problem: str) -> Provided:
+    return Provided(problems=((name, problem),))
+
+
+def _installed() -> Sequence[EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=GROUP))
+
+
+def _plugin_name(written: str, seen: dict[str, str]) -> tuple[str, str]:
+    """A plugin's name as part of a server's, and what is wrong with it."""
+    try:
+        name = name_for(written)
+    except ConfigError as problem:
+        return for_error(written, limit=100), str(problem)
+    if twin_key(name) in seen:
+        return name, f"another plugin has the same name, or as good as: {for_error(seen[twin_key(name)], limit=100)!r}"
+    seen[twin_key(name)] = written
+    return name, ""
+
+
+def _distribution(entry: EntryPoint) -> str:
+    dist = entry.dist
+    return "" if dist is None else for_error(f"{dist.name} {dist.version}", limit=100)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:
+        return ""

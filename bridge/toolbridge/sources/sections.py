@@ -1,0 +1,291 @@
+"""Prompt sections that declare the servers they speak of: a server is there while its section is, and shown.
+
+    Section ─► render(sections, params) ─► RenderedPrompt(text, mcps, opened, closed) ─► open_runtime(config, prompt=…)
+
+A section that shows only its summary hides its servers and children until it is opened. One that is not enabled is not
+there at all, and nothing of it is ever started.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from string import Template
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
+
+from toolbridge.config.names import twin_key
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.config.validate import check_together
+from toolbridge.errors import ConfigError, SectionError
+from toolbridge.servers.events import ServerCollided
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    ParamsT = TypeVar("ParamsT", default=None)
+else:
+    from typing import TypeVar
+
+    ParamsT = TypeVar("ParamsT")
+ServerFactory: TypeAlias = Callable[[ParamsT], ServerConfig]
+"""Makes a server from the section's parameters, when it is rendered."""
+
+MOST_SECTIONS = 1_000
+DEEPEST = 20
+_KEY = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_DEEPEST_HEADING = 6
+
+
+class Visibility(Enum):
+    """How much of a section is shown."""
+
+    FULL = "full"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True)  # without slots: those of a generic class can't be frozen in Python 3.11
+class Section(Generic[ParamsT]):
+    """A part of a prompt, with the servers that it speaks of.
+
+    `$name` in a template stands for a parameter; a section without parameters has its parent's, and a template
+    without any is left as it is. `mcps` may have functions that make a server from the parameters.
+
+    Raises:
+        TypeError: something in `mcps` or `children` is neither.
+        SectionError: the key is none, or two servers could be mistaken for each other.
+    """
+
+    title: str
+    key: str
+    template: str = ""
+    mcps: Sequence[ServerConfig | ServerFactory[ParamsT]] = ()
+    params: ParamsT | None = None
+    enabled: Callable[[ParamsT], bool] | bool = True
+    visibility: Visibility = Visibility.FULL
+    summary: str = ""
+    children: Sequence[Section[Any]] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.key, str) or not _KEY.fullmatch(self.key):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SectionError(str(self.key), 'a key is 1 to 64 of a-z, 0-9, "-" and "_"')
+        object.__setattr__(self, "visibility", Visibility(self.visibility))
+        for name, kind in (("mcps", ServerConfig), ("children", Section)):
+            items = _items(self, name)
+            for item in items:
+                if not isinstance(item, kind) and not (name == "mcps" and callable(item)):
+                    expected = "ServerConfig, or functions that make one" if name == "mcps" else "Section"
+                    raise TypeError(f"Section {self.key!r}: {name} has a {type(item).__name__}; expected {expected}.")
+            object.__setattr__(self, name, items)
+        _check_own(self.key, [each for each in self.mcps if isinstance(each, ServerConfig)])
+
+    def clone(self, **changes: Any) -> Section[ParamsT]:
+        """The same section, its servers among it, with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A prompt as it stands: its text, and the servers of the sections that are shown."""
+
+    text: str
+    mcps: tuple[ServerConfig, ...]
+    """In the order of the text; of one name, the first."""
+    opened: tuple[str, ...]
+    """Paths of sections that are shown in full: `tools.database`."""
+    closed: tuple[str, ...]
+    """Paths of those of which only the summary is shown."""
+    sections: Mapping[str, str]
+    """By server: the path of the section that declares it."""
+    warnings: tuple[str, ...] = ()
+    collisions: tuple[ServerCollided, ...] = ()
+    _render: Callable[[frozenset[str]], RenderedPrompt] | None = field(default=None, repr=False, compare=False)
+    _asked: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    def open_sections(self, paths: Sequence[str]) -> RenderedPrompt:
+        """The prompt with these sections shown in full, and those that they are in.
+
+        Raises:
+            SectionError: there is no such section.
+        """
+        assert self._render is not None
+        if isinstance(paths, str):
+            raise SectionError(paths, "give a list of paths")
+        for path in paths:
+            if not any(path == known or path.startswith(f"{known}.") for known in (*self.closed, *self.opened)):
+                there = ", ".join(self.closed) or "none"
+                raise SectionError(str(path), f"there is no such section. Closed sections: {there}")
+        asked = set(self._asked)
+        for path in paths:
+            parts = path.split(".")
+            asked |= {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        rendered = self._render(frozenset(asked))
+        missing = [path for path in paths if path not in rendered.opened]
+        if missing:
+            there = ", ".join(rendered.closed) or "none"
+            raise SectionError(missing[0], f"there is no such section. Closed sections: {there}")
+        return rendered
+
+
+def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = None) -> RenderedPrompt:
+    """Render sections in order. `params` has, by path, parameters that take the place of a section's own.
+
+    Raises:
+        SectionError: a path is there twice, sections contain each other, or a template, a condition or a server's
+            function fails.
+        TypeError: a function in `mcps` gives something else than a ServerConfig.
+    """
+    given = dict(params or {})
+
+    def again(asked: frozenset[str]) -> RenderedPrompt:
+        walk = _Walk(given, asked)
+        for section in sections:
+            walk.visit(section, (), None, ())
+        unknown = [path for path in given if path not in walk.seen and path not in walk.hidden]
+        if unknown and not walk.hidden:
+            raise SectionError(unknown[0], "parameters are given for it, and there is no such section")
+        return walk.rendered(again)
+
+    return again(frozenset())
+
+
+class _Walk:
+    """One pass over all sections."""
+
+    def __init__(self, params: Mapping[str, Any], asked: frozenset[str]) -> None:
+        self._params = params
+        self._asked = asked
+        self.seen: dict[str, None] = {}
+        self.hidden: set[str] = set()
+        """Paths below which nothing was looked at."""
+        self._parts: list[str] = []
+        self._opened: list[str] = []
+        self._closed: list[str] = []
+        self._servers: dict[str, ServerConfig] = {}
+        self._sections: dict[str, str] = {}
+        self._warnings: list[str] = []
+        self._collisions: list[ServerCollided] = []
+
+    def visit(self, section: Section[Any], above: tuple[int, ...], params: Any, path: tuple[str, ...]) -> None:
+        path = (*path, section.key)
+        name = ".".join(path)
+        if id(section) in above:
+            raise SectionError(name, "it contains itself")
+        if name in self.seen:
+            raise SectionError(name, "there is another section of this path")
+        if len(path) > DEEPEST or len(self.seen) >= MOST_SECTIONS:
+            raise SectionError(name, f"sections are nested too deeply, or more than {MOST_SECTIONS:,}")
+        self.seen[name] = None
+        own = self._params.get(name, section.params)
+        own = params if own is None else own
+        if not _is_enabled(section, own, name):
+            self.hidden.add(name)
+            return
+        heading = f"{'#' * min(len(path) + 1, _DEEPEST_HEADING)} {section.title}"
+        if section.visibility is Visibility.SUMMARY and name not in self._asked:
+            self.hidden.add(name)
+            self._closed.append(name)
+            how = f'(open_sections(["{name}"]) shows the rest.)'
+            self._parts.append(_joined(heading, _filled(section.summary, own, name), how))
+            return
+        self._opened.append(name)
+        self._parts.append(_joined(heading, _filled(section.template, own, name)))
+        self._declare(section, own, name)
+        for child in section.children:
+            self.visit(child, (*above, id(section)), own, path)
+
+    def _declare(self, section: Section[Any], params: Any, name: str) -> None:
+        servers = list(_made(section, params, name))
+        _check_own(name, servers)
+        for server in servers:
+            kept = self._servers.setdefault(twin_key(server.name), server)
+            if kept is server:
+                self._sections[server.name] = name
+                continue
+            other = self._sections[kept.name]
+            if kept != server:
+                self._collisions.append(ServerCollided(server.name, f"section ({name})", f"section ({other})"))
+            self._warnings.append(f"section {name!r} declares server {server.name!r}, as section {other!r} did first.")
+
+    def rendered(self, again: Callable[[frozenset[str]], RenderedPrompt]) -> RenderedPrompt:
+        import logging
+
+        for warning in self._warnings:
+            logging.getLogger("toolbridge").warning("Prompt: %s", warning)
+        return RenderedPrompt(
+            "\n\n".join(self._parts),
+            tuple(self._servers.values()),
+            tuple(self._opened),
+            tuple(self._closed),
+            MappingProxyType(self._sections),
+            tuple(self._warnings),
+            tuple(self._collisions),
+            again,
+            self._asked,
+        )
+
+
+def _items(section: Section[Any], name: str) -> tuple[object, ...]:
+    given: object = getattr(section, name)
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(f"Section {section.key!r}: {name} is a {type(given).__name__}; expected a list.")
+    return tuple(cast("list[object]", given))
+
+
+def _made(section: Section[Any], params: Any, name: str) -> Iterator[ServerConfig]:
+    for each in section.mcps:
+        if isinstance(each, ServerConfig):
+            yield each
+            continue
+        try:
+            server = cast("object", each(params))
+        except Exception as error:
+            raise SectionError(name, f"a function in mcps failed: {type(error).__name__}: {error}") from error
+        if not isinstance(server, ServerConfig):
+            raise TypeError(f"Section {name!r}: a function in mcps gave a {type(server).__name__}, not a ServerConfig.")
+        yield server
+
+
+def _check_own(name: str, servers: Sequence[ServerConfig]) -> None:
+    try:
+        check_together(servers)
+    except ConfigError as problem:
+        raise SectionError(name, str(problem)) from None
+
+
+def _is_enabled(section: Section[Any], params: Any, name: str) -> bool:
+    if not callable(section.enabled):
+        return bool(section.enabled)
+    try:
+        return bool(section.enabled(params))
+    except Exception as error:
+        raise SectionError(name, f"its condition failed: {type(error).__name__}: {error}") from error
+
+
+def _filled(text: str, params: Any, name: str) -> str:
+    if params is None:
+        return text.strip()
+    values = _values(params)
+    try:
+        return Template(text).substitute(values).strip()
+    except KeyError as error:
+        problem = f"its template has ${error.args[0]}, which its parameters don't have. They have: "
+        raise SectionError(name, problem + (", ".join(sorted(values)) or "none")) from None
+    except ValueError:
+        raise SectionError(name, "its template has a '$' that begins no parameter: write '$$'") from None
+
+
+def _values(params: Any) -> dict[str, Any]:
+    if isinstance(params, Mapping):
+        return {str(key): value for key, value in cast("Mapping[Any, Any]", params).items()}
+    if dataclasses.is_dataclass(params):  # it may have slots
+        return {each.name: getattr(params, each.name) for each in dataclasses.fields(params)}
+    attributes = cast("dict[str, Any]", vars(params))
+    return {name: value for name, value in attributes.items() if not name.startswith("_")}
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

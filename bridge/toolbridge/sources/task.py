@@ -1,0 +1,85 @@
+"""Which servers a task wants: by name, by a capability, or by words in its description. Whole words, in linear time."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.errors import MisuseError, UnknownServerError
+from toolbridge.sources.provided import ProvidedServer
+
+MOST_CHARACTERS = 100_000
+"""Of a description that is looked at."""
+_WORD_OR_SIGN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be done, and what is asked for it."""
+
+    description: str = ""
+    servers: tuple[ServerConfig | str, ...] = ()
+    """Servers of the task's own, and names of servers that there are."""
+    capabilities: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MisuseError("description", self.description, "text")
+        for name, kinds in (("servers", (str, ServerConfig)), ("capabilities", (str,))):
+            given = getattr(self, name)
+            if isinstance(given, str) or not all(isinstance(each, kinds) for each in given):
+                expected = "a list of ServerConfig and names" if name == "servers" else "a list of texts"
+                raise MisuseError(name, given, expected)
+            object.__setattr__(self, name, tuple(given))
+
+
+def reason_for(task: Task, server: ProvidedServer) -> str:
+    """Why a plugin's server belongs to a task; empty if it does not."""
+    if named := next((each for each in task.servers if each in (server.config.name, server.name)), None):
+        return f"the task asks for {named!r}"
+    wanted = {_folded(each) for each in task.capabilities}
+    if capability := next((each for each in server.capabilities if _folded(each) in wanted), None):
+        return f"the task asks for the capability {capability!r}"
+    text = task.description[:MOST_CHARACTERS]
+    if keyword := next((each for each in server.keywords if has_words(text, each)), None):
+        return f"the task mentions {keyword!r}"
+    return ""
+
+
+def unmet(task: Task, servers: Iterable[ProvidedServer]) -> tuple[str, ...]:
+    """Capabilities that the task asks for and no server has."""
+    known = {_folded(capability) for server in servers for capability in server.capabilities}
+    return tuple(each for each in task.capabilities if _folded(each) not in known)
+
+
+def check_names(task: Task, configured: Iterable[str], provided: Iterable[ProvidedServer]) -> None:
+    """See that every server that a task names is there.
+
+    Raises:
+        UnknownServerError: one is not.
+    """
+    known = {*configured, *(name for server in provided for name in (server.config.name, server.name))}
+    for each in task.servers:
+        if isinstance(each, str) and each not in known:
+            raise UnknownServerError(each, tuple(sorted(known)))
+
+
+def has_words(text: str, words: str) -> bool:
+    """Whether a text has these words, and signs between them, in a row: not as a part of longer words."""
+    wanted = _apart(words)
+    return wanted != " " and wanted in _apart(text)
+
+
+@lru_cache(maxsize=128)
+def _apart(text: str) -> str:
+    """Every word and every sign with a space on each side: so a plain search finds whole words only."""
+    return f" {' '.join(_WORD_OR_SIGN.findall(_folded(text)))} ".replace("  ", " ")
+
+
+def _folded(text: str) -> str:
+    """Text without the differences that a reader does not see: case, form of characters, white space."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,0 +1,229 @@
+"""Sources at work: tasks, profiles and sections change which modules a program has; observers hear of each once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from observe.recorder import Recorder
+from runtime.worlds import ApproveAll, check_failure, value_of
+from sources.installed import Installed
+from toolbridge import (
+    ApprovalStore,
+    Config,
+    Runtime,
+    Section,
+    SectionError,
+    ServerCollided,
+    ServerConfig,
+    ServerIgnored,
+    ServerRegistered,
+    StoredApprovals,
+    Visibility,
+    create_server,
+    load_config,
+    open_runtime,
+    render,
+)
+from toolbridge.errors import ConfigError, MisuseError, ServerNotApprovedError, UnknownServerError
+from toolbridge.sources import plugins
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def named(name: str) -> ServerConfig:
+    """A server whose one tool says which it is."""
+
+    def who() -> str:
+        return name
+
+    return create_server(name, [who])
+
+
+def opened(directory: Path, *servers: ServerConfig, **options: Any) -> Runtime:
+    return open_runtime(Config.of(*servers), directory=directory, **options)
+
+
+async def who(runtime: Runtime, name: str) -> str:
+    return value_of(await runtime.run(f'require("host:mcp-{name}").who()'))
+
+
+# ---- tasks and plugins
+
+
+@pytest.fixture
+def weather_plugin(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed plugin whose server is the friendly one."""
+    entry = {
+        "name": "weather",
+        "command": sys.executable,
+        "args": ["-m", "toolbridge.demo.weather"],
+        "keywords": ["forecast"],
+        "capabilities": ["weather"],
+    }
+    installed.offering("acme", repr([entry]))
+    installed.offering("silent", "[]")
+    installed.add("broken", "raise ValueError('no')")
+
+    def found() -> Sequence[EntryPoint]:
+        return installed.entry_points
+
+    monkeypatch.setattr(plugins, "_installed", found)
+
+
+@pytest.mark.usefixtures("weather_plugin")
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_that_mentions_a_plugins_keyword_gets_its_server(tmp_path: Path) -> None:
+    recorder = Recorder()
+    approver = ApproveAll()
+    async with opened(tmp_path, named("own"), observers=[recorder], approver=approver, pins="none") as runtime:
+        assert list(runtime.config.servers) == ["own"]
+        async with runtime.for_task("What is the forecast for Oslo?") as task:
+            assert list(task.config.servers) == ["own", "acme__weather"]
+            assert task.reasons["acme__weather"] == "the task mentions 'forecast'"
+            stations = await task.run('require("host:mcp-acme__weather").list_stations().length')
+            assert value_of(stations) > 0
+            assert await who(task, "own") == "own"
+        assert list(runtime.config.servers) == ["own"]
+        assert approver.asked == ["acme__weather"]  # its own approval, and none for the host's own tools
+    registered = [(event.server, event.origin) for event in recorder.of(ServerRegistered)]
+    assert registered == [("own", "code"), ("own", "code"), ("acme__weather", "plugin (acme)")]
+    assert [(event.server, event.reason) for event in recorder.of(ServerIgnored)] == [
+        ("broken", "it raised ValueError: no")
+    ]
+
+
+@pytest.mark.usefixtures("weather_plugin")
+async def test_a_plugins_server_needs_an_approval_of_its_own_and_the_command_for_it_is_told(tmp_path: Path) -> None:
+    approver = StoredApprovals(ApprovalStore(tmp_path / "approvals"))
+    async with opened(tmp_path, approver=approver) as runtime, runtime.for_task(capabilities=["Weather"]) as task:
+        with pytest.raises(ServerNotApprovedError, match="toolbridge approve acme__weather"):
+            await task.servers.connect("acme__weather")
+        result = await task.run('require("host:mcp-acme__weather")')
+        check_failure(result, "denied", "is not approved")
+
+
+@pytest.mark.usefixtures("weather_plugin")
+async def test_a_task_may_name_servers_and_bring_its_own(tmp_path: Path) -> None:
+    async with opened(tmp_path, named("own")) as runtime:
+        async with runtime.for_task("", servers=["weather", "own", named("extra")]) as task:
+            assert list(task.config.servers) == ["extra", "own", "acme__weather"]
+            assert await who(task, "extra") == "extra"
+        with pytest.raises(UnknownServerError, match="acme__weather"):
+            async with runtime.for_task("", servers=["nowhere"]):
+                pass
+        wrong: list[dict[str, Any]] = [{"servers": "own"}, {"capabilities": "a"}, {"servers": [3]}]
+        for arguments in wrong:
+            with pytest.raises(MisuseError):
+                runtime.for_task("", **arguments)
+        with pytest.raises(MisuseError):
+            runtime.for_task(3)  # pyright: ignore[reportArgumentType]
+
+
+# ---- sections
+
+
+def prompt_of(*more: Section[Any]) -> Any:
+    closed = Section("More", "more", "All.", summary="?", visibility=Visibility.SUMMARY, mcps=[named("more")])
+    off = Section("Off", "off", enabled=False, mcps=[named("off")])
+    return render([Section("Open", "open", mcps=[named("shown")]), closed, off, *more])
+
+
+async def test_the_runtime_has_the_servers_of_what_is_shown_and_follows_when_more_is(tmp_path: Path) -> None:
+    recorder = Recorder()
+    async with opened(tmp_path, named("own"), prompt=prompt_of(), observers=[recorder]) as runtime:
+        assert list(runtime.config.servers) == ["own", "shown"]
+        assert await who(runtime, "shown") == "shown"
+        check_failure(await runtime.run('require("host:mcp-more")'), "type", "There is no module")
+        prompt = await runtime.open_sections(["more"])
+        assert prompt.closed == ()
+        assert runtime.prompt is prompt
+        assert await who(runtime, "more") == "more"
+        assert runtime.servers.status("shown").state == "connected"  # untouched
+        check_failure(await runtime.run('require("host:mcp-off")'), "type", "There is no module")
+        await runtime.follow_prompt(render([]))
+        assert list(runtime.config.servers) == ["own"]
+        check_failure(await runtime.run('require("host:mcp-more")'), "type", "There is no module")
+    registered = [(event.server, event.reason) for event in recorder.of(ServerRegistered)]
+    assert registered == [
+        ("own", "it is configured"),
+        ("shown", "the section 'open' declares it"),
+        ("more", "the section 'more' declares it"),
+    ]
+    assert recorder.of(ServerCollided) == []
+
+
+async def test_a_collision_is_told_once_however_often_the_servers_change(tmp_path: Path) -> None:
+    recorder = Recorder()
+    clash = Section("Clash", "clash", mcps=[named("own")])
+    async with opened(tmp_path, named("own"), prompt=prompt_of(clash), observers=[recorder]) as runtime:
+        assert await who(runtime, "own") == "own"
+        await runtime.open_sections(["more"])
+        await runtime.reload(Config.of(*runtime._current.own.servers.values()))
+    assert recorder.of(ServerCollided) == [ServerCollided("own", "code", "code")]
+
+
+async def test_sections_are_opened_only_in_a_prompt_that_has_them(tmp_path: Path) -> None:
+    async with opened(tmp_path, prompt=prompt_of()) as runtime:
+        with pytest.raises(SectionError, match="Closed sections: more"):
+            await runtime.open_sections(["nowhere"])
+    async with opened(tmp_path) as runtime:
+        with pytest.raises(SectionError, match="no prompt"):
+            await runtime.open_sections(["more"])
+
+
+async def test_a_server_of_a_section_can_be_revoked(tmp_path: Path) -> None:
+    async with opened(tmp_path, prompt=prompt_of()) as runtime:
+        await runtime.revoke("shown", approvals=ApprovalStore(tmp_path / "approvals"))
+        assert list(runtime.config.servers) == []
+        await runtime.open_sections(["more"])
+        assert list(runtime.config.servers) == ["more"]
+
+
+# ---- profiles
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_switching_profiles_connects_and_disconnects(tmp_path: Path) -> None:
+    entry = {"command": sys.executable, "args": ["-m", "toolbridge.demo.weather"], "connectTimeout": 60}
+    broken = {"command": sys.executable, "args": ["-c", "raise SystemExit(3)"], "connectTimeout": 60}
+    document = {
+        "mcpServers": {"north": entry, "south": entry, "broken": broken},
+        "profiles": {"a": {"servers": ["north"]}, "b": {"servers": ["south", "broken"]}},
+    }
+    file = tmp_path / "toolbridge.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    with anyio.fail_after(120):
+        async with open_runtime(
+            file, approver=ApproveAll(), directory=tmp_path / "cache", pins="none", profiles=["a"]
+        ) as runtime:
+            assert list(runtime.config.servers) == ["north"]
+            await runtime.start_all()
+            statuses = await runtime.switch_profiles("b")
+            states = {status.name: status.state for status in statuses}
+            assert states == {"south": "connected", "broken": "error"}
+            await runtime.reload(file)
+            assert list(runtime.config.servers) == ["south", "broken"]  # what was chosen stays chosen
+            await runtime.reload(Config(gateway=False))
+            assert runtime.list_modules() == ()
+            await runtime.reload(file)
+            assert list(runtime.config.servers) == ["south", "broken"]
+            with pytest.raises(ConfigError, match="no profile 'c'"):
+                await runtime.switch_profiles("c")
+            assert list(runtime.config.servers) == ["south", "broken"]
+            await runtime.switch_profiles()
+            assert (dict(runtime.config.servers), runtime.list_modules()) == ({}, ())
+    with pytest.raises(ConfigError, match="no profile 'c'"):
+        open_runtime(load_config(file), profiles=["c"])
