@@ -1,0 +1,141 @@
+"""SECURITY: who decides while we serve: what was approved before, else the person behind the client (T1, T21, T29).
+
+No answer, no client that can ask, no caller at all: a refusal, which says what the person can do instead. A model has
+no way to answer any of these questions: it never sees them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+
+from toolbridge import (
+    Approval,
+    ApprovalRequest,
+    ApprovalStore,
+    ApprovalStoreError,
+    Decision,
+    ElicitationAnswer,
+    ElicitationRequest,
+    StoredApprovals,
+    ToolUse,
+    audit,
+)
+from toolbridge.serve.caller import Caller, current_caller
+from toolbridge.serve.questions import (
+    approval_question,
+    call_question,
+    gate_answer,
+    is_yes,
+    passed_on,
+    server_answer,
+    tools_question,
+)
+from toolbridge.trust.tools_prompt import tools_prompt
+
+if TYPE_CHECKING:
+    from toolbridge import ServerConfig
+    from toolbridge.trust.approval_store import StoredAnswer
+    from toolbridge_codegen.catalog import ToolDefinition
+
+_log = logging.getLogger("toolbridge")
+_DECLINED = ElicitationAnswer("decline")
+
+
+class ClientApprover:
+    """Approves what the store has an approval for, and asks the caller's person about the rest."""
+
+    def __init__(self, store: ApprovalStore, *, config_file: str | None, asks: bool = True) -> None:
+        self._store = store
+        self._asks = asks
+        self._stored = StoredApprovals(store, config_file=config_file)
+
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        """Answer for exactly this snapshot: what the person is shown is what is kept and started."""
+        known = await self._stored.approve(request)
+        caller = current_caller()
+        if known.approved or not self._asks or caller is None or not caller.can_ask:
+            return known
+        try:
+            return await self._ask(request, caller, known)
+        except ApprovalStoreError as error:
+            return Approval(False, str(error).rstrip("."))
+
+    async def _ask(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
+        client = caller.client
+        async with client.turn:
+            answer = await anyio.to_thread.run_sync(self._store.answer, request)
+            refusal = self._stored.refusal(request, answer)
+            if refusal is None:  # approved while we waited for our turn
+                return Approval(True)
+            if answer.disabled:
+                return refusal
+            said = await self._said(request, answer, caller)
+            if said:
+                return Approval(False, f"the person {said}. {known.reason}")
+            await anyio.to_thread.run_sync(self._store.approve, request)
+            return Approval(True)
+
+    async def _said(self, request: ApprovalRequest, answer: StoredAnswer, caller: Caller) -> str:
+        """Empty for a yes. A no holds for as long as the client is known, no answer at all for this call."""
+        if request.digest in caller.client.refused:
+            return "said no"
+        if request.digest in caller.unanswered:
+            return "did not answer"
+        given = await caller.ask(approval_question(request, answer))
+        if is_yes(given):
+            return ""
+        if given.action == "cancel":
+            caller.unanswered.add(request.digest)
+            return "did not answer"
+        caller.client.refused.add(request.digest)
+        return "said no"
+
+
+async def can_use_tool(use: ToolUse) -> Decision:
+    """Whether a call that the permissions leave open may be made."""
+    caller = current_caller()
+    if caller is None or not caller.can_ask:
+        if use.only_if_asked:
+            return Decision(True)
+        words = f"nobody can be asked through this client; allow mcp__{use.server}__{use.tool} in the configuration"
+        return Decision(False, f"{words}, or use a client that has elicitation")
+    async with caller.client.turn:
+        answer = gate_answer(await caller.ask(call_question(use)))
+    if answer == "no":
+        return Decision(False, "the person said no")
+    return Decision(True, remember=answer == "run")
+
+
+async def accept_tools(server: ServerConfig, tools: tuple[ToolDefinition, ...]) -> bool:
+    """Whether the first listing of a server is pinned: at once, unless the audit finds something to show a person."""
+    caller = current_caller()
+    if caller is None or not caller.can_ask or not audit(server.name, tools):
+        return True
+    async with caller.client.turn:
+        return is_yes(await caller.ask(tools_question(server.name, tools_prompt(server.name, tools, width=100))))
+
+
+class PassedOn:
+    """Puts questions of servers to the one client that has a call under way there; any other is declined."""
+
+    def __init__(self, callers_of: Callable[[str], Counter[Caller]]) -> None:
+        self._callers_of = callers_of
+
+    async def elicit(self, request: ElicitationRequest) -> ElicitationAnswer:
+        """The person's answer. With calls of two clients under way nobody knows whose question it is."""
+        callers = [caller for caller in self._callers_of(request.server) if caller.can_ask]
+        if len({caller.client for caller in callers}) != 1:
+            _log.warning("A question of server %r was declined: it belongs to no one client.", request.server)
+            return _DECLINED
+        question = passed_on(request)
+        if question is None:
+            _log.warning("Server %r wants a page opened, which is not passed on.", request.server)
+            return _DECLINED
+        caller = callers[0]
+        async with caller.client.turn:
+            return server_answer(await caller.ask(question))

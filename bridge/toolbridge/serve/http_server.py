@@ -1,0 +1,118 @@
+"""Serving over HTTP, from the socket to a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Generator
+from typing import Any
+
+import anyio
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from toolbridge.errors import ToolbridgeError
+from toolbridge.serve.http_app import HttpApp, HttpLimits
+
+_BACKLOG = 256
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Raises:
+        ToolbridgeError: the address can't be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        words = error.strerror or str(error)
+        raise ToolbridgeError(f"Nothing can be served at {host} port {port}: {words}. Choose another --port.") from None
+
+
+async def serve_http(
+    app: HttpApp, listening: socket.socket, limits: HttpLimits, *, ready: Callable[[], None], stop: anyio.Event
+) -> None:
+    """Serve until `stop`; then let calls that are under way end, for a while. Cancelling ends everything at once."""
+    config = uvicorn.Config(
+        app,
+        http=_protocol(limits.header_seconds),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        limit_concurrency=2 * limits.requests,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    server = _Server(config)
+
+    async def run() -> None:
+        with anyio.CancelScope(shield=True):  # it ends when it is told to
+            await server.serve(sockets=[listening])
+        stop.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        try:
+            async with app.manager.run():
+                ready()
+                await stop.wait()
+                await _finish_calls(app, limits.shutdown_seconds)
+        finally:  # streams that wait for news have ended with the manager
+            server.should_exit = True
+
+
+async def _finish_calls(app: HttpApp, seconds: float) -> None:
+    """No new calls, and a while for those that are under way."""
+    app.is_ending = True
+    with anyio.move_on_after(seconds):
+        while app.calls:  # noqa: ASYNC110  # a moment, once
+            await anyio.sleep(0.02)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the command, which closes servers, too."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """No signals."""
+        yield
+
+
+def _protocol(header_seconds: float) -> type[asyncio.Protocol]:
+    """HTTP with a limit on how long a request's headers may take: uvicorn has none."""
+
+    class BoundedHeaders(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._expect_headers()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+                self._expect_headers()
+            else:
+                self._stop_waiting()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def _expect_headers(self) -> None:
+            if self._deadline is None:
+                self._deadline = self.loop.call_later(header_seconds, self.transport.close)
+
+        def _stop_waiting(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+    return BoundedHeaders

@@ -1,0 +1,154 @@
+"""SECURITY: the management tools: what a model may see of the servers, and what it may ask the person for (T1, T26).
+
+A model can look, connect what is approved, and disconnect. Everything that is kept (approvals, switches) is changed by
+the person's answer only; where nobody can be asked, the refusal names the command for a terminal. Nothing here reads
+the configuration again: a tool may have written to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+from mcp_types import CallToolResult
+
+from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
+from toolbridge.serve.answers import answer, refusal
+from toolbridge.serve.arguments import ArgumentError, Arguments
+from toolbridge.serve.caller import Caller
+from toolbridge.serve.definitions import ACTIONS
+from toolbridge.serve.problems import problem_text
+from toolbridge.serve.questions import change_question, is_yes
+from toolbridge.trust.sanitise import for_error, for_guest_error
+
+if TYPE_CHECKING:
+    from toolbridge import ServerConfig
+
+_MOST_TOOLS = 200
+
+
+class Management:
+    """What is asked of the servers themselves."""
+
+    def __init__(self, runtime: Runtime, store: ApprovalStore) -> None:
+        self._runtime = runtime
+        self._store = store
+
+    def list_servers(self) -> CallToolResult:
+        """Every configured server and how it fares."""
+        facts = [self._facts(status) for status in self._runtime.servers.statuses()]
+        lines = [_line(each) for each in facts]
+        return answer("\n".join(lines) or "No servers are configured.", {"servers": facts})
+
+    def server_info(self, arguments: Arguments) -> CallToolResult:
+        """One server: how it is configured, without values, and which tools it offers."""
+        name = self._name(arguments)
+        manager = self._runtime.servers
+        config = manager.config_of(name)
+        module = self._runtime.catalog.module(f"host:mcp-{name}")
+        listed = () if module is None else module.tools
+        summaries = {} if module is None else self._summaries(module.specifier)
+        functions = {each.identifier: summaries.get(each.identifier, "") for each in listed[:_MOST_TOOLS]}
+        facts = {
+            **self._facts(manager.status(name)),
+            "origin": config.origin.kind,
+            "transport": config.transport,
+            "command": None if config.command is None else for_error(" ".join([config.command, *config.args])),
+            "allowTools": None if config.allow_tools is None else sorted(config.allow_tools),
+            "denyTools": sorted(config.deny_tools),
+            "module": None if module is None else module.specifier,
+            "functions": functions,
+        }
+        lines = [f"  {function}  {words}".rstrip() for function, words in functions.items()]
+        return answer("\n".join([_line(facts), *lines]), {"server": facts})
+
+    def _summaries(self, specifier: str) -> dict[str, str]:
+        return {each.identifier: each.summary for each in self._runtime.module_info(specifier).functions}
+
+    async def manage(self, arguments: Arguments, caller: Caller) -> CallToolResult:
+        """Do what takes nothing from the person, ask for the rest."""
+        action = arguments.choice("action", ACTIONS)
+        name = self._name(arguments)
+        if action == "connect":
+            return await self._connect(name)
+        if action == "disconnect":
+            await self._runtime.servers.close_server(name)
+            return _done(f"{name} is disconnected; its next use connects it again.")
+        if action == "approve":
+            caller.client.refused.clear()  # the model asks on purpose: the person may have changed their mind
+            return await self._connect(name)
+        if not caller.can_ask:
+            return refusal(
+                f"Only the person can {action} a server, and this client can't ask them. They can run "
+                f"`toolbridge {action} {name}`, and start this server again."
+            )
+        words = f"The model asks to {action} the MCP server {name!r}. {_CONSEQUENCES[action]}"
+        async with caller.client.turn:
+            agreed = is_yes(await caller.ask(change_question(action, name, words)))
+        if not agreed:
+            return refusal(f"The person did not agree to {action} {name}.")
+        return await self._change(action, name)
+
+    async def _change(self, action: str, name: str) -> CallToolResult:
+        """After a yes."""
+        config = self._runtime.servers.config_of(name)
+        if action == "revoke":
+            await self._runtime.revoke(name, approvals=self._store)
+            return _done(f"The approval of {name} is revoked, and its module is gone.")
+        is_on = action == "enable"
+        await anyio.to_thread.run_sync(self._store.set_enabled, config, is_on)
+        await self._switch(replace(config, enabled=is_on))
+        return _done(f"{name} is {action}d.")
+
+    async def _switch(self, server: ServerConfig) -> None:
+        now = self._runtime.config
+        await self._runtime.reload(replace(now, servers={**now.servers, server.name: server}))
+
+    async def _connect(self, name: str) -> CallToolResult:
+        try:
+            await self._runtime.servers.connect(name)
+        except ServerError as error:
+            return refusal(problem_text(self._runtime, name, error))
+        status = self._runtime.servers.status(name)
+        return _done(f"{name} is connected, with {status.tools} tools.")
+
+    def _name(self, arguments: Arguments) -> str:
+        name = arguments.text("server", most=200)
+        known = [status.name for status in self._runtime.servers.statuses()]
+        if name not in known:
+            raise ArgumentError(f"There is no server {name!r}. Known: {', '.join(known) or 'none'}.")
+        return name
+
+    def _last_error(self, status: ServerStatus) -> str | None:
+        if not status.last_error:
+            return None
+        return for_guest_error(status.last_error, self._runtime.servers.secrets(status.name))
+
+    def _facts(self, status: ServerStatus) -> dict[str, Any]:
+        is_enabled = status.name in self._runtime.servers.enabled_servers()
+        return {
+            "name": status.name,
+            "state": status.state if is_enabled else "disabled",
+            "tools": status.tools,
+            "lastError": self._last_error(status),
+            "problems": [for_error(problem) for problem in status.problems],
+        }
+
+
+_CONSEQUENCES: Mapping[str, str] = {
+    "revoke": "It is closed, and not started again before you approve it anew.",
+    "enable": "If it is approved, programs can use it again.",
+    "disable": "It is closed, and not used until you enable it again.",
+}
+
+
+def _line(facts: Mapping[str, Any]) -> str:
+    tools = "tools not known" if facts["tools"] is None else f"{facts['tools']} tools"
+    problems = "".join(f"\n  {problem}" for problem in (facts["lastError"], *facts["problems"]) if problem)
+    return f"{facts['name']}: {facts['state']}, {tools}{problems}"
+
+
+def _done(words: str) -> CallToolResult:
+    return answer(words, {"done": words})

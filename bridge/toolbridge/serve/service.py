@@ -1,0 +1,249 @@
+"""One runtime behind our tools: whoever calls one of them, on whatever transport, comes through here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import anyio
+import anyio.abc
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, InputRequiredResult, Tool
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from toolbridge import ApprovalStore, Config, Limits, LockPins, Observer, Runtime, ToolbridgeError, open_runtime
+from toolbridge.serve.answers import refusal
+from toolbridge.serve.arguments import ArgumentError, Arguments
+from toolbridge.serve.asking import ClientApprover, PassedOn, accept_tools, can_use_tool
+from toolbridge.serve.caller import Caller, Client, set_caller
+from toolbridge.serve.channels import Context, RequestChannel
+from toolbridge.serve.clients import Clients, gone_event
+from toolbridge.serve.definitions import tools
+from toolbridge.serve.guest_sessions import GuestSessions, SessionLimits
+from toolbridge.serve.instructions import instructions, module_names
+from toolbridge.serve.looking import Listings, describe, search_tools
+from toolbridge.serve.managing import Management
+from toolbridge.serve.rounds import Rounds
+from toolbridge.serve.running import Runs
+from toolbridge.serve.watching import Watch
+
+_log = logging.getLogger("toolbridge")
+_SECONDS_BETWEEN_SWEEPS = 2.0
+_SECONDS_OF_CHANGES = 0.2
+_MOST_ROUNDS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """How to serve."""
+
+    limits: Limits = field(default_factory=Limits)
+    """Of each program; its wall clock is also the longest timeout that a model may ask for."""
+    sessions: SessionLimits = field(default_factory=SessionLimits)
+    runs_at_once: int = 16
+    asks: bool = True
+    """Whether people are asked through their clients."""
+    management: bool = True
+    config_file: str | None = None
+    """What `--config` was, for the commands that refusals name."""
+    observers: tuple[Observer, ...] = ()
+
+
+class Service:
+    """What our tools do. Use it as `async with`."""
+
+    def __init__(
+        self,
+        config: Config,
+        options: ServeOptions | None = None,
+        *,
+        store: ApprovalStore | None = None,
+        directory: str | None = None,
+    ) -> None:
+        self.options = options or ServeOptions()
+        self._store = store or ApprovalStore()
+        self._changed = anyio.Event()
+        self.watch = Watch(self._note_change)
+        asks = self.options.asks
+        self.runtime: Runtime = open_runtime(
+            config,
+            approver=ClientApprover(self._store, config_file=self.options.config_file, asks=asks),
+            elicitor=PassedOn(self.watch.callers_of) if asks else None,
+            can_use_tool=can_use_tool if asks else None,
+            limits=self.options.limits,
+            observers=(self.watch, *self.options.observers),
+            pins=LockPins(on_first_use="ask", accept=accept_tools),
+            directory=directory,
+        )
+        self.clients = Clients()
+        self.sessions = GuestSessions(self.runtime, self.options.sessions)
+        self.listings = Listings(self.runtime)
+        self._runs = Runs(self.runtime, self.sessions, self.options.limits, self.options.runs_at_once)
+        self._management = Management(self.runtime, self._store)
+        self._rounds = Rounds(self.perform, ask_seconds=self.options.limits.ask_seconds, most=_MOST_ROUNDS)
+        self._stack = AsyncExitStack()
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._listeners: list[Callable[[], Awaitable[None]]] = []
+        self._shown = ""
+
+    async def __aenter__(self) -> Service:
+        await self._stack.enter_async_context(self.runtime)
+        self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        self._tasks.start_soon(self._sweep)
+        self._tasks.start_soon(self._announce)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        del kind, error, traceback
+        assert self._tasks is not None
+        self.sessions.close()
+        self._tasks.cancel_scope.cancel()
+        await self._stack.__aexit__(None, None, None)
+
+    # ── what a client is shown ───────────────────────────────────────────────────────────────────────────────────
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools there are now."""
+        return tools(
+            module_names(self.runtime.list_modules()),
+            most_seconds=self.options.limits.wall_seconds,
+            sessions=self.options.sessions.total > 0,
+            management=self.has_management,
+        )
+
+    @property
+    def has_management(self) -> bool:
+        """Whether there are management tools: only while MCP is switched on."""
+        return self.options.management and self.runtime.config.gateway
+
+    def instructions(self) -> str:
+        """What a client is told at the start."""
+        return instructions(self.runtime.list_modules())
+
+    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+        """Answer a client's call, or give back what has to be asked first."""
+        if params.name not in {tool.name for tool in self.tools()}:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
+        client = self.clients.of(context)
+        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            assert self._tasks is not None
+            return await self._rounds.call(context, params, client, self._tasks)
+        caller = Caller(client, RequestChannel(context), ask_seconds=self.options.limits.ask_seconds)
+        return await self.perform(caller, params, gone=gone_event(context))
+
+    async def perform(
+        self, caller: Caller, params: CallToolRequestParams, gone: anyio.Event | None = None
+    ) -> CallToolResult:
+        """Do what a tool does, with news of it on the way, until it is done or the client is gone."""
+        set_caller(caller)
+        result = refusal("The client is gone.")
+
+        async def watch() -> None:
+            assert gone is not None
+            await gone.wait()
+            tasks.cancel_scope.cancel()
+
+        try:
+            async with anyio.create_task_group() as tasks:
+                if gone is not None:
+                    tasks.start_soon(watch)
+                async with anyio.create_task_group() as delivery:
+                    delivery.start_soon(caller.deliver)
+                    result = await self._answer(caller, params)
+                    caller.finish()
+                tasks.cancel_scope.cancel()
+        finally:
+            caller.close()
+        return result
+
+    async def _answer(self, caller: Caller, params: CallToolRequestParams) -> CallToolResult:
+        known = {tool.name: tool.input_schema["properties"] for tool in self.tools()}
+        name, given = params.name, params.arguments or {}
+        try:
+            return await self._tool(name, caller, Arguments(name, given, known.get(name, ())))
+        except (ArgumentError, ToolbridgeError) as error:
+            return refusal(str(error))
+        except Exception:
+            _log.exception("The tool %r failed inside toolbridge", name)
+            return refusal("toolbridge failed in the middle of this; its log says why.")
+
+    async def _tool(self, name: str, caller: Caller, arguments: Arguments) -> CallToolResult:
+        if name == "search_tools":
+            return await search_tools(self.runtime, self.listings, arguments)
+        if name == "describe":
+            return await describe(self.runtime, self.listings, arguments)
+        if name == "run_code":
+            return await self._runs.run_code(arguments, caller.client.key)
+        if name == "list_mcp_servers":
+            return self._management.list_servers()
+        if name == "mcp_server_info":
+            return self._management.server_info(arguments)
+        return await self._management.manage(arguments, caller)
+
+    def forget(self, client: str) -> None:
+        """A client has said that it is gone."""
+        self.clients.forget(client)
+        self.sessions.close_of(client)
+
+    # ── in the background ────────────────────────────────────────────────────────────────────────────────────────
+
+    def on_change(self, listener: Callable[[], Awaitable[None]]) -> None:
+        """Call this when the tools, as clients see them, have changed."""
+        self._listeners.append(listener)
+
+    def facts(self) -> Mapping[str, Any]:
+        """For health and metrics."""
+        watch = self.watch
+        return {
+            "runs_total": watch.runs,
+            "runs_failed_total": watch.failed_runs,
+            "calls_total": watch.calls,
+            "calls_failed_total": watch.failed_calls,
+            "runs_active": watch.running,
+            "sessions": len(self.sessions),
+            "rounds_waiting": len(self._rounds),
+            "servers_connected": sum(each.state == "connected" for each in self.runtime.servers.statuses()),
+        }
+
+    def _note_change(self) -> None:
+        self._changed.set()
+
+    async def _announce(self) -> None:
+        """Tells of changes, once for many that come together."""
+        self._shown = self._seen()
+        while True:
+            await self._changed.wait()
+            await anyio.sleep(_SECONDS_OF_CHANGES)
+            self._changed = anyio.Event()
+            now = self._seen()
+            if now != self._shown:
+                self._shown = now
+                await self._tell_all(self._listeners)
+
+    async def _tell_all(self, listeners: Iterable[Callable[[], Awaitable[None]]]) -> None:
+        for listener in listeners:
+            try:
+                await listener()
+            except Exception:
+                _log.exception("A change could not be announced")
+
+    def _seen(self) -> str:
+        modules = self.runtime.list_modules()
+        return f"{self.has_management} {[(module.specifier, module.tools) for module in modules]}"
+
+    async def _sweep(self) -> None:
+        while True:
+            await anyio.sleep(_SECONDS_BETWEEN_SWEEPS)
+            self.sessions.close_idle()
+            self._rounds.end_forgotten()
+
+
+__all__ = ["Client", "ServeOptions", "Service"]

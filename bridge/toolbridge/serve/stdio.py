@@ -1,0 +1,127 @@
+"""SECURITY: serving over stdin and stdout, which carry the protocol and nothing else (T8).
+
+Both are taken away from everybody else in this process and its children: what is printed goes to stderr, what reads
+finds nothing. Reading waits in the event loop, not in a thread, so that a signal ends it at once.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import anyio
+import anyio.to_thread
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from toolbridge.serve.server import CodeModeServer
+
+Inbound: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
+Outbound: TypeAlias = MemoryObjectSendStream[SessionMessage]
+
+_PIECE = 65_536
+_SECONDS_TO_WRITE = 2.0
+_LONGEST_LINE = 16 * 2**20
+
+
+async def serve_stdio(server: CodeModeServer) -> None:
+    """Serve the one client at the other end, until it closes stdin."""
+    async with _streams() as (inbound, outbound):
+        await server.run(inbound, outbound, server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _streams() -> AsyncGenerator[tuple[Inbound, Outbound]]:
+    source, target = _taken(0, os.devnull, os.O_RDONLY), _taken(1, None, os.O_WRONLY)
+    to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_read, source, to_server)
+        written = anyio.Event()
+        tasks.start_soon(_write, target, from_server, written)
+        try:
+            yield inbound, outbound
+            outbound.close()
+            with anyio.move_on_after(_SECONDS_TO_WRITE):  # what was answered before the end is still sent
+                await written.wait()
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+def _taken(descriptor: int, instead: str | None, flags: int) -> int:
+    """A copy of a descriptor that only we know; in its place something harmless, or stderr."""
+    own = os.dup(descriptor)
+    os.set_inheritable(own, False)
+    other = os.dup(2) if instead is None else os.open(instead, flags)
+    os.dup2(other, descriptor)
+    os.close(other)
+    return own
+
+
+async def _read(source: int, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+    """Line by line; one that is no message is an error to the client, one without end is dropped."""
+    read_some = _reader(source)
+    line = bytearray()
+    is_too_long = False
+    async with to_server:
+        while piece := await read_some():
+            *ended, rest = piece.split(b"\n")
+            for part in ended:
+                line += part
+                if not is_too_long and line.strip():
+                    await to_server.send(_message(bytes(line)))
+                line.clear()
+                is_too_long = False
+            line += rest
+            if len(line) > _LONGEST_LINE:
+                line.clear()
+                if not is_too_long:
+                    await to_server.send(ValueError(f"a line has more than {_LONGEST_LINE} bytes"))
+                is_too_long = True
+
+
+def _message(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except Exception as error:
+        return error
+
+
+def _reader(source: int) -> Callable[[], Awaitable[bytes]]:
+    """How to wait for bytes so that the wait can be cancelled."""
+    mode = os.fstat(source).st_mode
+    if sys.platform == "win32" or stat.S_ISREG(mode):  # an event loop can't wait for these
+        return lambda: anyio.to_thread.run_sync(os.read, source, _PIECE, abandon_on_cancel=True)
+
+    async def read() -> bytes:
+        await anyio.wait_readable(source)
+        try:
+            return os.read(source, _PIECE)
+        except BlockingIOError:
+            return await read()
+        except OSError:  # the terminal is gone
+            return b""
+
+    return read
+
+
+async def _write(target: int, from_server: MemoryObjectReceiveStream[SessionMessage], written: anyio.Event) -> None:
+    async with from_server:
+        async for message in from_server:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                await anyio.to_thread.run_sync(_write_all, target, text.encode() + b"\n", abandon_on_cancel=True)
+            except OSError:  # nobody reads
+                break
+    written.set()
+
+
+def _write_all(target: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(target, view) :]
