@@ -90,6 +90,80 @@ def test_the_exit_code_says_whose_fault_it_was(source: str, code: int, first_lin
     assert err.split("\n")[0].startswith(first_line)
 
 
+# ---- languages
+
+
+def test_a_python_file_is_run_as_python(program: Path) -> None:
+    path = program.with_suffix(".py")
+    path.write_bytes(
+        b"\xef\xbb\xbfimport json, sys\r\nprint('out')\r\nprint('err', file=sys.stderr)\r\n{'a': (1, 2)}\r\n"
+    )
+    assert run(path) == (0, 'out\n{\n  "a": [\n    1,\n    2\n  ]\n}\n', "err\n")
+
+
+def test_the_language_of_standard_input_is_an_option() -> None:
+    assert run("-", "--language", "python", text="[n * n for n in range(4)][-1]") == (0, "9\n", "")
+    assert run("-", "--language", "javascript", text="[1, 2].map((n) => n * n)[1]") == (0, "4\n", "")
+    code, out, err = run("-", "--language", "cobol", text="1")
+    assert (code, out) == (2, "")
+    assert "'cobol' is not one of 'javascript', 'typescript', 'python'." in err
+
+
+def test_the_option_wins_over_the_files_name(program: Path) -> None:
+    path = program.with_suffix(".py")
+    path.write_text("[1].map((n) => n)[0]", encoding="utf-8")
+    code, out, err = run(path)
+    assert (code, out) == (1, "")
+    assert "SyntaxError" in err
+    assert run(path, "--language", "javascript") == (0, "1\n", "")
+
+
+def test_a_typescript_file_is_run_with_its_types_removed(program: Path) -> None:
+    path = program.with_suffix(".ts")
+    path.write_text("enum Size { Small = 2, Large }\nconst size: Size = Size.Large;\nsize as number", encoding="utf-8")
+    assert run(path) == (0, "3\n", "")
+    code, out, err = run(path, "--language", "javascript")
+    assert (code, out) == (1, "")
+    assert "SyntaxError" in err
+
+
+def test_python_that_was_read_as_javascript_is_told_so(program: Path) -> None:
+    hint = "It was read as JavaScript. If it is not: --language python, or typescript\n"
+    source = "def f(x):\n    return x\nf(1)"
+    code, out, err = run("-", text=source)
+    assert (code, out) == (1, "")
+    assert err.endswith(f"\n\n{hint}")
+    program.write_text(source, encoding="utf-8")
+    assert hint not in run(program)[2]
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "words"),
+    [
+        (
+            "total = 1\ntotl",
+            1,
+            "NameError: name 'totl' is not defined. Did you mean: 'total'?\n  at line 2, column 1\n",
+        ),
+        ("if True\n  1", 1, "SyntaxError: expected ':'\n  at line 1, column 8\n"),
+        ("while True: pass", 3, "The run took longer than 0.5 s.\n"),
+        ("open('/etc/passwd')", 1, "There are no files here"),
+    ],
+)
+def test_a_failure_in_python_is_explained_and_exits_with_its_code(source: str, code: int, words: str) -> None:
+    exit_code, out, err = run("-", "--language", "python", "--timeout", "0.5", text=source)
+    assert (exit_code, out) == (code, "")
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_json_of_a_python_program_has_the_same_form() -> None:
+    code, result = json_of("--language", "python", text="print('a')\n1 / 0")
+    assert (code, result["ok"], result["stdout"]) == (1, False, "a\n")
+    assert result["failure"]["message"] == "ZeroDivisionError: division by zero"
+    assert (result["failure"]["line"], result["failure"]["kind"]) == (2, "raised")
+
+
 # ---- options
 
 
@@ -105,7 +179,16 @@ def test_json_is_the_whole_result_on_one_line() -> None:
     usage = result.pop("usage")
     assert (code, result) == (
         0,
-        {"ok": True, "value": {"b": [1]}, "stdout": "a\n", "stderr": "é\n", "failure": None, "calls": []},
+        {
+            "ok": True,
+            "value": {"b": [1]},
+            "stdout": "a\n",
+            "stderr": "é\n",
+            "failure": None,
+            "calls": [],
+            "servers": [],
+            "warnings": [],
+        },
     )
     assert usage.keys() == {"wall_seconds", "cpu_seconds", "memory_bytes", "output_bytes_dropped"}
     assert 0 < usage["wall_seconds"] < 30
@@ -154,6 +237,7 @@ def test_a_memory_size_can_be_written_in_these_forms(size: str) -> None:
         (["--memory", ""], "'' is not a size: write 64, 64M or 1G."),
         (["--memory", "1"], "--memory takes 8M to 4095M."),
         (["--memory", "5G"], "--memory takes 8M to 4095M."),
+        (["--memory", "31M", "--language", "python"], "--memory takes 32M to 4095M for Python."),
         (["--timeout", "soon"], "'soon' is not a valid float."),
         (["--timeout", "0"], "--timeout takes seconds above 0."),
         (["--timeout", "-1"], "--timeout takes seconds above 0."),
@@ -179,25 +263,31 @@ def test_a_missing_argument_is_explained_and_exits_with_two() -> None:
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("language", "source"),
     [
-        "for (;;);",
-        "await new Promise((resolve) => setTimeout(resolve, 60_000))",
-        "/(a+)+$/.test('a'.repeat(60) + 'b')",
+        ("javascript", "for (;;);"),
+        ("javascript", "await new Promise((resolve) => setTimeout(resolve, 60_000))"),
+        ("javascript", "/(a+)+$/.test('a'.repeat(60) + 'b')"),
+        ("python", "while True: pass"),
+        ("python", "import time\ntime.sleep(60)"),
     ],
 )
-def test_an_interrupt_in_the_middle_exits_with_130_and_no_traceback(program: Path, source: str) -> None:
+def test_an_interrupt_in_the_middle_exits_with_130_and_no_traceback(program: Path, language: str, source: str) -> None:
+    module, kind = ("instance", "Instance") if language == "javascript" else ("component_instance", "ComponentInstance")
     started = program.with_name("started")
     # The program can't say that it runs, so the process says it, through its one seam for that.
     script = (
-        "import sys, pathlib; from toolbridge.sandbox.instance import Instance; run = Instance.run\n"
+        f"import sys, pathlib; from toolbridge.sandbox.{module} import {kind} as Instance; run = Instance.run\n"
         f"def watched(*a): pathlib.Path({str(started)!r}).touch(); return run(*a)\n"
         "Instance.run = watched\n"
         "from toolbridge.cli import main; main()"
     )
     program.write_text(source, encoding="utf-8")
     process = subprocess.Popen(
-        [sys.executable, "-c", script, "run", str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, "run", str(program), "--language", language],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     deadline = time.monotonic() + 30
     while not started.exists():
@@ -244,16 +334,21 @@ def test_output_that_can_not_be_encoded_is_escaped(program: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"\\xe9\\U0001f600\n", b"")
 
 
-def test_a_missing_guest_image_is_explained_and_exits_with_four(tmp_path: Path) -> None:
+@pytest.mark.parametrize("language", ["javascript", "python"])
+def test_a_missing_guest_image_is_explained_and_exits_with_four(tmp_path: Path, language: str) -> None:
     script = (
         f"import toolbridge_guest; toolbridge_guest._IMAGES = {str(tmp_path)!r}\n"
         "from toolbridge.cli import main; main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "run", "-"], input=b"1", capture_output=True, timeout=60, check=False
+        [sys.executable, "-c", script, "run", "-", "--language", language],
+        input=b"1",
+        capture_output=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (4, b"")
     assert done.stderr.decode() == (
-        "Error: The javascript guest image has not been built. In a checkout, run `make guest`; "
+        f"Error: The {language} guest image has not been built. In a checkout, run `make guest`; "
         "otherwise reinstall the toolbridge package.\n"
     )

@@ -11,7 +11,7 @@ import click
 import pytest
 
 from toolbridge import Limits
-from toolbridge.cli.source import read_source
+from toolbridge.cli.source import language_of, read_source
 
 LIMITS = Limits()
 
@@ -35,10 +35,29 @@ def test_a_file_is_read_as_utf8_with_or_without_a_mark(tmp_path: Path) -> None:
         assert read_source(str(path), LIMITS) == "'é'"
 
 
-@pytest.mark.parametrize("name", ["a.js", "a.mjs", "a.cjs", "a.txt", "a", "my program.js", "-a.js", "ä.js"])
-def test_a_file_of_any_other_name_is_javascript(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["a.js", "a.mjs", "a.cjs", "a.py", "a.txt", "a", "my program.js", "-a.js", "ä.js"])
+def test_a_file_of_any_name_is_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("1", encoding="utf-8")
     assert read_source(str(tmp_path / name), LIMITS) == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("a.js", "javascript"),
+        ("a.mjs", "javascript"),
+        ("a.CJS", "javascript"),
+        ("a.py", "python"),
+        ("dir.js/A.PY", "python"),
+        ("a.js.txt", None),
+        ("py", None),
+        (".py", None),
+        ("-", None),
+        ("", None),
+    ],
+)
+def test_a_files_name_tells_its_language_or_does_not(name: str, language: str | None) -> None:
+    assert language_of(name) == language
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
@@ -95,13 +114,16 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     assert message_of(path) == f"{path} can't be read: Permission denied."
 
 
-@pytest.mark.parametrize(
-    ("name", "language"), [("a.ts", "TypeScript"), ("a.TSX", "TypeScript"), ("a.mts", "TypeScript"), ("a.py", "Python")]
-)
-def test_a_program_of_another_language(tmp_path: Path, name: str, language: str) -> None:
-    path = tmp_path / name
-    path.write_text("1")
-    assert message_of(path) == f"{path}: {language} programs can't be run by this version. Give a JavaScript file."
+@pytest.mark.parametrize("name", ["a.ts", "a.MTS", "a.cts"])
+def test_a_program_in_typescript(name: str) -> None:
+    assert language_of(name) == "typescript"
+
+
+@pytest.mark.parametrize("name", ["a.tsx", "a.JSX"])
+def test_a_program_with_markup_is_refused(name: str) -> None:
+    with pytest.raises(click.ClickException) as caught:
+        language_of(name)
+    assert caught.value.message == f"{name}: JSX can't be run. Give a JavaScript, TypeScript or Python file."
 
 
 # ---- as a command

@@ -23,7 +23,7 @@ def _run() -> int:
 
     from toolbridge.cli.commands import toolbridge
     from toolbridge.cli.terminal import write
-    from toolbridge.errors import ToolbridgeError
+    from toolbridge.errors import ConfigError, ToolbridgeError
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -37,6 +37,9 @@ def _run() -> int:
         else:
             write(sys.stderr, f"Error: {error.format_message()}\n")  # it may quote a file's name
         return USAGE
+    except ConfigError as error:
+        write(sys.stderr, f"Error: {error}\n")
+        return USAGE
     except ToolbridgeError as error:
         write(sys.stderr, f"Error: {error}\n")
         return FAILED
@@ -48,5 +51,6 @@ def _run() -> int:
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             write(sys.stderr, f"Error: The output can't be written: {error.strerror or error}.\n")
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nothing is left to flush at the end
-        return FAILED
+        is_done = isinstance(error, SystemExit) and error.code == 0  # a shell asked for completions
+        return 0 if is_done else FAILED
     return code if isinstance(code, int) else 0

@@ -8,8 +8,27 @@ import click
 
 # Command → module and help line: known without importing the command itself.
 _COMMANDS = {
-    "demo": ("toolbridge.cli.demo", "See the sandbox at work."),
+    "approve": ("toolbridge.cli.approve", "Let a server be started or reached."),
+    "audit": ("toolbridge.cli.audit", "Look for hostile text in what servers say of their tools."),
+    "check": ("toolbridge.cli.check", "Check a program against the types of the tools it calls."),
+    "completion": ("toolbridge.cli.completion", "Print what makes a shell complete commands."),
+    "demo": ("toolbridge.cli.demo", "See it at work: two servers, eight programs."),
+    "disable": ("toolbridge.cli.disable", "Never start a server until it is enabled."),
+    "doctor": ("toolbridge.cli.doctor", "Find out what is wrong with configuration and servers."),
+    "enable": ("toolbridge.cli.enable", "Let a disabled server be used again."),
+    "info": ("toolbridge.cli.info", "Show one server and its tools."),
+    "init": ("toolbridge.cli.init", "Take over the servers that other clients have."),
+    "install": ("toolbridge.cli.install", "Put `toolbridge serve` into a client's configuration."),
+    "list": ("toolbridge.cli.list_servers", "List the configured servers."),
+    "lock": ("toolbridge.cli.lock", "Pin tools, and see or accept what changed."),
+    "plugins": ("toolbridge.cli.plugins", "List the plugins and the servers they offer."),
+    "revoke": ("toolbridge.cli.revoke", "Take back the approval of a server."),
     "run": ("toolbridge.cli.run", "Run a program in the sandbox."),
+    "search": ("toolbridge.cli.search", "Find tools by what they do."),
+    "serve": ("toolbridge.cli.serve", "Serve any MCP client: code mode in front of your servers."),
+    "sign-in": ("toolbridge.cli.sign_in", "Sign in to a server that is reached by HTTP."),
+    "sign-out": ("toolbridge.cli.sign_out", "Forget the sign-in to a server."),
+    "stubs": ("toolbridge.cli.stubs", "Print or write the types of the tools."),
 }
 
 
@@ -37,4 +56,4 @@ class _LazyGroup(click.Group):
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="toolbridge")
 def toolbridge() -> None:
-    """Run model-written code in a sandbox that can reach nothing but the functions it is given."""
+    """Run model-written code against MCP servers, in a sandbox that can reach nothing else."""

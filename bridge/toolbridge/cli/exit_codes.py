@@ -13,6 +13,8 @@ FAILED = 4
 """toolbridge itself could not do its work: a broken installation."""
 INTERRUPTED = 130
 """Ctrl-C."""
+TERMINATED = 143
+"""SIGTERM."""
 
 OF_FAILURE = {
     "syntax": PROGRAM_FAILED,

@@ -5,15 +5,28 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolbridge import Limits, LimitsError, RunResult, Sandbox
+from toolbridge.cli.engines import make_ready
 from toolbridge.cli.exit_codes import OF_FAILURE, OK
-from toolbridge.cli.source import read_source
-from toolbridge.cli.terminal import compile_notice, write
+from toolbridge.cli.server_choice import ServerChoice
+from toolbridge.cli.server_options import config_option
+from toolbridge.cli.source import language_of, read_source
+from toolbridge.cli.terminal import write
+from toolbridge.sandbox.dialect import DIALECTS
 
+if TYPE_CHECKING:
+    from toolbridge.sandbox.dialect import SandboxLanguage
+
+# A program without any of these imports nothing of the host's, and needs no servers.
+_WORDS_OF_MODULES = {
+    "javascript": ("host:", "import", "require"),
+    "typescript": ("host:", "import", "require"),
+    "python": ("host", "import_module", "__import__"),
+}
 _UNITS = {"": 2**20, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
@@ -34,49 +47,111 @@ class _Memory(click.ParamType[int]):
 @click.command(
     "run",
     epilog=(
-        "Exit codes: 0 the program ran to its end; 1 it failed (syntax, uncaught exception); 2 wrong usage or a file "
-        "that can't be read; 3 it was stopped at a limit; 4 toolbridge itself failed; 130 interrupted."
+        "Exit codes: 0 the program ran to its end; 1 it failed (syntax, types, uncaught exception); 2 wrong usage or a "
+        "file that can't be read; 3 it was stopped at a limit; 4 toolbridge itself failed; 130 interrupted."
     ),
 )
-@click.argument("file")
+@click.argument("file", required=False)
+@click.option(
+    "--language",
+    type=click.Choice(["javascript", "typescript", "python"]),
+    help="What the program is written in. Default: as the file's name says (.js, .ts, .py), else javascript.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop after this long. Default: 30.")
 @click.option(
     "--memory", type=_Memory(), metavar="SIZE", help="Memory the program may use (64, 64M, 1G). Default: 64M."
 )
-def command(file: str, as_json: bool, timeout: float | None, memory: int | None) -> int:
-    """Run a JavaScript program from FILE, or from standard input for "-".
+@config_option
+@click.option(
+    "--server", "servers", multiple=True, metavar="NAME", help="Offer only this server. May be given more than once."
+)
+@click.option("--task", metavar="TEXT", help="What is to be done: attaches the servers of plugins that it mentions.")
+@click.option(
+    "--capability", "capabilities", multiple=True, metavar="NAME", help="Attach servers of plugins that have it."
+)
+@click.option("--dry-run", is_flag=True, help="Print which servers there would be, and why. Nothing is run or started.")
+@click.option("--no-check", is_flag=True, help="Run it without checking it against the types of the tools first.")
+@click.option("--audit-log", metavar="FILE", help="Append a record of every call to this file, as lines of JSON.")
+def command(
+    file: str | None,
+    *,
+    language: SandboxLanguage | None,
+    as_json: bool,
+    timeout: float | None,
+    memory: int | None,
+    config_file: str | None,
+    servers: tuple[str, ...],
+    task: str | None,
+    capabilities: tuple[str, ...],
+    dry_run: bool,
+    no_check: bool,
+    audit_log: str | None,
+) -> int:
+    """Run a JavaScript, TypeScript or Python program from FILE, or from standard input for "-".
 
-    Its value is the default export, a top-level return, or the last expression.
+    Every configured MCP server is a module to it: "host:mcp-NAME" in JavaScript, host.mcp_NAME in Python. One that was
+    never approved is asked about first, if there is a terminal, and else refused. A program that calls tools is checked
+    against their types first, and not run if that finds a mistake. Its value is its last expression; in JavaScript also
+    the default export or a top-level return, in Python also a variable "result".
 
     \b
-    Example:  echo '[1, 2, 3].map((n) => n * n)' | toolbridge run -
+    Examples:  toolbridge run program.py
+               echo '[1, 2, 3].map((n) => n * n)' | toolbridge run -
+               echo 'require("host:mcp-weather").list_stations()' | toolbridge run -
+               echo 'sum(range(10))' | toolbridge run --language python -
+               toolbridge run --task "rename the shared assets" --dry-run
     """
-    limits = _limits(timeout, memory)
+    chosen = ServerChoice(config_file, servers, task, capabilities)
+    if dry_run:
+        from toolbridge.cli.dry_run import show_servers
+
+        return show_servers(chosen)
+    if file is None:
+        raise click.MissingParameter(param_hint="'FILE'", param_type="argument")
+    told = language or language_of(file)
+    written_in: SandboxLanguage = told or "javascript"
+    limits = _limits(timeout, memory, written_in)
     source = read_source(file, limits)
-    with Sandbox(limits=limits, on_compile=compile_notice) as sandbox:
-        result = sandbox.run_sync(source)
+    if chosen.is_made or audit_log or any(word in source for word in _WORDS_OF_MODULES[written_in]):
+        from toolbridge.cli.run_with_servers import run_with_servers
+
+        result = run_with_servers(source, written_in, limits, chosen, check=not no_check, audit_log=audit_log)
+    else:
+        if written_in == "typescript":
+            make_ready("javascript")
+        make_ready(written_in)
+        with Sandbox(limits=limits) as sandbox:
+            result = sandbox.run_sync(source, language=written_in)
     if as_json:
         write(sys.stdout, json.dumps(_as_json(result), ensure_ascii=False) + "\n")
     else:
         _show(result)
+        if told is None and result.failure is not None and result.failure.kind == "syntax":
+            write(sys.stderr, "\nIt was read as JavaScript. If it is not: --language python, or typescript\n")
     return OK if result.failure is None else OF_FAILURE[result.failure.kind]
 
 
-def _limits(timeout: float | None, memory: int | None) -> Limits:
+def _limits(timeout: float | None, memory: int | None, language: SandboxLanguage) -> Limits:
     limits = Limits()
+    least = DIALECTS[language].least_memory
     try:
         if timeout is not None:
             limits = limits.with_(wall_seconds=timeout, cpu_seconds=timeout)
         if memory is not None:
             limits = limits.with_(memory_bytes=memory)
+            if memory < least:
+                raise LimitsError("memory_bytes", memory, f"at least {least}")
     except LimitsError as error:
-        expected = {"memory_bytes": "--memory takes 8M to 4095M", "wall_seconds": "--timeout takes seconds above 0"}
+        sizes = f"{least // 2**20}M to 4095M{' for Python' if language == 'python' else ''}"
+        expected = {"memory_bytes": f"--memory takes {sizes}", "wall_seconds": "--timeout takes seconds above 0"}
         raise click.ClickException(f"{expected[error.name]}.") from error
     return limits
 
 
 def _show(result: RunResult) -> None:
+    for warning in result.warnings:
+        write(sys.stderr, f"Warning: {warning}\n")
     write(sys.stdout, result.stdout)
     write(sys.stderr, result.stderr)
     if result.failure is not None:
@@ -98,5 +173,7 @@ def _as_json(result: RunResult) -> dict[str, Any]:
         "stderr": result.stderr,
         "failure": None if failure is None else {**asdict(failure), "text": str(failure)},
         "calls": [call._asdict() for call in result.calls],
+        "servers": list(result.servers),
+        "warnings": list(result.warnings),
         "usage": asdict(result.usage),
     }

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from toolbridge import Limits
 
-_LANGUAGES_TO_COME = {".ts": "TypeScript", ".mts": "TypeScript", ".tsx": "TypeScript", ".py": "Python"}
+if TYPE_CHECKING:
+    from toolbridge.sandbox.dialect import SandboxLanguage
+
+_LANGUAGES: dict[str, SandboxLanguage] = {
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".ts": "typescript",
+    ".mts": "typescript",
+    ".cts": "typescript",
+    ".py": "python",
+}
+
+
+def language_of(path: str) -> SandboxLanguage | None:
+    """The language that a file's name tells, if it tells one.
+
+    Raises:
+        click.ClickException: it is one that can't be run.
+    """
+    extension = os.path.splitext(path)[1].lower()
+    if extension in (".tsx", ".jsx"):
+        raise click.ClickException(f"{path}: JSX can't be run. Give a JavaScript, TypeScript or Python file.")
+    return _LANGUAGES.get(extension)
 
 
 def read_source(path: str, limits: Limits) -> str:
@@ -19,9 +43,6 @@ def read_source(path: str, limits: Limits) -> str:
         click.ClickException: there is no program; the message says why and what to do.
     """
     name = "Standard input" if path == "-" else path
-    language = _LANGUAGES_TO_COME.get(os.path.splitext(path)[1].lower())
-    if language is not None:
-        raise click.ClickException(f"{name}: {language} programs can't be run by this version. Give a JavaScript file.")
     data = _read_bytes(path, name, limits.frame_bytes)
     if len(data) > limits.frame_bytes:
         most = limits.frame_bytes // 2**20

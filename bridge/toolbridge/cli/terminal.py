@@ -1,13 +1,10 @@
-"""Writing to people: foreign text never reaches a terminal as it is, progress only ever a terminal."""
+"""Writing to people: foreign text never reaches a terminal as it is."""
 
 from __future__ import annotations
 
-import sys
 from typing import TextIO
 
 from toolbridge.trust.sanitise import for_terminal
-
-_LANGUAGES = {"javascript": "JavaScript"}
 
 
 def write(stream: TextIO | None, text: str) -> None:
@@ -21,10 +18,3 @@ def write(stream: TextIO | None, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
-
-
-def compile_notice(language: str) -> None:
-    """Says why the first run takes seconds."""
-    if sys.stderr is not None and sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison]
-        name = _LANGUAGES.get(language, language)
-        print(f"Compiling the {name} engine for this machine (once, a few seconds) …", file=sys.stderr)

@@ -1,0 +1,161 @@
+"""`toolbridge doctor`: finds out what is wrong with the configuration and the servers, and says what to fix."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from toolbridge.cli.exit_codes import FAILED, OK
+from toolbridge.cli.server_options import chosen_profiles, config_option, switched, switched_off, with_servers
+from toolbridge.cli.terminal import write
+from toolbridge.trust.sanitise import for_terminal
+
+if TYPE_CHECKING:
+    from toolbridge import Config, ServerConfig, ServerStatus
+
+_MARKS = {"ok": "✓", "note": "·", "problem": "✗"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """One thing that was looked at."""
+
+    subject: str
+    verdict: Literal["ok", "note", "problem"]
+    text: str
+    fix: str = ""
+
+
+@click.command("doctor", epilog="Exit codes: 0 nothing is wrong; 4 something is, and the output says what to do.")
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array of findings.")
+def command(config_file: str | None, as_json: bool) -> int:
+    """Check the configuration files, the servers' commands and variables, and whether approved servers answer.
+
+    No server is started that is not approved; the command that approves it is printed.
+
+    \b
+    Examples:  toolbridge doctor
+               toolbridge doctor --json
+    """
+    from toolbridge import ConfigError, load_config
+    from toolbridge.config.profiles import with_profiles
+
+    findings = _file_findings(config_file)
+    try:
+        config = load_config(config_file)
+        config = with_profiles(config, chosen_profiles()) if config.gateway else config
+    except ConfigError as error:
+        findings += [_Finding("configuration", "problem", str(problem)) for problem in error.problems]
+    else:
+        findings += [_Finding("configuration", "note", warning) for warning in config.warnings]
+        if not config.gateway:
+            findings.append(_Finding("configuration", "note", switched_off(config), 'Remove `"gateway": false`.'))
+        elif not config.servers:
+            text = "no servers are configured"
+            findings.append(_Finding("configuration", "note", text, "Add some to one of the files above."))
+        findings += _store_findings()
+        config = switched(config)
+        statuses = with_servers(config, lambda _, fared: fared, connect=None, config_file=config_file)
+        answers = _answers(config, statuses)
+        for name, server in config.servers.items():
+            # What kept a server from being started is seen twice: before, and when it was tried.
+            findings += dict.fromkeys([*_server_findings(server, os.environ), *answers[name]])
+    if as_json:
+        write(sys.stdout, json.dumps([asdict(finding) for finding in findings], indent=2) + "\n")
+    else:
+        write(sys.stdout, _for_people(findings))
+    return FAILED if any(finding.verdict == "problem" for finding in findings) else OK
+
+
+def _file_findings(config_file: str | None) -> list[_Finding]:
+    from toolbridge.config.locate import locate
+
+    findings: list[_Finding] = []
+    try:
+        directory = os.getcwd()
+    except FileNotFoundError:
+        raise click.ClickException("The current directory no longer exists. Change into another one.") from None
+    for place in locate(config_file, directory=directory, environ=os.environ):
+        if place.given and not place.exists:
+            findings.append(_Finding(place.path, "problem", "is not there", "Check the path given with --config."))
+        elif place.used:
+            findings.append(_Finding(place.path, "ok", f"is the {place.origin}'s configuration"))
+        else:
+            text = "is there, and not read: an earlier one is" if place.exists else "is not there"
+            findings.append(_Finding(place.path, "note", text))
+    return findings
+
+
+def _store_findings() -> list[_Finding]:
+    from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
+
+    try:
+        ApprovalStore().read()
+    except ApprovalStoreError as error:
+        return [_Finding("approvals", "problem", str(error))]
+    return []
+
+
+def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_Finding]:
+    """What can be seen of a server without starting it."""
+    from toolbridge import ServerError
+    from toolbridge.config.environment import resolve_environment
+
+    subject = f"server {server.name}"
+    if not server.enabled:
+        return [_Finding(subject, "note", "is disabled")]
+    try:
+        environment = resolve_environment(server, environ)
+    except ServerError as error:
+        return [_Finding(subject, "problem", str(error))]
+    findings = [_Finding(subject, "note", warning) for warning in environment.warnings]
+    names = sorted({*server.env, *server.env_required, *server.headers})
+    if names:
+        findings.append(_Finding(subject, "ok", f"has values for {', '.join(names)}"))
+    if server.transport == "stdio":
+        from toolbridge.servers.launch import find_executable
+
+        try:
+            found = find_executable(server, environment.env.get("PATH", os.defpath))
+        except ServerError as error:
+            return [*findings, _Finding(subject, "problem", str(error))]
+        findings.append(_Finding(subject, "ok", f"its command is {found}"))
+    return findings
+
+
+def _answers(config: Config, statuses: Sequence[ServerStatus]) -> dict[str, list[_Finding]]:
+    """How each server fared when it was asked."""
+    findings: dict[str, list[_Finding]] = {}
+    for status in statuses:
+        found = findings[status.name] = []
+        subject = f"server {status.name}"
+        if status.state == "connected":
+            found.append(_Finding(subject, "ok", f"answers, with {status.tools} tools"))
+            found += [_Finding(subject, "note", problem) for problem in status.problems]
+        elif status.state == "needs_approval":
+            found.append(_Finding(subject, "note", f"was not started. {status.last_error}."))
+        elif config.servers[status.name].enabled:
+            found.append(_Finding(subject, "problem", status.last_error or "was not started"))
+    return findings
+
+
+def _for_people(findings: list[_Finding]) -> str:
+    lines: list[str] = []
+    subject = None
+    for finding in findings:
+        if finding.subject != subject:
+            subject = finding.subject
+            lines.append(for_terminal(subject))
+        lines.append(f"  {_MARKS[finding.verdict]} {for_terminal(finding.text)}")
+        if finding.fix:
+            lines.append(f"    {finding.fix}")
+    problems = sum(finding.verdict == "problem" for finding in findings)
+    lines.append("Nothing is wrong." if not problems else f"{problems} problem{'s' if problems > 1 else ''} found.")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,147 @@
+"""`toolbridge install`: put `toolbridge serve` into a client's configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tomllib
+from typing import Any
+
+import click
+
+from toolbridge.cli.exit_codes import FAILED, OK
+from toolbridge.cli.known_clients import BY_NAME, CLIENTS, KnownClient, user_path
+from toolbridge.cli.terminal import write
+
+
+@click.command(
+    "install",
+    epilog="Exit codes: 0 it is installed, or printed; 2 wrong usage; 4 the file could not be changed safely.",
+)
+@click.argument("client", type=click.Choice([client.name for client in CLIENTS]), required=False)
+@click.option("--config", "config_file", metavar="FILE", help="Have it serve the servers of this file.")
+@click.option("--print", "only_print", is_flag=True, help="Print what to write, and where; change nothing.")
+@click.option("--project", is_flag=True, help="Into the project's file in this directory, not the user's own.")
+@click.option("--name", default="toolbridge", show_default=True, help="What the client calls it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the client's file, key and entry as one JSON object.")
+def command(
+    client: str | None, config_file: str | None, *, only_print: bool, project: bool, name: str, as_json: bool
+) -> int:
+    """Put `toolbridge serve` into the configuration of CLIENT, or list the clients that are known.
+
+    Everything else in the file stays exactly as it is, comments included, and a copy of it is kept beside it. A file
+    that can't be changed safely is left alone, and what to write is printed.
+
+    \b
+    Examples:  toolbridge install
+               toolbridge install claude-code
+               toolbridge install vscode --print
+    """
+    if client is None:
+        lines = [f"  {each.name.ljust(16)}{user_path(each, os.environ) or '-'}" for each in CLIENTS]
+        write(sys.stdout, "Known clients, and their files:\n" + "\n".join(lines) + "\n")
+        return OK
+    known = BY_NAME[client]
+    path = _path(known, project=project)
+    entry = serve_entry(known, config_file)
+    if as_json:
+        facts = {"client": client, "file": path, "key": known.key, "name": name, "entry": entry}
+        write(sys.stdout, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        return OK
+    if only_print:
+        write(sys.stdout, f"{known.title}: {path}\n\n{snippet(known, name, entry)}\n")
+        return OK
+    return _install(known, path, name, entry)
+
+
+def _install(known: KnownClient, path: str, name: str, entry: dict[str, Any]) -> int:
+    from toolbridge.cli.careful_file import read_text, write_text
+    from toolbridge.cli.json_splice import SpliceError
+
+    try:
+        before = read_text(path)
+        if _present(known, before or "").get(name) == entry:
+            write(sys.stdout, f"{known.title} has it already: {path}\n")
+            return OK
+        after = _changed(known, before or "", name, entry)
+        copy = write_text(path, after, before=before)
+    except (OSError, UnicodeError, SpliceError, ValueError) as error:
+        write(sys.stderr, f"{path} was left as it is: {error}. Write this into it:\n\n{snippet(known, name, entry)}\n")
+        return FAILED
+    kept = f" What it was is in {copy}." if copy else ""
+    write(sys.stdout, f"Wrote {path}.{kept} {known.restart}".rstrip() + "\n")
+    return OK
+
+
+def serve_entry(known: KnownClient, config_file: str | None) -> dict[str, Any]:
+    """What starts us. Paths are absolute: who knows from where a client starts its servers."""
+    program = shutil.which("toolbridge") or os.path.join(os.path.dirname(sys.executable), "toolbridge")
+    args = ["serve"]
+    chosen = config_file or _project_config()
+    if chosen is not None:
+        args += ["--config", os.path.abspath(chosen)]
+    entry: dict[str, Any] = {"command": os.path.abspath(program), "args": args}
+    return {"type": "stdio", **entry} if known.names_transport else entry
+
+
+def snippet(known: KnownClient, name: str, entry: dict[str, Any]) -> str:
+    """What to write into a client's file by hand."""
+    if known.form == "toml":
+        return _toml(known, name, entry).strip()
+    return json.dumps({known.key: {name: entry}}, indent=2, ensure_ascii=False)
+
+
+def _project_config() -> str | None:
+    """The project's own file, if there is one here: elsewhere it would not be found."""
+    from toolbridge.config.locate import locate
+
+    for candidate in locate(None, directory=os.getcwd(), environ=os.environ):
+        if candidate.used and candidate.origin == "project":
+            return candidate.path
+    return None
+
+
+def _path(known: KnownClient, *, project: bool) -> str:
+    if project:
+        if known.project_file is None:
+            raise click.UsageError(f"{known.title} has no file for a project.")
+        return os.path.join(os.getcwd(), *known.project_file.split("/"))
+    path = user_path(known, os.environ)
+    if path is None:
+        raise click.UsageError(f"There is no place for a file of {known.title} here.")
+    return path
+
+
+def _present(known: KnownClient, text: str) -> dict[str, Any]:
+    from toolbridge.cli.json_splice import read_json
+
+    document = tomllib.loads(text) if known.form == "toml" else read_json(text)
+    servers: Any = document.get(known.key)
+    return servers if isinstance(servers, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+
+
+def _changed(known: KnownClient, text: str, name: str, entry: dict[str, Any]) -> str:
+    """The text with the entry in it, and nothing else different.
+
+    Raises:
+        ValueError, SpliceError: it can't be done.
+    """
+    from toolbridge.cli.json_splice import with_member
+
+    if known.form != "toml":
+        return with_member(text, known.key, name, entry)
+    before = tomllib.loads(text)
+    if name in before.get(known.key, {}):
+        raise ValueError(f"it has {name!r} already")
+    changed = (text if not text or text.endswith("\n") else text + "\n") + _toml(known, name, entry)
+    if tomllib.loads(changed) != {**before, known.key: {**before.get(known.key, {}), name: entry}}:
+        raise ValueError("it can't be changed safely")
+    return changed
+
+
+def _toml(known: KnownClient, name: str, entry: dict[str, Any]) -> str:
+    """A table at the end of a file. JSON's strings and arrays of strings are TOML's as well."""
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+    return "\n".join(["", f"[{known.key}.{json.dumps(name)}]", *lines, ""])

@@ -1,0 +1,209 @@
+"""The part of `toolbridge run` for programs that call servers: what is imported only when one does."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from toolbridge import (
+    Approval,
+    ApprovalRequest,
+    AuditLog,
+    CheckReport,
+    Decision,
+    GuestImageError,
+    Limits,
+    Progress,
+    RunEnded,
+    RunResult,
+    RunStarted,
+    Runtime,
+    ServerError,
+    ServerNotApprovedError,
+    ToolUse,
+    open_runtime,
+)
+from toolbridge.cli.engines import make_ready
+from toolbridge.cli.server_choice import ServerChoice, chosen_servers
+from toolbridge.cli.server_options import chosen_profiles, unless_terminated
+from toolbridge.cli.terminal import write
+from toolbridge.observe.events import new_run
+from toolbridge.trust.approvers import TerminalApprover
+from toolbridge.trust.pins import LockPins
+from toolbridge.trust.sanitise import for_terminal
+from toolbridge.trust.terminal_question import Terminal
+from toolbridge.trust.tools_prompt import TerminalAcceptance
+
+if TYPE_CHECKING:
+    from toolbridge.config.server_config import ServerConfig
+    from toolbridge.observe.events import Observer
+    from toolbridge.sandbox.dialect import SandboxLanguage
+    from toolbridge_codegen.catalog import ToolDefinition
+
+_Result = TypeVar("_Result")
+
+_ANSWERS = {"y": Decision(True), "yes": Decision(True), "a": Decision(True, remember=True)}
+_QUESTION = "Allow this call? [y]es, [a]lways in this run, [N]o: "
+
+
+class _Person:
+    """Whoever sits at the terminal: asked one thing at a time, with no progress in between, and never twice."""
+
+    def __init__(self, progress: Progress, config_file: str | None) -> None:
+        self._progress = progress
+        self._terminal = Terminal()
+        self._approver = TerminalApprover(config_file=config_file, profiles=chosen_profiles())
+        self._acceptance = TerminalAcceptance(self._terminal)
+        self._turn = anyio.Lock()
+        self._refused: dict[str, Approval] = {}
+
+    @property
+    def is_there(self) -> bool:
+        return self._terminal.is_there
+
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        """Whether a server may be started or reached. A no holds until the command ends."""
+        async with self._turn:
+            if request.digest in self._refused:
+                return self._refused[request.digest]
+            with self._progress.hidden():
+                approval = await self._approver.approve(request)
+            if not approval.approved:
+                self._refused[request.digest] = approval
+            return approval
+
+    async def accept_tools(self, server: ServerConfig, tools: tuple[ToolDefinition, ...]) -> bool:
+        """Whether the tools of a server that was never used may be pinned, and called."""
+        async with self._turn:
+            with self._progress.hidden():
+                return await self._acceptance(server, tools)
+
+    @property
+    def pins(self) -> LockPins:
+        """The lock's; a server without any is asked about, if there is somebody."""
+        return LockPins(on_first_use="ask", accept=self.accept_tools) if self.is_there else LockPins()
+
+    async def can_use_tool(self, use: ToolUse) -> Decision:
+        """Whether a call may be made."""
+        async with self._turn:
+            with self._progress.hidden():
+                text = f"\nServer {use.server!r}: {use.detail}\n  {for_terminal(use.reason)}"
+                try:
+                    answer = await self._terminal.ask(text, _QUESTION)
+                except anyio.get_cancelled_exc_class():
+                    with suppress(OSError):
+                        write(sys.stderr, "\n")  # the run ended meanwhile; what is said of it begins a line
+                    raise
+        return _ANSWERS.get(answer.strip().lower(), Decision(False, "the person at the terminal said no"))
+
+
+def run_with_servers(
+    source: str,
+    language: SandboxLanguage,
+    limits: Limits,
+    chosen: ServerChoice,
+    *,
+    check: bool,
+    audit_log: str | None,
+) -> RunResult:
+    """Run a program with the chosen servers as its modules."""
+
+    async def run(runtime: Runtime) -> RunResult:
+        return await runtime.run(source, language=language, check=check)
+
+    make_ready("python" if language == "python" else "javascript")
+    _make_compiler_ready(language, check=check)
+    return _with_servers(source, run, limits, chosen, audit_log=audit_log)
+
+
+def check_with_servers(source: str, language: SandboxLanguage, chosen: ServerChoice) -> CheckReport:
+    """Check a program against the types of the chosen servers."""
+
+    async def check(runtime: Runtime) -> CheckReport:
+        return await runtime.check(source, language=language)
+
+    _make_compiler_ready(language, check=True)
+    return _with_servers(source, check, Limits(), chosen, audit_log=None)
+
+
+def _make_compiler_ready(language: SandboxLanguage, *, check: bool) -> None:
+    if language == "typescript" or (check and language == "javascript"):
+        try:
+            make_ready("typescript")
+        except GuestImageError:
+            if language == "typescript":
+                raise  # else it is just not checked
+
+
+def _with_servers(
+    source: str,
+    work: Callable[[Runtime], Awaitable[_Result]],
+    limits: Limits,
+    chosen: ServerChoice,
+    *,
+    audit_log: str | None,
+) -> _Result:
+    """What is done in a runtime of these servers, with those connected that a program names."""
+    config = chosen_servers(chosen).config
+    limits = limits.with_(call_seconds=limits.wall_seconds)  # how long one call may take is the configuration's
+    progress = Progress()
+
+    async def main() -> _Result:
+        person = _Person(progress, chosen.config_file)
+        async with open_runtime(
+            config,
+            approver=person,
+            can_use_tool=person.can_use_tool if person.is_there else None,
+            limits=limits,
+            observers=observers,
+            pins=person.pins,
+        ) as runtime:
+            with _drawn(progress):
+                await _connect_named(runtime, source)
+            return await work(runtime)
+
+    with ExitStack() as stack:
+        observers: list[Observer] = [progress]
+        if audit_log is not None:
+            log = AuditLog(audit_log)
+            stack.callback(log.close)
+            observers.append(log)
+        return anyio.run(unless_terminated, main)
+
+
+@contextmanager
+def _drawn(progress: Progress) -> Generator[None]:
+    """Shows what is being connected: a line is drawn while something runs, and to a person this is part of it."""
+    run = new_run()
+    progress(RunStarted(run, "", 0))
+    try:
+        yield
+    finally:
+        progress(RunEnded(run, "ok", 0.0, 0.0, 0))
+
+
+async def _connect_named(runtime: Runtime, source: str) -> None:
+    """Connects what the program will need, before its time begins to count: a person may have to be asked first."""
+
+    async def connect(name: str) -> None:
+        try:
+            await runtime.servers.connect(name)
+            for problem in runtime.servers.status(name).problems:
+                _warn(f"Server {name!r}: {problem.removesuffix('.')}.")
+        except ServerNotApprovedError:
+            pass  # the person knows, and the program hears of it when it imports the module
+        except ServerError as error:
+            _warn(str(error))  # the program hears of this, too, but not of paths on this machine
+
+    async with anyio.create_task_group() as tasks:
+        for name in runtime.servers_named_in(source):
+            tasks.start_soon(connect, name)
+
+
+def _warn(text: str) -> None:
+    with suppress(OSError):
+        write(sys.stderr, f"Warning: {for_terminal(text)}\n")

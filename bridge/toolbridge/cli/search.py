@@ -1,0 +1,56 @@
+"""`toolbridge search`: which tool does this?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from toolbridge.cli.exit_codes import OK, PROGRAM_FAILED
+from toolbridge.cli.server_options import config_option, connect_option, read_config, with_servers
+from toolbridge.cli.terminal import write
+
+if TYPE_CHECKING:
+    from toolbridge import SearchHit, ServerManager, ServerStatus
+
+
+@click.command(
+    "search",
+    epilog="Exit codes: 0 something was found; 1 nothing was; 2 wrong usage.",
+)
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="At most so many tools.")
+@config_option
+@connect_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(words: tuple[str, ...], limit: int, config_file: str | None, connect: bool, as_json: bool) -> int:
+    """Find tools by what they do: the best match first.
+
+    Nothing is started: the tools are those of the last time. With --connect, approved servers are.
+
+    \b
+    Example:  toolbridge search weather tomorrow
+    """
+    config = read_config(config_file)
+
+    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[tuple[SearchHit, ...], list[str]]:
+        from toolbridge.describe.search import ToolSearch
+
+        unknown = [status.name for status in statuses if status.tools is None]
+        return ToolSearch(manager.catalog).find(" ".join(words), limit), unknown
+
+    hits, unknown = with_servers(config, look, connect=None if connect else (), config_file=config_file)
+    if as_json:
+        facts = {"hits": [hit.as_json() for hit in hits], "neverAsked": unknown}
+        write(sys.stdout, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
+    else:
+        for hit in hits:
+            write(sys.stdout, f"{hit.module}  {hit.signature}\n    {hit.summary}\n")
+    if unknown and not as_json:
+        write(sys.stderr, f"Never asked for their tools: {', '.join(unknown)}. Use --connect.\n")
+    if not hits and not as_json:
+        write(sys.stderr, "No tool matches.\n")
+    return OK if hits else PROGRAM_FAILED

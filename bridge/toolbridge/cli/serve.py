@@ -1,0 +1,227 @@
+"""`toolbridge serve`: code mode for any MCP client."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolbridge.cli.exit_codes import INTERRUPTED, OK, TERMINATED
+from toolbridge.cli.server_options import config_option, read_config
+from toolbridge.cli.terminal import write
+
+if TYPE_CHECKING:
+    from toolbridge import Config
+    from toolbridge.serve.http_guard import Guard
+    from toolbridge.serve.service import ServeOptions
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+TOKEN_VARIABLE = "TOOLBRIDGE_SERVE_TOKEN"  # noqa: S105  # the name of a variable
+
+
+@click.command(
+    "serve",
+    epilog=(
+        "Exit codes: 0 the client closed the connection; 2 wrong usage, or a configuration that can't be read; "
+        "4 toolbridge itself failed; 130 interrupted; 143 terminated."
+    ),
+)
+@config_option
+@click.option("--http", is_flag=True, help="Serve over HTTP, at /mcp, instead of stdin and stdout.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen. Off loopback, a token is needed."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8787, show_default=True, help="0 for any that is free.")
+@click.option("--token-file", metavar="FILE", help=f"Ask for the bearer token in this file. Or set {TOKEN_VARIABLE}.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Also serve requests for this host name.")
+@click.option(
+    "--allow-origin", "origins", multiple=True, metavar="URL", help="Let pages of this origin use the server."
+)
+@click.option("--metrics", is_flag=True, help="Serve /metrics, in the form that Prometheus reads.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 3600),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest that a program may take.",
+)
+@click.option("--sessions", type=click.IntRange(0, 1000), default=16, show_default=True, help="Guests kept with state.")
+@click.option("--no-ask", is_flag=True, help="Never ask people through their clients: use what is approved.")
+@click.option("--no-management", is_flag=True, help="Leave out the tools about servers: three tools instead of six.")
+@click.option("--audit-log", metavar="FILE", help="Append a record of every call to this file, as lines of JSON.")
+def command(config_file: str | None, audit_log: str | None, **given: Any) -> int:
+    """Serve your servers to an MCP client as modules for programs: search_tools, describe and run_code.
+
+    A server that was never approved is asked about through the client, if that has elicitation; if not, the model is
+    told which command you can run. See docs/SERVE.md, and `toolbridge install` for the usual clients.
+
+    \b
+    Examples:  toolbridge serve
+               toolbridge serve --http --port 8787
+               toolbridge serve --http --host 0.0.0.0 --allow-host tools.example.org --token-file token.txt
+    """
+    import anyio
+
+    from toolbridge import AuditLog
+
+    token = _token(given["token_file"])
+    _check(given, token)
+    config = read_config(config_file)
+    with ExitStack() as stack:
+        observers: list[Any] = []
+        if audit_log is not None:
+            log = AuditLog(audit_log)
+            stack.callback(log.close)
+            observers.append(log)
+        options = _options(config_file, given, tuple(observers))
+
+        if given["http"]:
+            return anyio.run(_over_http, config, options, given, token)
+        return anyio.run(_unless_stopped, lambda: _over_stdio(config, options))
+
+
+def _options(config_file: str | None, given: dict[str, Any], observers: tuple[Any, ...]) -> ServeOptions:
+    from toolbridge import Limits
+    from toolbridge.serve.guest_sessions import SessionLimits
+    from toolbridge.serve.service import ServeOptions
+
+    limits = Limits()
+    seconds = given["timeout"]
+    return ServeOptions(
+        limits=limits.with_(wall_seconds=seconds, cpu_seconds=min(seconds, max(limits.cpu_seconds, seconds / 3))),
+        sessions=SessionLimits(total=given["sessions"]),
+        asks=not given["no_ask"],
+        management=not given["no_management"],
+        config_file=config_file,
+        observers=observers,
+    )
+
+
+async def _unless_stopped(main: Callable[[], Awaitable[None]]) -> int:
+    """Run `main` to its end, or until a signal: then it is cancelled, and everything closed. Gives the exit code."""
+    import anyio
+
+    codes: list[int] = []
+    failure: Exception | None = None
+
+    async def obey_signals() -> None:
+        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+            async for number in signals:
+                codes.append(_code_of(number))
+                tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        if sys.platform != "win32":
+            tasks.start_soon(obey_signals)
+        try:
+            await main()
+        except Exception as error:  # a task group would wrap it
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return codes[0] if codes else OK
+
+
+def _code_of(number: int) -> int:
+    return INTERRUPTED if number == signal.SIGINT else TERMINATED
+
+
+async def _over_stdio(config: Config, options: ServeOptions) -> None:
+    from toolbridge.serve.server import CodeModeServer
+    from toolbridge.serve.service import Service
+    from toolbridge.serve.stdio import serve_stdio
+
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # they are, when closed
+        raise click.UsageError("stdin or stdout is closed: there is no client to serve. --http needs neither.")
+    if sys.stdin.isatty():
+        write(sys.stderr, "Waiting for an MCP client on standard input. `toolbridge install` sets one up.\n")
+    async with Service(config, options) as service:
+        await serve_stdio(CodeModeServer(service))
+
+
+async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any], token: str | None) -> int:
+    """Serve until a signal; a second one ends everything at once."""
+    import anyio
+
+    from toolbridge.serve.http_app import HttpApp, HttpLimits
+    from toolbridge.serve.http_guard import is_loopback
+    from toolbridge.serve.http_server import open_socket, serve_http
+    from toolbridge.serve.server import CodeModeServer
+    from toolbridge.serve.service import Service
+
+    host, limits = given["host"], HttpLimits()
+    listening = open_socket(host, given["port"])
+    port = listening.getsockname()[1]
+    guard = _guard(given, port, token)
+
+    def ready() -> None:
+        shown = f"[{host}]" if ":" in host else host
+        write(sys.stderr, f"Serving at http://{shown}:{port}/mcp\n")
+        if not is_loopback(host):
+            write(sys.stderr, "Warning: the token and all data travel unencrypted: put TLS in front of it.\n")
+
+    stop = anyio.Event()
+    codes: list[int] = []
+
+    async def obey_signals() -> None:
+        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+            async for number in signals:
+                if stop.is_set():
+                    tasks.cancel_scope.cancel()
+                codes.append(_code_of(number))
+                stop.set()
+
+    async with anyio.create_task_group() as tasks:
+        if sys.platform != "win32":
+            tasks.start_soon(obey_signals)
+        async with Service(config, options) as service:
+            app = HttpApp(CodeModeServer(service), service, guard, limits, metrics=given["metrics"])
+            await serve_http(app, listening, limits, ready=ready, stop=stop)
+        tasks.cancel_scope.cancel()
+    return codes[0] if codes else OK
+
+
+def _guard(given: dict[str, Any], port: int, token: str | None) -> Guard:
+    from toolbridge.serve.http_guard import guard_of
+
+    return guard_of(given["host"], port, more_hosts=given["hosts"], origins=given["origins"], token=token)
+
+
+def _check(given: dict[str, Any], token: str | None) -> None:
+    """What can't be meant, before anything is started."""
+    if not given["http"]:
+        named = [name for name in ("token_file", "hosts", "origins", "metrics") if given[name]]
+        if named:
+            raise click.UsageError("--token-file, --allow-host, --allow-origin and --metrics go only with --http.")
+        return
+    from toolbridge.serve.http_guard import LEAST_TOKEN, is_everywhere, is_loopback
+
+    if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise click.UsageError(f"A token has at least {LEAST_TOKEN} characters, all of them plain ones.")
+    if token is None and not is_loopback(given["host"]):
+        raise click.UsageError(
+            f"Others can reach {given['host']}: a token is needed. Put one into a file for --token-file, "
+            f"or into {TOKEN_VARIABLE}."
+        )
+    if is_everywhere(given["host"]) and not given["hosts"]:
+        raise click.UsageError(f"{given['host']} has no name: say which with --allow-host, such as tools.example.org.")
+
+
+def _token(file: str | None) -> str | None:
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE) or None
+    try:
+        with open(file, encoding="utf-8") as opened:
+            token = opened.read(4096).strip()
+    except (OSError, UnicodeError) as error:
+        raise click.UsageError(f"The token can't be read from {file!r}: {error}.") from None
+    if not token:
+        raise click.UsageError(f"There is no token in {file!r}.")
+    return token

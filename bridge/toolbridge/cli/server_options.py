@@ -1,0 +1,241 @@
+"""What the commands about servers have in common: which configuration, and which servers may be started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from toolbridge.cli.exit_codes import TERMINATED
+from toolbridge.cli.terminal import write
+from toolbridge.directories import cache_directory
+
+if TYPE_CHECKING:
+    from toolbridge import Config, ServerConfig, ServerManager, ServerStatus
+    from toolbridge.sources.plugins import Plugin
+    from toolbridge.trust.pins import Pins
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
+
+
+_PROFILES = "toolbridge.profiles"
+
+
+def config_option(command: _Command) -> _Command:
+    """`--config FILE` and `--profile NAME`: which servers there are."""
+    text = "Read this file instead of looking for one."
+    profile = click.option(
+        "--profile",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=_keep_profiles,
+        help="With the servers of this profile. May be given more than once.",
+    )
+    return click.option("--config", "config_file", metavar="FILE", help=text)(profile(command))
+
+
+def _keep_profiles(context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> None:
+    context.meta[_PROFILES] = names
+
+
+def chosen_profiles() -> tuple[str, ...]:
+    """What `--profile` was given, as often as it was."""
+    context = click.get_current_context(silent=True)
+    return () if context is None else context.meta.get(_PROFILES, ())
+
+
+def connect_option(command: _Command) -> _Command:
+    """`--connect`."""
+    text = "Connect to the servers that are approved, and list their tools anew."
+    return click.option("--connect", is_flag=True, help=text)(command)
+
+
+def complete_servers(context: click.Context, _parameter: click.Parameter, beginning: str) -> list[str]:
+    """The names of servers, for a shell that completes one. Nothing is said of what goes wrong: nobody reads it."""
+    from toolbridge import ToolbridgeError, load_config
+
+    try:
+        names = load_config(context.params.get("config_file")).servers
+    except ToolbridgeError:
+        return []
+    return [name for name in names if name.startswith(beginning)]
+
+
+def read_config(config_file: str | None, *, plugins: bool = False) -> Config:
+    """The configuration as this user switched its servers on and off, with its warnings on stderr.
+
+    It has the servers of the profiles that were chosen and, with `plugins`, all that plugins offer.
+    """
+    from toolbridge import load_config
+    from toolbridge.config.profiles import with_profiles
+
+    config = load_config(config_file)
+    if not config.gateway:
+        write(sys.stderr, f"{switched_off(config)}\n")
+    for warning in config.warnings:
+        write(sys.stderr, f"Warning: {warning}\n")
+    if config.gateway:
+        config = with_profiles(config, chosen_profiles())
+        config = _with_plugins(config) if plugins else config
+    return switched(config)
+
+
+def switched_off(config: Config) -> str:
+    """Why there are no servers where the gateway is off."""
+    return f"MCP is switched off in {', '.join(config.files)}: there are no servers."
+
+
+def _with_plugins(config: Config) -> Config:
+    from dataclasses import replace
+
+    from toolbridge.sources.plugins import provided_servers
+
+    offered = {each.config.name: each.config for each in provided_servers(installed_plugins(config))}
+    return replace(config, servers={**config.servers, **offered})
+
+
+def installed_plugins(config: Config) -> tuple[Plugin, ...]:
+    """The plugins, and what they offer. What they print goes to stderr: stdout is this command's."""
+    from toolbridge.sources.plugins import load_plugins
+
+    with contextlib.redirect_stdout(sys.stderr):
+        return load_plugins(config.plugins)
+
+
+def switched(config: Config) -> Config:
+    """The configuration with every server on or off as this user switched it."""
+    from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError, with_switches
+
+    try:
+        return with_switches(config, ApprovalStore().read())
+    except ApprovalStoreError as error:  # nothing is approved then, so nothing is started
+        write(sys.stderr, f"Warning: {error}\n")
+        return config
+
+
+def configured_server(config: Config, name: str) -> ServerConfig:
+    """One server of the configuration; an error in the command's usage where there is none of this name."""
+    if name not in config.servers:
+        known = ", ".join(sorted(config.servers)) or "none"
+        has_it = [profile.name for profile in config.profiles if name in profile.servers]
+        hint = f" It is in a profile: add --profile {has_it[0]}." if has_it else f" Known servers: {known}."
+        raise click.ClickException(f"No server {name!r} is configured.{hint}")
+    return config.servers[name]
+
+
+def open_servers(
+    config: Config,
+    work: Callable[[ServerManager], Awaitable[_Result]],
+    *,
+    config_file: str | None = None,
+    ask: bool = False,
+    pins: Pins | None = None,
+) -> _Result:
+    """Do something with a manager of the configured servers.
+
+    Those that are approved can be started and reached; with `ask`, others once the person at the terminal agrees.
+    `pins` are by default those of `toolbridge.lock`.
+    """
+    import anyio
+
+    from toolbridge import ServerManager
+    from toolbridge.trust.approvers import StoredApprovals, TerminalApprover
+
+    profiles = chosen_profiles()
+
+    async def main() -> _Result:
+        directory = os.path.join(cache_directory(), "listings")
+        approver = (TerminalApprover if ask else StoredApprovals)(config_file=config_file, profiles=profiles)
+        async with ServerManager(
+            config, approver=approver, pins=pins or lock_pins(ask=ask), directory=directory
+        ) as manager:
+            return await work(manager)
+
+    return anyio.run(unless_terminated, main)
+
+
+def lock_pins(*, ask: bool) -> Pins:
+    """The pins of `toolbridge.lock`; a server without any is pinned, if there is somebody to ask, after a yes."""
+    from toolbridge.trust.pins import LockPins
+    from toolbridge.trust.tools_prompt import TerminalAcceptance
+
+    acceptance = TerminalAcceptance()
+    return LockPins(on_first_use="ask", accept=acceptance) if ask and acceptance.can_ask else LockPins()
+
+
+async def unless_terminated(main: Callable[[], Awaitable[_Result]]) -> _Result:
+    """Run `main`; at SIGTERM, or when the terminal goes, cancel it, so that servers are closed.
+
+    By default these end a process on the spot, and a server that doesn't read its stdin would live on.
+    """
+    import signal
+
+    import anyio
+
+    async def cancel_at_signal() -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+            async for _ in signals:
+                tasks.cancel_scope.cancel()
+
+    done: list[_Result] = []
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        if sys.platform != "win32":
+            tasks.start_soon(cancel_at_signal)
+        try:
+            done.append(await main())
+        except Exception as error:  # a task group would wrap it
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if not done:
+        raise click.exceptions.Exit(TERMINATED)
+    return done[0]
+
+
+def with_servers(
+    config: Config,
+    look: Callable[[ServerManager, Sequence[ServerStatus]], _Result],
+    *,
+    connect: Sequence[str] | None,
+    config_file: str | None = None,
+    ask: bool = False,
+) -> _Result:
+    """Connect these servers, or all for None, and look at what they list and how each of them fared."""
+
+    async def work(manager: ServerManager) -> _Result:
+        names = manager.enabled_servers() if connect is None else connect
+        fared = await _connect_in_turns(manager, names, config.limits.connections)
+        return look(manager, [fared.get(status.name, status) for status in manager.statuses()])
+
+    return open_servers(config, work, config_file=config_file, ask=ask)
+
+
+async def _connect_in_turns(manager: ServerManager, names: Sequence[str], places: int) -> dict[str, ServerStatus]:
+    """Connect servers, no more at once than may be; the status of each when it had answered or failed."""
+    import anyio
+
+    from toolbridge import ServerError
+
+    fared: dict[str, ServerStatus] = {}
+    room = anyio.CapacityLimiter(places)
+
+    async def connect(name: str) -> None:
+        async with room:
+            with contextlib.suppress(ServerError):  # its status says why
+                await manager.connect(name)
+            fared[name] = manager.status(name)
+            if len(names) > places:  # others wait for its place; what it lists stays known
+                await manager.close_server(name)
+
+    async with anyio.create_task_group() as tasks:
+        for name in names:
+            tasks.start_soon(connect, name)
+    return fared

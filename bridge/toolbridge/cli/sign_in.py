@@ -1,0 +1,47 @@
+"""`toolbridge sign-in`: OAuth for servers that are reached by HTTP."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from toolbridge.cli.exit_codes import OK
+from toolbridge.cli.server_options import complete_servers, config_option, open_servers, read_config
+from toolbridge.cli.terminal import write
+
+if TYPE_CHECKING:
+    from toolbridge import ServerManager
+
+
+@click.command(
+    "sign-in",
+    epilog="Exit codes: 0 signed in, or there is nothing to sign in to; 2 there is no such server; 4 it did not work.",
+)
+@click.argument("name", shell_complete=complete_servers)
+@config_option
+@click.option("--no-browser", is_flag=True, help="Print the page's address, and ask for the one it leads to.")
+def command(name: str, config_file: str | None, no_browser: bool) -> int:
+    """Sign in to a server that is reached by HTTP. The tokens are kept in the keyring, or in a file of yours alone.
+
+    \b
+    Examples:  toolbridge sign-in tracker
+               toolbridge sign-in tracker --no-browser
+    """
+    from toolbridge.servers.sign_in import BrowserSignIn, HeadlessSignIn
+
+    how = HeadlessSignIn() if no_browser or not _has_browser() else BrowserSignIn()
+
+    async def work(manager: ServerManager) -> bool:
+        return await manager.sign_in(name, how)
+
+    wanted = open_servers(read_config(config_file), work, config_file=config_file, ask=True)
+    write(sys.stdout, f"Signed in to {name}.\n" if wanted else f"{name} wants no sign-in.\n")
+    return OK
+
+
+def _has_browser() -> bool:
+    """Whether a browser can be expected to open: on Linux that takes a display."""
+    return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

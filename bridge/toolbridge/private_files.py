@@ -1,0 +1,102 @@
+"""SECURITY: files that only this user can read and write.
+
+Used for whatever another user, or a repository, must not be able to plant or read: approvals, pins, tokens, kept
+listings, compiled code. A directory or file that others could have written is refused, never repaired in silence.
+Paths are plain strings: this is on the way of every command, and pathlib takes its time to import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+
+AnyPath = str | os.PathLike[str]
+
+# Other users can't be told apart by mode bits on Windows; the profile directory is the protection there.
+_POSIX = os.name == "posix"
+
+
+class UnsafePathError(OSError):
+    """A directory or file that somebody else could have written."""
+
+
+def private_directory(path: AnyPath, *, create: bool) -> str:
+    """A directory of ours that nobody else can enter.
+
+    Raises:
+        UnsafePathError: it is a link, no directory, another user's, or open to others.
+        OSError: it can't be made or looked at.
+    """
+    directory = os.fspath(path)
+    if create:
+        _make_directories(directory)
+    facts = os.lstat(directory)
+    if not stat.S_ISDIR(facts.st_mode):
+        raise UnsafePathError(f"{directory} is not a directory (a symbolic link isn't followed)")
+    if _POSIX and facts.st_uid != os.geteuid():
+        raise UnsafePathError(f"{directory} belongs to another user")
+    if _POSIX and facts.st_mode & 0o077:
+        raise UnsafePathError(f"{directory} is accessible to others; run `chmod 700` on it")
+    return directory
+
+
+def _make_directories(directory: str) -> None:
+    """Makes a directory and those above it that are missing, all of them for this user only."""
+    missing: list[str] = []
+    while directory and not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for each in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(each, mode=0o700)
+
+
+def read_private_file(path: AnyPath, *, limit: int) -> bytes:
+    """The content of a file of ours.
+
+    Raises:
+        UnsafePathError: it, or its directory, could have been written by somebody else, or it is too long.
+        OSError: it is not there or can't be read.
+    """
+    private_directory(os.path.dirname(path), create=False)
+    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise UnsafePathError(f"{path} is not a regular file")
+        if _POSIX and facts.st_uid != os.geteuid():
+            raise UnsafePathError(f"{path} belongs to another user")
+        if _POSIX and (facts.st_mode & 0o077 or facts.st_nlink != 1):
+            raise UnsafePathError(f"{path} is accessible to others or has a second name")
+        if facts.st_size > limit:
+            raise UnsafePathError(f"{path} has {facts.st_size} bytes; at most {limit} are read")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(descriptor)
+
+
+def write_private_file(path: AnyPath, content: bytes) -> None:
+    """Put a file in place, readable by this user only: all of it or nothing, whoever else is writing.
+
+    Raises:
+        UnsafePathError: its directory is open to others.
+        OSError: it can't be written.
+    """
+    import tempfile
+
+    directory = private_directory(os.path.dirname(path), create=True)
+    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix="new-", suffix=".tmp")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

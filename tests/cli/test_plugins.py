@@ -1,0 +1,157 @@
+"""A real plugin, built and installed: listed, routed by a task, approved, and called."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from cli import projects
+from cli.projects import Project
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "plugin"
+TASK = "Summarise the shared notes, please"
+SECRET = "/secret/place/notes.txt"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the example is installed: built as a wheel, in an environment of its own that has all of this one."""
+    directory = tmp_path_factory.mktemp("plugin")
+    source, wheels, environment = directory / "source", directory / "wheels", directory / "environment"
+    venv.create(environment, symlinks=True)
+    (site,) = environment.glob("lib/python*/site-packages")
+    this = sysconfig.get_path("purelib")
+    (site / "this_environment.pth").write_text(f"import site; site.addsitedir({this!r})\n", encoding="utf-8")
+    shutil.copytree(EXAMPLE, source)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    build = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(wheels), str(source)]
+    subprocess.run([*pip, *build], check=True, capture_output=True)
+    (wheel,) = wheels.iterdir()
+    subprocess.run(
+        [*pip, "install", "--no-deps", "--no-index", "--target", str(site), str(wheel)], check=True, capture_output=True
+    )
+    return site
+
+
+@pytest.fixture
+def project(tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    monkeypatch.setattr(projects, "COMMAND", [str(site.parents[2] / "bin" / "python"), *projects.COMMAND[1:]])
+    made.environ["ACME_NOTES"] = SECRET
+    made.configure({"own": {"command": "own-server", "env": {"TOKEN": "${TOKEN}", "KEY": "hunter2"}}})
+    return made
+
+
+def test_the_example_is_listed(project: Project) -> None:
+    code, out, err = project.run("plugins")
+    assert (code, err) == (0, "")
+    header, row = out.splitlines()
+    assert header.split() == ["PLUGIN", "PACKAGE", "SERVER", "CAPABILITIES", "KEYWORDS", "COMMAND"]
+    assert re.match(r"acme +acme-notes 0\.1\.0 +acme__notes +notes, read +shared notes, meeting ", row)
+    code, out, _ = project.run("plugins", "--json")
+    (plugin,) = json.loads(out)
+    assert plugin["servers"][0]["envRequired"] == ["ACME_NOTES"]
+    assert (code, plugin["problems"], plugin["refusal"]) == (0, [], "")
+    code, out, _ = project.run("list", "--json")
+    assert [(each["name"], each["origin"]["kind"]) for each in json.loads(out)] == [
+        ("acme__notes", "plugin"),
+        ("own", "project"),
+    ]
+
+
+def test_a_denied_plugin_offers_nothing(project: Project) -> None:
+    project.configure({}, plugins={"deny": ["acme"]})
+    code, out, err = project.run("plugins")
+    assert (code, out, err) == (0, "acme: not imported: it is in 'plugins.deny' of the configuration.\n", "")
+    code, out, err = project.run("run", "--task", TASK, "--dry-run")
+    assert json.loads(out)["mcpServers"] == {}
+    assert json.loads(out)["ignored"][0]["reason"] == "it is in 'plugins.deny' of the configuration"
+    assert project.run("approve", "acme__notes")[0] == 2
+
+
+def test_a_dry_run_shows_the_merged_configuration_why_and_no_secret(project: Project) -> None:
+    """T35: references stay references."""
+    project.environ["TOKEN"] = "hunter3"
+    code, out, err = project.run("run", "--task", TASK, "--dry-run")
+    assert (code, err) == (0, "")
+    shown = json.loads(out)
+    assert shown["mcpServers"]["own"]["env"] == {"TOKEN": "${TOKEN}", "KEY": "***"}
+    assert shown["mcpServers"]["acme__notes"]["args"] == ["-m", "acme_notes.server"]
+    assert shown["mcpServers"]["acme__notes"]["envRequired"] == ["ACME_NOTES"]
+    assert {name: why["reason"] for name, why in shown["why"].items()} == {
+        "acme__notes": "the task mentions 'shared notes'",
+        "own": "it is configured",
+    }
+    assert shown["why"]["acme__notes"]["origin"] == "plugin (acme)"
+    assert not re.search(r"hunter|/secret/", out)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--task", "something else"], ["own"]),
+        (["--capability", "notes"], ["acme__notes", "own"]),
+        (["--server", "acme__notes"], ["acme__notes"]),
+        (["--server", "own", "--task", TASK], ["acme__notes", "own"]),
+        ([], ["own"]),
+    ],
+)
+def test_what_is_attached_follows_the_options(project: Project, words: list[str], expected: list[str]) -> None:
+    code, out, err = project.run("run", *words, "--dry-run")
+    assert (code, err, sorted(json.loads(out)["mcpServers"])) == (0, "", expected)
+
+
+def test_unknown_names_are_usage_errors(project: Project) -> None:
+    assert project.run("run", "--server", "acme__other", "--dry-run")[0] == 2
+    code, _, err = project.run("run", "--task", "x")
+    assert (code, "Missing argument 'FILE'." in err) == (2, True)
+
+
+def test_its_server_is_approved_by_itself_and_called_for_its_task(project: Project, tmp_path: Path) -> None:
+    """T25: nothing of a plugin is started before its own approval, and it gets the one variable that it names."""
+    notes = tmp_path / "notes.txt"
+    notes.write_text("buy tea\nsell cake\nTea at four\n", encoding="utf-8")
+    project.environ["ACME_NOTES"] = str(notes)
+    project.configure({})
+    (program,) = re.findall(r"```javascript\n(.*?)```", (EXAMPLE / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    project.write(program)
+    code, _, err = project.run("run", "--task", TASK, "program.js")
+    assert code == 1
+    assert "toolbridge approve acme__notes" in err
+    project.approve("acme__notes")
+    code, out, err = project.run("run", "--task", TASK, "program.js")
+    assert (code, json.loads(out), err) == (0, ["buy tea", "Tea at four"], "")
+    code, out, err = project.run("run", "program.js")  # without its task it is not there
+    assert (code, out) == (1, "")
+    assert 'There is no module "host:mcp-acme__notes"' in err
+    assert project.run("revoke", "acme__notes")[0] == 0
+
+
+def test_a_profile_is_chosen_on_the_command_line(project: Project) -> None:
+    profiles = {"a": {"servers": ["one"]}, "b": {"servers": ["two"], "overrides": {"two": {"args": ["x"]}}}}
+    project.configure({"one": {"command": "1"}, "two": {"command": "2"}, "zero": {"command": "0"}}, profiles=profiles)
+
+    def shown(*words: str) -> list[str]:
+        code, out, err = project.run("list", "--json", *words)
+        assert (code, err) == (0, "")
+        return [each["name"] for each in json.loads(out) if each["origin"]["kind"] == "project"]
+
+    assert shown() == ["zero"]
+    assert shown("--profile", "a") == ["one", "zero"]
+    assert shown("--profile", "a", "--profile", "b") == ["one", "two", "zero"]
+    code, out, _ = project.run("run", "--profile", "b", "--dry-run")
+    assert (code, json.loads(out)["mcpServers"]["two"]["args"]) == (0, ["x"])
+    assert json.loads(out)["why"]["two"]["reason"] == "the profile 'b' has it"
+    code, _, err = project.run("info", "two")
+    assert (code, "add --profile b" in err) == (2, True)
+    code, _, err = project.run("list", "--profile", "c")
+    assert (code, "there is no profile 'c'. Known profiles: a, b." in err) == (2, True)

@@ -1,0 +1,67 @@
+"""`toolbridge search` as a real process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.projects import Project, weather
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose server has been asked for its tools; a second one never was."""
+    project = Project(tmp_path_factory.mktemp("known"))
+    project.environ["TOOLBRIDGE_CACHE_DIR"] = str(project.directory.parent / "cache")
+    project.configure({"weather": weather(), "other": weather()})
+    project.approve("weather")
+    code, _, err = project.run("search", "forecast", "--connect")
+    assert (code, "Never asked for their tools: other" in err) == (0, True)
+    return project
+
+
+def test_the_best_match_comes_first_with_its_module_signature_and_summary(known: Project) -> None:
+    code, out, err = known.run("search", "weather", "tomorrow", "forecast")
+    first, summary = out.split("\n")[:2]
+    assert code == 0
+    assert first.startswith("host:mcp-weather  get_forecast(input: { location: string; days?: number }): {")
+    assert summary == "    Get the weather forecast for a location"
+    assert err == "Never asked for their tools: other. Use --connect.\n"
+
+
+def test_no_more_tools_are_shown_than_asked_for(known: Project) -> None:
+    _, out, _ = known.run("search", "weather", "--limit", "2", "--json")
+    assert len(json.loads(out)["hits"]) == 2
+
+
+def test_json_is_one_object_with_the_hits_and_who_was_never_asked(known: Project) -> None:
+    code, out, err = known.run("search", "pictures", "--json")
+    found = json.loads(out)
+    assert (code, err, found["neverAsked"]) == (0, "", ["other"])
+    assert found["hits"][0]["tool"] == "picture"
+
+
+def test_nothing_found_is_said_and_exits_with_one(known: Project) -> None:
+    code, out, err = known.run("search", "xylophone")
+    assert (code, out) == (1, "")
+    assert "No tool matches.\n" in err
+
+
+def test_nothing_is_started_without_approval(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    canary = tmp_path / "started"
+    project.configure({"trap": {"command": "touch", "args": [str(canary)]}})
+    for words in (["search", "anything"], ["search", "anything", "--connect"]):
+        code, out, err = project.run(*words)
+        assert (code, out) == (1, "")
+        assert "Never asked for their tools: trap" in err
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("words", [["search"], ["search", "x", "--limit", "0"], ["search", "x", "--limit", "many"]])
+def test_wrong_usage_exits_with_two(tmp_path: Path, words: list[str]) -> None:
+    code, out, err = Project(tmp_path).run(*words)
+    assert (code, out) == (2, "")
+    assert err != ""
