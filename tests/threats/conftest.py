@@ -23,16 +23,33 @@ from threats.hostile_programs import (
 )
 from threats.tiny_cache import WAT, Loads, use_image
 from toolbridge import RunResult, Sandbox
+from toolbridge.sandbox.dialect import SandboxLanguage
 from toolbridge_guest import GuestImage
 
-INNOCENT_PROGRAM = """
+JAVASCRIPT_INNOCENT = """
 import { add } from "host:demo";
 import { add as start } from "host:demo/async";
 const leaks = Object.getOwnPropertyNames(globalThis).filter((name) => name === "leaked" || name === "counter");
 await new Promise((done) => setTimeout(done, 1));
 export default [add(20, 22), await start(1, 1), JSON.stringify({ a: [1] }), leaks];
 """
+PYTHON_INNOCENT = """
+import asyncio, builtins, json, os, sys
+from host.demo import add
+from host.demo.aio import add as start
+leaks = [name for name in ("leaked", "counter") if hasattr(builtins, name) or hasattr(sys, name) or name in globals()]
+leaks += os.environ
+await asyncio.sleep(0.001)
+[add(20, 22), await start(1, 1), json.dumps({"a": sorted([1])}, separators=(",", ":")), leaks]
+"""
+INNOCENT_PROGRAMS: dict[SandboxLanguage, str] = {"javascript": JAVASCRIPT_INNOCENT, "python": PYTHON_INNOCENT}
 INNOCENT_VALUE: list[Any] = [42, 2, '{"a":[1]}', []]
+TRIES = 3
+"""Of a program that is late, or out of time: a busy machine may be slow once, what is wrong is wrong every time."""
+
+
+def is_timeout(result: RunResult) -> bool:
+    return result.failure is not None and result.failure.kind == "timeout"
 
 
 @pytest.fixture(scope="session")
@@ -44,27 +61,49 @@ def demo_sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture(scope="session")
+def python_sandbox(demo_sandbox: Sandbox) -> Sandbox:
+    """The same, with the Python image compiled: on no program's time."""
+    assert demo_sandbox.run_sync("1 + 1", language="python").value == 2
+    return demo_sandbox
+
+
+@pytest.fixture(scope="session")
 def contain(demo_sandbox: Sandbox) -> Contain:
     """Runs a hostile program: it ends in time and as declared, and the next program is none the worse."""
 
-    def run(program: HostileProgram) -> RunResult:
+    def timed(program: HostileProgram) -> tuple[float, RunResult]:
         began = time.perf_counter()
-        result = demo_sandbox.run_sync(program.source, limits=program.limits)
-        took = time.perf_counter() - began
+        result = demo_sandbox.run_sync(program.source, language=program.language, limits=program.limits)
+        return time.perf_counter() - began, result
+
+    def run(program: HostileProgram) -> RunResult:
+        most = program.limits.wall_seconds + MOST_LATENESS
+        took, result = timed(program)
+        for _ in range(TRIES - 1):
+            if took > most or (is_timeout(result) and not program.is_met_by(result)):
+                took, result = timed(program)
         text = str(result.failure) if result.failure is not None else ""
 
         assert program.is_met_by(result), f"expected {program.expectation()}, got {text or repr(result.value)[:500]}"
-        assert took <= program.limits.wall_seconds + MOST_LATENESS, f"it took {took:.3f} s"
+        assert took <= most, f"it took {took:.3f} s"
         assert len(text) <= MOST_FAILURE_TEXT
         output = len(result.stdout) + len(result.stderr)
         assert output <= program.limits.output_bytes + OUTPUT_MARKER_ROOM
         assert len(result.calls) <= program.limits.host_calls
 
-        following = demo_sandbox.run_sync(INNOCENT_PROGRAM, limits=DEFAULT_LIMITS)
+        innocent = INNOCENT_PROGRAMS[program.language]
+        limits = DEFAULT_LIMITS[program.language]
+        following = demo_sandbox.run_sync(innocent, language=program.language, limits=limits)
         assert (following.value, following.stdout, following.failure) == (INNOCENT_VALUE, "", None)
         return result
 
     return run
+
+
+@pytest.fixture(scope="session")
+def contain_python(python_sandbox: Sandbox, contain: Contain) -> Contain:
+    """The same for programs in Python."""
+    return contain
 
 
 # ---- T34

@@ -1,13 +1,13 @@
-"""The hostile programs in fixtures/hostile/: one attack per file, with what must become of it.
+"""The hostile programs in fixtures/hostile/: in JavaScript one attack per file, in Python one per title of a file.
 
-A program begins with a header of comments:
+A program begins with a header of comments that says what must become of it, in Python with `#`:
 
     // threat: T31
     // expect: timeout, out_of_memory
     // limits: wall_seconds=0.2 memory_bytes=16777216
 
 `expect` lists the failure kinds that are right, or `value:` and the JSON that the run must give (`value:*`: any).
-Each alternative is separated by a comma; the limits that are not named are DEFAULT_LIMITS.
+Each alternative is separated by a comma; the limits that are not named are those of DEFAULT_LIMITS.
 """
 
 from __future__ import annotations
@@ -19,12 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from guest.python_programs import programs_in
 from toolbridge import Limits, RunResult
+from toolbridge.sandbox.dialect import SandboxLanguage
 
 PROGRAMS = Path(__file__).parents[2] / "fixtures" / "hostile" / "javascript"
+PYTHON_PROGRAMS = PROGRAMS.with_name("python")
 
 # Small, so that the suite is quick; programs that are to end by themselves have time to do so.
-DEFAULT_LIMITS = Limits(wall_seconds=5.0, cpu_seconds=5.0, memory_bytes=32 * 1024 * 1024)
+DEFAULT_LIMITS: dict[SandboxLanguage, Limits] = {
+    "javascript": Limits(wall_seconds=5.0, cpu_seconds=5.0, memory_bytes=32 * 1024 * 1024),
+    "python": Limits(wall_seconds=8.0, cpu_seconds=8.0, memory_bytes=48 * 1024 * 1024),
+}
 
 # The clock that hostile programs are granted: an instant that no real clock shows.
 GRANTED_TIME = 1_700_000_000.0
@@ -55,6 +61,7 @@ class HostileProgram:
     values: tuple[Any, ...]
     """The values that are right."""
     any_value: bool
+    language: SandboxLanguage = "javascript"
 
     def is_met_by(self, result: RunResult) -> bool:
         """Whether the run ended in one of the ways that the header allows."""
@@ -98,6 +105,15 @@ def _parse_expectation(text: str) -> tuple[frozenset[str], tuple[Any, ...], bool
     return frozenset(kinds), tuple(values), any_value
 
 
+def _program(name: str, source: str, header: dict[str, str], language: SandboxLanguage) -> HostileProgram:
+    changes = dict(setting.split("=") for setting in header.get("limits", "").split())
+    limits = DEFAULT_LIMITS[language].with_(
+        **{name: float(text) if name.endswith("_seconds") else int(text) for name, text in changes.items()}
+    )
+    kinds, values, any_value = _parse_expectation(header["expect"])
+    return HostileProgram(name, header["threat"], source, limits, kinds, values, any_value, language)
+
+
 def load(path: Path) -> HostileProgram:
     """The program in a file; its header stays part of the source, so that line numbers are the file's."""
     source = path.read_text(encoding="utf-8")
@@ -106,14 +122,23 @@ def load(path: Path) -> HostileProgram:
     while match := _HEADER.match(source, position):
         header[match[1]] = match[2]
         position = match.end()
-    changes = dict(setting.split("=") for setting in header.get("limits", "").split())
-    limits = DEFAULT_LIMITS.with_(
-        **{name: float(text) if name.endswith("_seconds") else int(text) for name, text in changes.items()}
-    )
-    kinds, values, any_value = _parse_expectation(header["expect"])
-    return HostileProgram(path.stem, header["threat"], source, limits, kinds, values, any_value)
+    return _program(path.stem, source, header, "javascript")
 
 
 def programs_for(threat: str) -> list[HostileProgram]:
-    """Every program that stands for a threat, by name."""
+    """Every program in JavaScript that stands for a threat, by name."""
     return [program for path in sorted(PROGRAMS.glob("*.js")) if (program := load(path)).threat == threat]
+
+
+def python_programs() -> list[HostileProgram]:
+    """Every program in Python."""
+    return [
+        _program(text.title, text.source, text.header, "python")
+        for path in sorted(PYTHON_PROGRAMS.glob("*.txt"))
+        for text in programs_in(path.name, PYTHON_PROGRAMS)
+    ]
+
+
+def python_programs_for(threat: str) -> list[HostileProgram]:
+    """Every program in Python that stands for a threat."""
+    return [program for program in python_programs() if program.threat == threat]

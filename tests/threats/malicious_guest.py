@@ -12,16 +12,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import anyio
 import wasmtime
 
 from toolbridge import Limits, RunResult
 from toolbridge.boundary import library
-from toolbridge.boundary.host_call import PendingCall, failed, reply_with
+from toolbridge.boundary.host_call import Deliver, HostSide, PendingCall, Reply, Scheduler, failed, reply_with
 from toolbridge.boundary.run_state import Ending, RunState
+from toolbridge.sandbox.dialect import JAVASCRIPT
 from toolbridge.sandbox.engine import Engine, shared_engine
-from toolbridge.sandbox.execution import Execution, wait_for
+from toolbridge.sandbox.execution import Execution
 from toolbridge.sandbox.host_modules import host_modules
-from toolbridge.sandbox.instance import GuestTrap, Instance
+from toolbridge.sandbox.instance import GuestTrap, Image, Instance
+from toolbridge.sandbox.scheduler import LoopInbox, TaskScheduler
+from toolbridge.sandbox.waiting import wait_for, wait_for_async
 
 MEMORY_BYTES = 2 * 65536
 REQUEST, REPLY, REPLY_BYTES, OUTCOME = 0, 65536, 32768, 120_000
@@ -38,6 +42,7 @@ _HEAD = """
   (import "toolbridge" "take" (func $take (param i32 i32) (result i32)))
   (import "toolbridge" "log" (func $log (param i32 i32 i32)))
   (import "toolbridge" "now" (func $now (param i32) (result i64)))
+  (import "toolbridge" "leave" (func $leave))
   (memory (export "memory") 2)
 """
 
@@ -54,19 +59,19 @@ def outcome(frame: bytes) -> str:
 class ThreadScheduler:
     """Runs each started call on a thread of its own: no event loop comes between guest and function."""
 
-    def start(self, call: PendingCall, deliver: Callable[[PendingCall, bytes], None]) -> None:
+    def start(self, call: PendingCall, deliver: Deliver) -> None:
         """Begins the call."""
 
         def perform() -> None:
             try:
                 reply = reply_with(call.request, call.function.function(*call.arguments), Limits().frame_bytes)
             except Exception as error:
-                reply = failed(error)
+                reply = Reply(failed(error))
             deliver(call, reply)
 
         threading.Thread(target=perform, daemon=True).start()
 
-    def start_awaiting(self, call: PendingCall, value: Any, deliver: Callable[[PendingCall, bytes], None]) -> None:
+    def start_awaiting(self, call: PendingCall, value: Any, deliver: Deliver) -> None:
         """No function of these guests gives anything to await."""
         raise NotImplementedError
 
@@ -75,7 +80,7 @@ FINE = b'{"wire":1,"value":"fine"}'
 
 
 @cache
-def linked_image(wat: str) -> tuple[Engine, int]:
+def linked_image(wat: str) -> tuple[Engine, Image]:
     """A module as the engine compiles and links images.
 
     Raises:
@@ -97,14 +102,19 @@ class MaliciousGuest:
     request: bytes = b""
     frame: bytes = FINE
     functions: str = ""
+    inbox: int | None = None
+    """Where the host may put a run frame. With one, `body` runs as `run_inbox`, begun on the caller's thread."""
 
     def wat(self) -> str:
         """The whole module."""
+        name = "run" if self.inbox is None else "run_inbox"
+        inbox = f'(func (export "inbox") (result i64) (i64.const {4096 << 32 | (self.inbox or 0)}))'
         return (
             f"(module {_HEAD}"
             f'(data (i32.const {REQUEST}) "{_escape(self.request)}")'
             f'(data (i32.const {OUTCOME}) "{_escape(self.frame)}")'
-            f'{self.functions}(func (export "run") (param $length i32) (result i64) (local $i i32) {self.body}))'
+            f"{self.functions}{inbox if self.inbox is not None else ''}"
+            f'(func (export "{name}") (param $length i32) (result i64) (local $i i32) {self.body}))'
         )
 
     def new_instance(self) -> tuple[Engine, Instance]:
@@ -118,18 +128,36 @@ class MaliciousGuest:
         limits: Limits = LIMITS,
     ) -> RunResult:
         """Runs the guest just as a program is run: whatever it does, there is a result."""
+        return wait_for(self._execution(functions, limits, ThreadScheduler()))
+
+    async def run_async(
+        self, functions: Mapping[str, Callable[..., Any]] | None = None, limits: Limits = LIMITS
+    ) -> RunResult:
+        """The same on an event loop."""
+        result: RunResult | None = None
+        async with anyio.create_task_group() as calls:
+            inbox = LoopInbox(calls)
+            scheduler = TaskScheduler(limits, inbox.post)
+            result = await wait_for_async(self._execution(functions, limits, scheduler), inbox, scheduler)
+            calls.cancel_scope.cancel()
+        assert result is not None
+        return result
+
+    def _execution(
+        self, functions: Mapping[str, Callable[..., Any]] | None, limits: Limits, scheduler: Scheduler
+    ) -> Execution:
         engine, _ = linked_image(self.wat())
-        execution = Execution(
+        return Execution(
             engine=engine,
+            dialect=JAVASCRIPT,
             source="",
             seed=bytes(32),
             limits=limits,
-            modules=host_modules({"host:demo": functions or {}}),
-            scheduler=ThreadScheduler(),
+            host=HostSide(host_modules({"host:demo": functions or {}})),
+            scheduler=scheduler,
             clock=lambda: 0.0,
             new_instance=lambda: self.new_instance()[1],
         )
-        return wait_for(execution)
 
     def look(
         self,
@@ -141,7 +169,7 @@ class MaliciousGuest:
         frame = b'{"run":"frame"}'
         state = RunState(
             limits=limits,
-            modules=host_modules({"host:demo": functions or {}}),
+            host=HostSide(host_modules({"host:demo": functions or {}})),
             scheduler=ThreadScheduler(),
             ticks=engine.ticker.ticks,
             clock=lambda: 0.0,
@@ -150,7 +178,8 @@ class MaliciousGuest:
         trapped = False
         engine.ticker.enter()
         try:
-            instance.run(state, len(frame))
+            for _ in instance.run(state, frame, False):
+                raise AssertionError("a run on a guest thread never yields")
         except GuestTrap:
             trapped = True
         finally:

@@ -91,7 +91,7 @@ RETURNED: list[tuple[Callable[[], Any], str]] = [
 
 def run_with(function: Callable[..., Any], suffix: str) -> tuple[RunResult, RunResult]:
     """A run that calls the function, and an innocent one in the same sandbox after it."""
-    with Sandbox(modules={"host:demo": {"attempt": function, "add": add}}, limits=LIMITS) as sandbox:
+    with Sandbox(modules={"host:demo": {"attempt": function, "add": add}}, limits=Limits()) as sandbox:
         result = sandbox.run_sync(f'import {{ attempt }} from "host:demo{suffix}";{REPORT}')
         following = sandbox.run_sync('import { add } from "host:demo/async"; export default await add(1, 2);')
     return result, following
@@ -141,7 +141,7 @@ def test_whatever_a_host_function_raises_is_a_tool_error_in_the_guest(
     result, following = run_with(way(body), suffix)
     assert result.failure is None, result.failure
     name, kind, message = result.value
-    assert (name, kind) == ("ToolError", "failed")
+    assert (name, kind) == ("ToolFailedError", "failed")
     wrapped = isinstance(error, StopIteration | StopAsyncIteration | CallFailed)
     assert wrapped or message.startswith(type(error).__name__)
     assert "Traceback" not in message
@@ -155,7 +155,7 @@ def test_whatever_has_no_json_form_is_a_tool_error_in_the_guest(
 ) -> None:
     result, following = run_with(way(body), suffix)
     assert result.failure is None, result.failure
-    assert result.value[:2] == ["ToolError", kind]
+    assert result.value[:2] == ["ToolLimitError" if kind == "limit" else "ToolError", kind]
     assert following.value == 3
 
 
@@ -185,7 +185,7 @@ def test_lone_surrogates_reach_the_guest_unchanged() -> None:
 def test_an_awaitable_that_fails_is_a_tool_error_in_the_guest() -> None:
     result, following = run_with(NeverAwaited, "")
     assert result.failure is None
-    assert result.value[:2] == ["ToolError", "failed"]
+    assert result.value[:2] == ["ToolFailedError", "failed"]
     assert following.value == 3
 
 
@@ -250,4 +250,4 @@ def test_what_a_coroutine_raises_does_not_leave_an_awaited_run() -> None:
             return await sandbox.run(f'import {{ attempt }} from "host:demo";{REPORT}')
 
     result = asyncio.run(main())
-    assert result.value == ["ToolError", "failed", "SystemExit: 3"]
+    assert result.value == ["ToolFailedError", "failed", "SystemExit: 3"]

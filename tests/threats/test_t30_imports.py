@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from threats.malicious_guest import FINE, MEMORY_BYTES, MaliciousGuest, outcome
 from toolbridge import Limits
 from toolbridge.boundary import imports, library
-from toolbridge.boundary.host_call import PendingCall
+from toolbridge.boundary.host_call import Deliver, HostSide, PendingCall, Reply
 from toolbridge.boundary.imports import set_current_run
 from toolbridge.boundary.run_state import RunState, Ticks
 from toolbridge.sandbox.host_modules import host_modules
@@ -53,11 +53,11 @@ requests = st.one_of(
 class InstantScheduler:
     """Performs a call when it is started: its reply is there at once, and nothing runs elsewhere."""
 
-    def start(self, call: PendingCall, deliver: Any) -> None:
-        deliver(call, b'{"ok":1}')
+    def start(self, call: PendingCall, deliver: Deliver) -> None:
+        deliver(call, Reply(b'{"ok":1}'))
 
-    def start_awaiting(self, call: PendingCall, value: Any, deliver: Any) -> None:
-        deliver(call, b'{"ok":1}')
+    def start_awaiting(self, call: PendingCall, value: Any, deliver: Deliver) -> None:
+        deliver(call, Reply(b'{"ok":1}'))
 
 
 def fail() -> None:
@@ -72,7 +72,7 @@ def new_state(instance: Instance, limits: Limits | None = None, calls: list[Any]
 
     state = RunState(
         limits=limits or Limits(wall_seconds=20.0),
-        modules=host_modules({"host:demo": {"double": double, "fail": fail}}),
+        host=HostSide(host_modules({"host:demo": {"double": double, "fail": fail}})),
         scheduler=InstantScheduler(),
         ticks=Ticks(0.005),
         clock=lambda: 1.5,

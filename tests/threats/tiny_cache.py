@@ -26,18 +26,18 @@ class Loads:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.files: list[Path] = []
         self.compilations = 0
-        deserialise, compile_module = library.module_deserialize_file, library.module_new
+        form = engine_module._MODULE
 
         def spy_on_deserialise(engine: int, path: bytes, out: object) -> object:
             self.files.append(Path(os.fsdecode(path)))
-            return deserialise(engine, path, out)
+            return form.deserialise(engine, path, out)
 
         def spy_on_compile(*arguments: object) -> object:
             self.compilations += 1
-            return compile_module(*arguments)
+            return form.compile(*arguments)
 
-        monkeypatch.setattr(library, "module_deserialize_file", spy_on_deserialise)
-        monkeypatch.setattr(library, "module_new", spy_on_compile)
+        spied = form._replace(deserialise=spy_on_deserialise, compile=spy_on_compile)
+        monkeypatch.setattr(engine_module, "_MODULE", spied)
 
 
 def use_image(monkeypatch: pytest.MonkeyPatch, image: GuestImage) -> None:
@@ -56,21 +56,16 @@ def compiled(wat: str) -> bytes:
     module = ctypes.c_void_p()
     library.check(library.module_new(engine, code, len(code), ctypes.byref(module)), "compile")
     assert module.value
-    return engine_module._serialise(module.value)
+    return engine_module._serialise(module.value, engine_module._MODULE)
 
 
 def answer(directory: Path) -> int:
     """Loads or compiles the image in a new engine, and asks it who it is."""
     engine = Engine(CompileCache(directory))
     instance = Instance(engine.pointer, engine.image("javascript"), 2**20)
-    slots = (ctypes.c_uint64 * 2)()
-    trap = ctypes.c_void_p()
-    export = ctypes.addressof(instance._run_export) + 8
-    error = library.func_call_unchecked(instance._context, export, ctypes.addressof(slots), 1, ctypes.byref(trap))
-    assert not error
-    assert not trap.value
+    answered = instance._call(instance._export(b"run"), 0, ticks=1000)
     instance.close()
-    return slots[0]
+    return answered
 
 
 def entry(directory: Path) -> Path:

@@ -1,0 +1,169 @@
+"""Mitigations in connections to servers and on the path of a call: what the self-test switches off there."""
+
+from __future__ import annotations
+
+from threats.selftest.switched_off import SwitchedOff, off
+
+_T5 = "test_t05_crash_or_hang.py"
+_T8 = "test_t08_stdio_injection.py"
+_T9 = "test_t09_proliferation.py"
+_T18 = "test_t18_endless_listing.py"
+_T19 = "test_t19_unframed_output.py"
+_T27 = "test_t27_http.py"
+_T29 = "test_t29_server_initiated.py"
+
+SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
+    off(
+        *("T3", "say which servers' words are in a result", "calls/run_scope.py"),
+        *("replace(result, servers=tuple({**self._servers, **calls.servers}))", "result"),
+        "test_t03_response_instructions.py",
+    ),
+    off(
+        *("T5", "bound the time of connecting and listing", "servers/lifecycle.py"),
+        "    scope.deadline = anyio.current_time() + slot.connect_seconds(around.limits)\n",
+        "    scope.deadline = anyio.current_time() + 10 * slot.connect_seconds(around.limits)\n",
+        f"{_T5}::test_connecting_and_listing_time_out",
+    ),
+    off(
+        *("T5", "bound the time of a call", "servers/manager.py"),
+        "        seconds = slot.server.call_timeout or self._limits.call_seconds\n",
+        "        seconds = 10.0 * (slot.server.call_timeout or self._limits.call_seconds)\n",
+        f"{_T5}::test_a_call_times_out",
+    ),
+    off(
+        *("T5", "refuse the fourth respawn", "servers/lifecycle.py"),
+        *("slot.started > around.limits.respawns:", "slot.started > 100 * around.limits.respawns:"),
+        f"{_T5}::test_the_fourth_respawn_is_refused",
+    ),
+    off(
+        *("T5", "give up a server that is stuck", "servers/connection.py"),
+        *("            self._news.doubt()\n", "            pass\n"),
+        f"{_T5}::test_a_server_that_is_stuck_for_good_is_given_up_and_started_again",
+    ),
+    off(
+        *("T8", "drop lines that are no messages", "servers/inbound_lines.py"),
+        *('        if message.get("jsonrpc") != "2.0":\n', '        if message.get("jsonrpc") == "9.9":\n'),
+        f"{_T8}::test_an_injection_breaks_no_session_and_becomes_no_result",
+    ),
+    off(
+        *("T8", "choose ids that can't be foreseen", "servers/pending_requests.py"),
+        "            self._last_id = (self._last_id + self._step) % _IDS\n",
+        "            self._last_id = (self._last_id + 1) % _IDS\n",
+        f"{_T8}::test_an_injection_breaks_no_session_and_becomes_no_result",
+    ),
+    off(
+        *("T9", "cap connections", "servers/manager.py"),
+        *("        if len(holders) >= self._limits.connections:\n", "        if len(holders) >= 1000:\n"),
+        f"{_T9}::test_connections_that_are_being_opened_count_too",
+    ),
+    off(
+        *("T9", "cap the tools of a listing", "servers/discovery.py"),
+        *("            if listed > limits.tools:\n", "            if listed > 1000 * limits.tools:\n"),
+        f"{_T9}::test_servers_that_list_too_much_are_refused_all_at_once_and_a_modest_one_is_served",
+    ),
+    off(
+        *("T9", "cap calls under way", "servers/slot.py"),
+        *("anyio.Semaphore(limits.calls_in_flight, fast_acquire=True)", "anyio.Semaphore(10_000, fast_acquire=True)"),
+        f"{_T9}::test_no_more_calls_are_under_way_at_once_than_may_be",
+    ),
+    off(
+        *("T16", "refuse patterns that may take for ever", "servers/safe_patterns.py"),
+        *("    if degree:\n        raise _RefusedError\n", "    degree = 0\n"),
+        "test_t16_host_patterns.py",
+    ),
+    off(
+        *("T16", "bound the work of a pattern by the length of the text", "servers/safe_patterns.py"),
+        *("_MOST_WORK = 1_000_000\n", "_MOST_WORK = 10**10\n"),
+        "test_t16_host_patterns.py",
+    ),
+    off(
+        *("T18", "notice a cursor that comes again", "servers/discovery.py"),
+        *("        if cursor in cursors:\n", "        if cursor in ():\n"),
+        f"{_T18}::test_a_listing_without_end_is_given_up",
+    ),
+    off(
+        *("T18", "wait for a burst of changes to end", "servers/connection.py"),
+        "            with anyio.move_on_after(REFRESH_SECONDS):\n                await ended.wait()\n",
+        "",
+        f"{_T18}::test_a_flood_of_changes_costs_few_listings",
+    ),
+    off(
+        *("T19", "drop a line while it is too long", "servers/line_reader.py"),
+        *("        if len(self._begun) > self._most_bytes:\n", "        if len(self._begun) > 2**34:\n"),
+        f"{_T19}::test_an_answer_past_the_cap_is_an_error_at_once",
+    ),
+    off(
+        *("T19", "keep the end of stderr only", "servers/stderr_tail.py"),
+        *("        del self._tail[:-_TAIL_BYTES]\n", ""),
+        f"{_T19}::test_a_flood_on_stderr_is_read_and_thrown_away",
+    ),
+    off(
+        *("T26", "give every handle a number that nobody can guess", "calls/handles.py"),
+        *(
+            "                identity = secrets.randbelow(_MOST_IDENTITY)\n",
+            "                identity = len(self._held) + 1\n",
+        ),
+        "test_t26_control_plane.py",
+    ),
+    off(
+        *("T26", "import modules of configured servers only", "calls/run_modules.py"),
+        *(
+            "        server = servers.get(specifier)\n",
+            "        server = servers.get(specifier, next(iter(servers.values()), None))\n",
+        ),
+        "test_t26_control_plane.py",
+    ),
+    off(
+        *("T27", "keep redirects to their origin", "servers/http_rules.py"),
+        *("    if not same_origin(sent.url, target) or target.userinfo:\n", "    if target.userinfo:\n"),
+        f"{_T27}::test_a_redirect_does_not_take_credentials_to_another_origin",
+    ),
+    off(
+        *("T27", "never reach metadata services", "servers/http_addresses.py"),
+        *("    if address.is_link_local:\n", "    if address.is_multicast:\n"),
+        f"{_T27}::test_a_metadata_address_is_not_reached_in_any_spelling",
+    ),
+    off(
+        *("T27", "send secrets encrypted only", "servers/http_rules.py"),
+        *('    if url.scheme == "http" and not is_this_machine(host) and (', '    if url.scheme == "ftp" and ('),
+        f"{_T27}::test_secrets_are_not_sent_unencrypted_to_another_machine",
+    ),
+    off(
+        *("T27", "refuse line breaks in headers", "servers/http_rules.py"),
+        '    if "\\r" in value or "\\n" in value or "\\0" in value:\n',
+        '    if value == "\\0":\n',
+        f"{_T27}::test_a_header_that_would_be_two_is_refused_and_not_repeated",
+    ),
+    off(
+        *("T27", "refuse names that were made to lead here", "servers/http_addresses.py"),
+        *("    if reach > nearest:\n", "    if reach > Reach.LOOPBACK:\n"),
+        f"{_T27}::test_a_name_that_was_made_to_lead_to_this_machine_does_not_reach_it",
+    ),
+    off(
+        *("T28", "find processes that left their group", "servers/process_tree.py"),
+        "        found |= {pid: one for pid, one in table.items() if pid not in found and self._is_marked(one)}\n",
+        "",
+        "test_t28_orphans.py::test_who_a_server_started_goes_when_it_is_closed",
+    ),
+    off(
+        *("T28", "signal those outside of the group", "servers/process_tree.py"),
+        *("            if member.group != self._leader and _same", "            if member.group == -1 and _same"),
+        "test_t28_orphans.py::test_who_a_server_started_goes_when_it_is_closed",
+    ),
+    off(
+        *("T29", "decline what nobody handles", "servers/server_requests.py"),
+        'return {"action": "decline"} if method == "elicitation/create" else None',
+        'return {"action": "accept", "content": {}}',
+        _T29,
+    ),
+    off(
+        *("T29", "announce only what is handled", "servers/session_callbacks.py"),
+        *("    if requests.sampler is not None:\n", "    if True:\n"),
+        _T29,
+    ),
+    off(
+        *("T29", "say which server asks", "servers/session_callbacks.py"),
+        *("request = ElicitationRequest(server, raw", 'request = ElicitationRequest("", raw'),
+        _T29,
+    ),
+)

@@ -1,0 +1,275 @@
+"""Mitigations in configuration, trust and describing: what the self-test switches off there."""
+
+from __future__ import annotations
+
+from threats.selftest.switched_off import SwitchedOff, off
+
+_T1 = "test_t01_command_injection.py"
+_T4 = "test_t04_secrets_everywhere.py"
+_T10 = "test_t10_approval_tampering.py"
+_T11 = "test_t11_rug_pull.py"
+_T21 = "test_t21_confused_deputy.py"
+_T22 = "test_t22_exfiltration.py"
+_T24 = "test_t24_command_hijack.py"
+_T25 = "test_t25_project_trust.py"
+_T25_SOURCES = "test_t25_sources.py"
+_T35 = "test_t35_secrets_on_disk.py"
+
+TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
+    off(
+        *("T1", "refuse what was not approved", "servers/start.py"),
+        *("if approval.approved is not True:", "if approval.approved is False and not approval.reason:"),
+        f"{_T1}::test_an_unapproved_server_is_never_started",
+    ),
+    off(
+        *("T1", "refuse every server where there is no approver", "trust/approver.py"),
+        'return Approval(False, f"no approver was given, and nobody approved {request.digest}")',
+        "return Approval(True)",
+        f"{_T1}::test_an_unapproved_server_is_never_started",
+    ),
+    off(
+        *("T1", "ask again when the arguments change", "config/digest.py"),
+        *('"args": list(server.args),', '"args": [],'),
+        f"{_T1}::test_whatever_is_changed_after_approval_asks_again",
+    ),
+    off(
+        *("T1", "ask again after a revocation", "trust/approval_store.py"),
+        *('if last.decision == "revoked":', 'if last.decision == "never":'),
+        f"{_T1}::test_a_revoked_server_is_not_started_again",
+    ),
+    off(
+        *("T2", "say that a server is not sandboxed", "trust/approval_prompt.py"),
+        *("with YOUR permissions. It is NOT sandboxed.", "with your permissions."),
+        "test_t02_full_access.py",
+    ),
+    off(
+        *("T2", "keep the warning where it is seen", "trust/approval_prompt.py"),
+        *(
+            '    lines += ["", _set_in(warning_line(request.server), width), ""]\n',
+            "    lines = ['', warning_line(request.server), *lines]\n",
+        ),
+        "test_t02_full_access.py",
+    ),
+    off(
+        *("T4", "mask secrets", "trust/secret_forms.py"),
+        *("            text = text.replace(form, MASK)\n", "            text = text.replace(form, form)\n"),
+        *(
+            f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
+            f"{_T4}::test_a_server_that_is_reached_by_http_gives_no_secret_away",
+        ),
+    ),
+    off(
+        *("T4", "mask secrets in base64", "trust/secret_forms.py"),
+        *("        yield from _in_base64(raw)\n", "        yield from ()\n"),
+        f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
+    ),
+    off(
+        *("T4", "mask secrets in URLs", "trust/secret_forms.py"),
+        *("        yield encoded\n        yield _lower_percent(encoded)\n", "        yield secret\n"),
+        f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
+    ),
+    off(
+        *("T4", "mask secrets in JSON", "trust/secret_forms.py"),
+        *("        yield escaped\n", "        yield secret\n"),
+        f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
+    ),
+    off(
+        *("T4", "keep values out of the repr of an environment", "config/environment.py"),
+        *("ResolvedEnvironment(env={sorted(self.env)!r}", "ResolvedEnvironment(env={dict(self.env)!r}"),
+        f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
+    ),
+    off(
+        *("T7", "refuse reserved names", "config/names.py"),
+        *("if twin_key(lower) in {twin_key(reserved) for reserved in RESERVED_NAMES}:", "if not lower:"),
+        "test_t07_namespace_collision.py",
+    ),
+    off(
+        *("T7", "refuse twins that differ by - and _", "config/names.py"),
+        *('return name.replace("-", "_")', "return name"),
+        "test_t07_namespace_collision.py",
+    ),
+    off(
+        *("T7", "refuse names with __", "config/names.py"),
+        *("if SEPARATOR in name:", "if not name:"),
+        "test_t07_namespace_collision.py",
+    ),
+    off(
+        *("T9", "cap the number of servers", "config/validate.py"),
+        *("    if count > most:\n", "    if count > most * 1000:\n"),
+        "test_t09_proliferation.py::test_one_server_too_many_is_an_error_that_names_the_count",
+    ),
+    off(
+        *("T10", "check the seal of the approvals", "trust/approval_records.py"),
+        'if not isinstance(seal, str) or not hmac.compare_digest(seal.encode("utf-8", "replace"), expected.encode()):',
+        "if expected == seal == 7:",
+        f"{_T10}::test_an_altered_store_approves_nothing",
+    ),
+    off(
+        *("T10", "refuse a file that others can write", "private_files.py"),
+        *("if _POSIX and (facts.st_mode & 0o077 or facts.st_nlink != 1):", "if _POSIX and facts.st_nlink == 0:"),
+        f"{_T10}::test_a_store_that_others_could_have_written_approves_nothing",
+    ),
+    off(
+        *("T10", "refuse a directory that others can write", "private_files.py"),
+        *("    if _POSIX and facts.st_mode & 0o077:\n", "    if _POSIX and facts.st_mode == 0:\n"),
+        f"{_T10}::test_a_store_that_others_could_have_written_approves_nothing",
+    ),
+    off(
+        *("T10", "refuse links", "private_files.py"),
+        *('os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)', "os.O_RDONLY"),
+        f"{_T10}::test_a_store_that_others_could_have_written_approves_nothing",
+    ),
+    off(
+        *("T11", "block a tool that changed", "trust/admission.py"),
+        *("elif pin.digest != listed.digest:", "elif pin.name != listed.name:"),
+        _T11,
+    ),
+    off(
+        *("T11", "hide a tool that is new", "trust/admission.py"),
+        '            blocked.append(BlockedTool(tool.name, "new", None, listed))\n',
+        "            tools.append(tool)\n",
+        _T11,
+    ),
+    off(
+        *("T11", "check the tool again before a call that waited is sent", "servers/manager.py"),
+        "                self._check_exposed(slot, tool)  # again: it may have changed while the call waited\n",
+        "",
+        _T11,
+    ),
+    off(
+        *("T12", "tell the audit of other servers' tools", "trust/audit_text.py"),
+        *("    if others is not None and others.servers:\n", "    if others is None:\n"),
+        "test_t12_shadowing.py",
+    ),
+    off(
+        *("T14", "report hidden text", "trust/audit_text.py"),
+        *("    for sign in signs(text):\n", "    for sign in list(signs(text))[:0]:\n"),
+        "test_t14_hidden_text.py",
+    ),
+    off(
+        *("T16", "read only the ends of a long text", "trust/audit_text.py"),
+        *("LONGEST_READ = 24_000\n", "LONGEST_READ = 24_000_000\n"),
+        "test_t16_host_patterns.py::test_the_audit_reads_100_kb_of_anything_in_no_time",
+    ),
+    off(
+        *("T20", "write out what a terminal would obey", "trust/sanitise.py"),
+        *("    return match[0] if match[1] else written_out(match[0])\n", "    return match[0]\n"),
+        "test_t20_terminal_injection.py",
+    ),
+    off(
+        *("T20", "treat what goes to a terminal as foreign", "cli/terminal.py"),
+        *("shown = for_terminal(text) if stream.isatty() else text", "shown = text"),
+        "test_t20_terminal_injection.py",
+    ),
+    off(
+        *("T21", "let deny win over allow", "trust/gate_rules.py"),
+        *("return max(verdicts, key=", "return min(verdicts, key="),
+        _T21,
+    ),
+    off(
+        *("T21", "let annotations only raise the level", "trust/gate_rules.py"),
+        "    return max(verdicts, key=",
+        '    if annotations_of(tool.definition.annotations).get("readOnlyHint") is True:\n        return DEFAULT\n'
+        "    return max(verdicts, key=",
+        _T21,
+    ),
+    off(
+        *("T21", "grant one tool of one server at a time", "trust/gate.py"),
+        "            answers = self._answers[tool.server, tool.name] = _Answers(server)\n",
+        '            answers = self._answers.setdefault(("", ""), _Answers(server))\n'
+        "            self._answers[tool.server, tool.name] = answers\n",
+        _T21,
+    ),
+    off(
+        *("T22", "remember what a run has touched", "trust/flow_labels.py"),
+        *("        entry.labels |= labels\n", "        entry.labels = frozenset()\n"),
+        _T22,
+    ),
+    off(
+        *("T22", "refuse the third leg", "trust/flow_labels.py"),
+        *("            if len(found) == len(sources):\n", "            if len(found) > len(sources):\n"),
+        _T22,
+    ),
+    off(
+        *("T23", "start the very program that was approved", "servers/start.py"),
+        "        launch = Launch(start.executable, server.args, start.environment.env, start.directory)\n",
+        "        from toolbridge.servers.launch import find_executable\n\n"
+        "        found = find_executable(server, start.environment.env.get('PATH', ''))\n"
+        "        launch = Launch(found, server.args, start.environment.env, server.cwd)\n",
+        "test_t23_time_of_use.py",
+    ),
+    off(
+        *("T24", "hash the program that a command leads to", "config/digest.py"),
+        *('"executable": executable, **facts', '"executable": None, **facts'),
+        _T24,
+    ),
+    off(
+        *("T24", "leave the current directory out of the search", "servers/launch.py"),
+        *("if os.path.isabs(entry)]", "]"),
+        _T24,
+    ),
+    off(
+        *("T24", "point out variables that load code", "trust/approval_warnings.py"),
+        '        (_LOADS_CODE, "can make it run other code than its own"),\n',
+        "",
+        _T24,
+    ),
+    off(
+        *("T25", "tell origins apart when looking for an approval", "trust/approval_store.py"),
+        "if (each.origin, each.name) == (server.origin, server.name)]",
+        "if each.name == server.name]",
+        _T25,
+    ),
+    off(
+        *("T35", "mask values in what an approval keeps", "trust/approved_facts.py"),
+        'return " ".join(f"${{{name}}}" for name in names) if names and bare else MASK',
+        "return text",
+        f"{_T35}::test_an_approval_keeps_no_value",
+    ),
+    off(
+        *("T35", "mask options in what an approval keeps", "trust/approved_facts.py"),
+        *(
+            "            secret_follows = False\n            yield MASK\n",
+            "            secret_follows = False\n            yield argument\n",
+        ),
+        f"{_T35}::test_an_approval_keeps_no_value",
+    ),
+    off(
+        *("T35", "mask arguments in the journal", "observe/argument_text.py"),
+        *(
+            "    if len(text) <= enough:\n        return masked(text, secrets)\n",
+            "    if len(text) <= enough:\n        return text\n",
+        ),
+        f"{_T35}::test_listings_lock_stubs_and_journal_hold_no_value",
+    ),
+    off(
+        *("T35", "mask secrets in what a server lists", "servers/discovery.py"),
+        *("            hidden = masked(text, telling)\n", "            hidden = text\n"),
+        f"{_T35}::test_listings_lock_stubs_and_journal_hold_no_value",
+    ),
+    off(
+        *("T25", "bind an approval to the plugin", "sources/provided.py"),
+        *('origin=Origin("plugin", plugin)', 'origin=Origin("plugin", "any")'),
+        f"{_T25_SOURCES}::test_a_plugins_server_is_not_approved_by_anybody_elses_approval",
+    ),
+    off(
+        *("T25", "import no plugin that is denied", "sources/plugins.py"),
+        *("        elif refusal:\n", "        elif refusal and problem:\n"),
+        f"{_T25_SOURCES}::test_a_denied_plugin_runs_no_code_of_its_own",
+    ),
+    off(
+        *("T25", "let a file's profiles speak of its own servers only", "config/profiles.py"),
+        *("if base is None or base.origin != profile.origin:", "if base is None:"),
+        f"{_T25_SOURCES}::test_a_users_override_does_not_go_to_a_repositorys_server_that_took_the_name",
+    ),
+    off(
+        *("T25", "take back what was allowed of a name that is taken over", "sources/merge.py"),
+        *("                self._replaced.add(name)\n", "                self._replaced.discard(name)\n"),
+        f"{_T25_SOURCES}::test_a_name_that_is_taken_over_keeps_its_labels_and_loses_what_was_allowed_of_it",
+    ),
+    off(
+        *("T35", "mask what is no reference in a printed configuration", "sources/shown_config.py"),
+        *("without_literals(value, MASK)", "value or without_literals(value, MASK)"),
+        "test_t35_dry_run.py",
+    ),
+)
