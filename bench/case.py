@@ -47,11 +47,15 @@ class Bench:
     @cached_property
     def node(self) -> NodePeer | Missing:
         """quickjs-emscripten in a Node process that lives until the end, or why there is none."""
-        packages = node_packages()
+        return self.node_peer(_PEER_SCRIPT, "quickjs-emscripten")
+
+    def node_peer(self, script: Path, package: str, *arguments: str) -> NodePeer | Missing:
+        """A script that needs a package, in a Node process that lives until the end, or why there is none."""
+        packages = node_packages(package)
         if isinstance(packages, Missing):
             return packages
         try:
-            return self._open.enter_context(NodePeer(_PEER_SCRIPT, packages))
+            return self._open.enter_context(NodePeer(script, packages, *arguments))
         except (OSError, RuntimeError) as error:
             return Missing(f"Node did not start it: {error}")
 

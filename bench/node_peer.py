@@ -14,9 +14,10 @@ from bench.measure import Batch
 class NodePeer:
     """Lives as long as the benchmarks do, so that its batches can take turns with ours."""
 
-    def __init__(self, script: Path, packages: Path) -> None:
+    def __init__(self, script: Path, packages: Path, *arguments: str) -> None:
+        self.packages = packages
         self._process = subprocess.Popen(
-            ["node", str(script), str(packages)],
+            ["node", str(script), str(packages), *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

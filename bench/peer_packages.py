@@ -14,7 +14,12 @@ from typing import Any
 
 _BENCH = Path(__file__).resolve().parent
 CACHE = _BENCH / ".cache"
-_NODE_PACKAGE, _NODE_VERSION = "quickjs-emscripten", "0.32.0"
+_NODE_VERSIONS = {
+    "quickjs-emscripten": "0.32.0",
+    "json-schema-to-typescript": "16.0.0",
+    "typescript": "5.9.3",
+    "@modelcontextprotocol/server-everything": "2026.8.31",
+}
 _SECONDS_TO_INSTALL = 180
 
 
@@ -25,20 +30,21 @@ class Missing:
     reason: str
 
 
-def node_packages() -> Path | Missing:
-    """The directory whose node_modules has quickjs-emscripten."""
+def node_packages(package: str) -> Path | Missing:
+    """The directory whose node_modules has the package."""
+    version = _NODE_VERSIONS[package]
     directory = CACHE / "npm"
-    manifest = directory / "node_modules" / _NODE_PACKAGE / "package.json"
+    manifest = directory / "node_modules" / package / "package.json"
     if shutil.which("node") is None:
         return Missing("Node is not installed")
-    if manifest.is_file() and json.loads(manifest.read_text("utf-8")).get("version") == _NODE_VERSION:
+    if manifest.is_file() and json.loads(manifest.read_text("utf-8")).get("version") == version:
         return directory
     npm = shutil.which("npm")
     if npm is None:
         return Missing("npm is not installed")
     directory.mkdir(parents=True, exist_ok=True)
     command = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(directory)]
-    failure = _install([*command, f"{_NODE_PACKAGE}@{_NODE_VERSION}"])
+    failure = _install([*command, f"{package}@{version}"])
     return failure or directory
 
 
@@ -66,10 +72,12 @@ def _imported(directory: Path) -> Any | None:
         return None
 
 
-def _install(command: list[str]) -> Missing | None:
+def _install(command: list[str], directory: Path | None = None) -> Missing | None:
     """None when it worked. What the installer said last is the reason when it didn't."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS_TO_INSTALL, check=False)
+        done = subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, timeout=_SECONDS_TO_INSTALL, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Missing(f"could not be installed: {error}")
     if done.returncode == 0:

@@ -9,15 +9,22 @@ from bench.measure import Batch, batch, compare, take_turns
 from bench.peer_packages import Missing
 from bench.report import Finding, Row, Skipped
 from toolbridge import Sandbox
+from toolbridge.sandbox.engine import shared_engine
 
 _WHAT = "fresh sandbox, 1+1, close"
 _SHARED = "Its contexts share one Wasm memory; ours share nothing"
+_RESTORED = "Where Linux tells which pages a guest wrote to, they are restored and the guest serves again"
+_MAPPED_ANEW = "ours, every guest mapped anew"
 _NODE_OWN_MEMORY = f"{NODE_PEER}, own Wasm memory"
 
 
 def measure(bench: Bench) -> Iterable[Finding]:
     """Against a process, and against peers that isolate less."""
-    contenders: dict[str, Batch] = {"ours": batch(_fresh_sandbox, 40), SPAWN: batch(spawn_python)}
+    contenders: dict[str, Batch] = {
+        "ours": batch(_fresh_sandbox, 40),
+        _MAPPED_ANEW: batch(_mapped_anew, 40),
+        SPAWN: batch(spawn_python),
+    }
     skipped: list[Finding] = []
     if isinstance(bench.node, Missing):
         skipped.append(Skipped(f"{_WHAT} against {NODE_PEER}", bench.node.reason))
@@ -32,13 +39,20 @@ def measure(bench: Bench) -> Iterable[Finding]:
     samples = take_turns(contenders, bench.rounds(50))
 
     targets = {SPAWN: 1 / 40, NODE_PEER: 1.0}
-    notes = {NODE_PEER: _SHARED, NATIVE_PEER: "No sandbox: it shares the process's memory"}
+    notes = {_MAPPED_ANEW: _RESTORED, NODE_PEER: _SHARED, NATIVE_PEER: "No sandbox: it shares the process's memory"}
     rows = [
         Row(_WHAT, name, compare(samples["ours"], theirs), targets.get(name), note=notes.get(name, ""))
         for name, theirs in samples.items()
         if name != "ours"
     ]
     return [*rows, *skipped]
+
+
+def _mapped_anew() -> None:
+    guests = shared_engine().guests("javascript")
+    while guests._spares:
+        guests._spares.pop().close()
+    _fresh_sandbox()
 
 
 def _fresh_sandbox() -> None:
