@@ -4,12 +4,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
+# More than there are cores: many tests wait, for servers and for time.
+JOBS ?= 4
 WASMTIME := $(shell grep -oE 'wasmtime==[0-9.]+' pyproject.toml | head -1)
 
-.PHONY: help demo test check format guest bench wheel clean
+.PHONY: help demo test threats threats-selftest check format guest bench wheel clean
 
 help: ## List what there is to make
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 # The environment is renewed whenever the project's requirements change.
 $(VENV)/.installed: pyproject.toml guest/hatch_build.py
@@ -26,8 +28,16 @@ guest: $(VENV)/.installed ## Build the guest images
 demo: guest ## See it run: two minutes, most of them set-up
 	$(BIN)/toolbridge demo
 
+# Some tests wait for real processes and real time, which a busy machine can make late: one that fails is tried once more,
+# and the summary says so. A fault fails both times.
 test: guest ## Run the test suite
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --reruns 1 $(TESTS)
+
+threats: guest ## Try every threat, and write a report into dist/threats/
+	$(BIN)/python tests/threats/run_report.py dist/threats tests/threats --numprocesses $(JOBS) --dist loadfile
+
+threats-selftest: guest ## Switch each mitigation off in turn, and see that a test notices
+	$(BIN)/python tests/threats/run_selftest.py
 
 check: $(VENV)/.installed ## Lint, type-check, and check the dependency rules
 	$(BIN)/ruff check .

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import io
+import json
+import os
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
+import click
 import pytest
 
-from toolbridge import Limits, Sandbox
+from cli.projects import Project
+from registry_packages import NODE_PACKAGES, node_modules
+from toolbridge import Approval, ApprovalRequest, Config, Limits, Sandbox, ServerConfig, load_config, run_sync
+from toolbridge.runtime import Language
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,19 +27,198 @@ def blocks(path: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
-def test_the_readme_example_gives_what_it_says() -> None:
-    offer, use, _embedding = blocks("README.md", "python")
-    (program,) = blocks("README.md", "javascript")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(offer + use, {"program": program})
-    promised = [line[2:] for line in use.splitlines() if line.startswith("# ")]
-    assert printed.getvalue().splitlines() == promised
+def block(path: str, language: str, *, having: str = "") -> str:
+    """The one block of a language, or the one with this text in it."""
+    (found,) = [text for text in blocks(path, language) if having in text]
+    return found
 
 
-def test_the_readme_embedding_example_runs() -> None:
+def trimmed(text: str) -> list[str]:
+    """Lines as a document has them: without spaces at their ends."""
+    return [line.rstrip() for line in text.strip("\n").split("\n")]
+
+
+# ---- README
+
+
+@pytest.fixture(scope="module")
+def readme_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The README's configuration, in use: its server is approved, and its `python` is this one."""
+    project = Project(tmp_path_factory.mktemp("readme"))
+    project.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), project.environ["PATH"]])
+    project.write(block("README.md", "json"), "toolbridge.json")
+    project.approve("weather")
+    return project
+
+
+def test_the_program_in_the_readme_gives_what_it_says(readme_project: Project) -> None:
+    result, _ = blocks("README.md", "text")
+    program = readme_project.write(block("README.md", "javascript"))
+    assert readme_project.run("run", program) == (0, result, "")
+    program = readme_project.write(block("README.md", "python", having="from host.bridge"), "program.py")
+    assert readme_project.run("run", program) == (0, result, "")
+
+
+def test_the_mistake_in_the_readme_is_explained_as_it_says(readme_project: Project) -> None:
+    program = readme_project.write(block("README.md", "javascript").replace("get_forecast", "get_forcast"))
+    _, failure = blocks("README.md", "text")
+    code, out, err = readme_project.run("run", program)
+    assert (code, out) == (1, "")
+    assert trimmed(err) == trimmed(failure)
+
+
+def test_the_stub_in_the_readme_is_what_a_model_sees(readme_project: Project) -> None:
+    readme_project.run("run", readme_project.write('import "host:mcp-weather"'))
+    code, out, err = readme_project.run("stubs", "--language", "typescript")
+    assert (code, err) == (0, "")
+    assert block("README.md", "typescript") in out
+
+
+def test_the_runtime_example_in_the_readme_runs(readme_project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(readme_project.directory)
+    for name, value in readme_project.environ.items():
+        monkeypatch.setenv(name, value)
     names: dict[str, object] = {}
-    exec(blocks("README.md", "python")[2], names)
+    exec(block("README.md", "python", having="open_runtime"), names)
+    anyio.run(names["main"])  # pyright: ignore[reportArgumentType]
+    assert '"tool": "get_forecast"' in (readme_project.directory / "audit.jsonl").read_text(encoding="utf-8")
+
+
+def test_the_example_of_an_own_function_in_the_readme_runs() -> None:
+    exec(compile(block("README.md", "python", having="create_server"), "README.md", "exec", dont_inherit=True), {})
+
+
+def test_the_sandbox_example_in_the_readme_runs() -> None:
+    exec(block("README.md", "python", having="Sandbox("), {})
+
+
+def test_the_readme_has_the_default_limits() -> None:
+    limits = Limits()
+    words = (
+        f"use {limits.wall_seconds:g} s, {limits.cpu_seconds:g} s of CPU, {limits.memory_bytes // 2**20} MiB, "
+        f"{limits.host_calls:,} calls, {limits.calls_in_flight} at once"
+    )
+    assert words in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+# ---- docs/MCP.md
+
+
+PROGRAM_AND_VALUE = re.compile(r"^```javascript\n(.*?)^```\n\n```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+IN_PYTHON = re.compile(r"^```python\n([^`]*?)^```\n\n```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+GUIDE = (ROOT / "docs/MCP.md").read_text(encoding="utf-8")
+PROGRAMS: list[tuple[str, str]] = PROGRAM_AND_VALUE.findall(GUIDE)
+
+
+class ApproveAll:
+    async def approve(self, request: ApprovalRequest) -> Approval:
+        return Approval(True)
+
+
+def value_of(program: str, directory: Path, *servers: ServerConfig, language: Language = "javascript") -> object:
+    config = Config.of(*servers)
+    result = run_sync(config, program, language=language, approver=ApproveAll(), pins="none", directory=directory)
+    assert result.failure is None, str(result.failure)
+    return result.value
+
+
+def test_every_program_in_the_guide_to_mcp_has_its_value() -> None:
+    assert len(PROGRAMS) == len(blocks("docs/MCP.md", "javascript"))
+    assert len(OWN_IN_PYTHON) == len([text for text in blocks("docs/MCP.md", "python") if "from host." in text]) == 2
+
+
+OWN = [(*pair, "javascript") for pair in PROGRAMS if "host:mcp-weather" in pair[0]]
+OWN_IN_PYTHON = [(*pair, "python") for pair in IN_PYTHON.findall(GUIDE)]
+
+
+@pytest.mark.parametrize(("program", "value", "language"), [*OWN, *OWN_IN_PYTHON])
+def test_a_program_in_the_guide_to_mcp_gives_what_it_says(
+    program: str, value: str, language: Language, tmp_path: Path
+) -> None:
+    from toolbridge.demo import atlas, weather
+
+    servers = (ServerConfig.in_process("weather", weather.server), ServerConfig.in_process("atlas", atlas.server))
+    assert value_of(program, tmp_path, *servers, language=language) == json.loads(value)
+
+
+def node_server(name: str, package: str, *words: str) -> ServerConfig:
+    program = node_modules() / "@modelcontextprotocol" / package / "dist" / "index.js"
+    return ServerConfig.stdio(name, "node", [str(program), *words], connect_timeout=60)
+
+
+def test_the_program_for_the_filesystem_server_gives_what_it_says(tmp_path: Path) -> None:
+    ((program, value),) = [pair for pair in PROGRAMS if "host:mcp-files" in pair[0]]
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "garden.md").write_text("# Garden\n- [ ] water\n- [x] dig\n- [ ] plant\n", encoding="utf-8")
+    (notes / "done.md").write_text("- [x] all of it\n", encoding="utf-8")
+    (notes / "todo.txt").write_text("- [ ] no note\n", encoding="utf-8")
+    here = program.replace("/home/me/notes", str(notes))
+    found = value_of(here, tmp_path / "cache", node_server("files", "server-filesystem", str(notes)))
+    assert found == json.loads(value)
+
+
+def test_the_program_for_the_everything_server_gives_what_it_says(tmp_path: Path) -> None:
+    ((program, value),) = [pair for pair in PROGRAMS if "host:mcp-everything" in pair[0]]
+    assert value_of(program, tmp_path, node_server("everything", "server-everything")) == json.loads(value)
+
+
+def test_the_packages_in_the_guide_to_mcp_are_those_that_are_tested() -> None:
+    named = set(re.findall(r"@modelcontextprotocol/[\w.@-]+", GUIDE))
+    assert len(named) == 2
+    assert named <= set(NODE_PACKAGES)
+
+
+JSON_BLOCKS = re.findall(r"^ *```json\n(.*?)^ *```$", GUIDE, re.MULTILINE | re.DOTALL)
+CONFIGURATIONS = [text for text in JSON_BLOCKS if "mcpServers" in text]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [*zip(CONFIGURATIONS, ["weather", "files", "github", "everything"], strict=True)]
+)
+def test_a_configuration_in_the_guide_to_mcp_can_be_used(text: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "toolbridge.json"
+    file.write_text(text, encoding="utf-8")
+    config = load_config(file)
+    assert (list(config.servers), config.warnings) == ([name], ())
+
+
+def test_the_guide_to_mcp_has_every_command() -> None:
+    from toolbridge.cli.commands import toolbridge
+
+    commands = re.findall(r"`(?:toolbridge )?([a-z-]+)(?: [A-Z]+)?`", GUIDE.split("## Commands")[1].split("## ")[0])
+    assert set(toolbridge.list_commands(click.Context(toolbridge))) <= set(commands)
+
+
+def test_the_guide_to_mcp_has_every_kind_of_error_and_its_class() -> None:
+    from toolbridge_codegen.bridge_stubs import bridge_dts
+
+    declared = re.findall(r'class (Tool\w+Error) extends ToolError \{ readonly kind: "(\w+)" \}', bridge_dts())
+    assert len(declared) == 6
+    for name, kind in declared:
+        assert f"| `{kind}` | `{name}` |" in GUIDE
+
+
+def test_the_permission_example_in_the_guide_to_mcp_runs() -> None:
+    from toolbridge import Decision, ToolUse
+
+    names: dict[str, Any] = {}
+    exec(block("docs/MCP.md", "python", having="can_use_tool"), names)
+
+    async def answers() -> list[Decision]:
+        return [await names["can_use_tool"](ToolUse("weather", tool)) for tool in ("list_stations", "big")]
+
+    assert [answer.allowed for answer in anyio.run(answers)] == [True, False]
+
+
+# ---- other guides
+
+
+def test_the_example_in_the_guide_to_servers_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}
+    (example,) = blocks("docs/SERVERS.md", "python")
+    exec(example, names)
     anyio.run(names["main"])  # pyright: ignore[reportArgumentType]
 
 
@@ -56,13 +241,23 @@ def test_the_javascript_guide_has_every_limit_with_its_default(field: dataclasse
     assert row[1] == expected
 
 
-@pytest.mark.parametrize("path", ["README.md", "docs/JAVASCRIPT.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md"])
+DOCUMENTS = [
+    "README.md",
+    "examples/README.md",
+    ".github/CONTRIBUTING.md",
+    ".github/SECURITY.md",
+    "examples/plugin/README.md",
+    *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
 def test_links_and_paths_in_a_document_exist(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)", text):
         if not target.startswith("http"):
             assert ((ROOT / path).parent / target).exists(), target
-    for target in re.findall(r"`((?:bridge|guest|docs|tests|fixtures|bench)/[\w./-]*)`", text):
+    for target in re.findall(r"`((?:bridge|guest|docs|tests|fixtures|bench|examples)/[\w./-]*)`", text):
         assert (ROOT / target).exists(), target
 
 

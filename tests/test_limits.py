@@ -10,8 +10,11 @@ from toolbridge import Limits, LimitsError
 from toolbridge.limits import LEAST_MEMORY, LEAST_STACK, MOST_MEMORY, MOST_STACK
 
 MIB = 2**20
-SECONDS = ["wall_seconds", "cpu_seconds", "call_seconds"]
-COUNTS = ["memory_bytes", "host_calls", "calls_in_flight", "frame_bytes", "output_bytes", "stack_bytes"]
+SECONDS = ["wall_seconds", "cpu_seconds", "call_seconds", "ask_seconds"]
+COUNTS = [
+    *("memory_bytes", "host_calls", "calls_in_flight", "frame_bytes", "result_bytes", "handle_bytes"),
+    *("output_bytes", "stack_bytes"),
+]
 
 
 def test_the_default_limits_are_these() -> None:
@@ -22,7 +25,10 @@ def test_the_default_limits_are_these() -> None:
         host_calls=10_000,
         calls_in_flight=64,
         call_seconds=30.0,
+        ask_seconds=300.0,
         frame_bytes=8 * MIB,
+        result_bytes=1 * MIB,
+        handle_bytes=64 * MIB,
         output_bytes=1 * MIB,
         stack_bytes=1 * MIB,
     )
