@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,6 @@ from toolbridge import (
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.errors import ServerClosedError, ServerTimeoutError
 from toolbridge.runtime import Language
-from toolbridge.servers import function_threads
-from toolbridge.servers.function_threads import FunctionThreads
 
 pytestmark = pytest.mark.anyio
 
@@ -266,43 +263,6 @@ async def test_a_function_that_is_stuck_costs_its_caller_only(tmp_path: Path) ->
             assert value_of(await runtime.run('require("host:mcp-own").ping()')) == "pong"
     finally:
         free.set()
-
-
-async def test_functions_that_never_return_cost_a_bounded_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = FunctionThreads(most=2, idle_seconds=0.05)
-    monkeypatch.setattr(function_threads, "THREADS", threads)
-    free = threading.Event()
-    ran: list[int] = []
-
-    def stuck(number: int) -> int:
-        ran.append(number)
-        free.wait(60)
-        return number
-
-    for number in range(5):
-        with anyio.move_on_after(0.05):
-            await threads.run(lambda number=number: stuck(number))
-    assert ran == [0, 1]  # the others gave up while they waited, and never begin
-    free.set()
-    with anyio.fail_after(10):
-        assert (await threads.run(lambda: 7)).value == 7
-    assert ran == [0, 1]
-
-
-async def test_threads_are_used_again_and_end_when_they_are_idle() -> None:
-    threads = FunctionThreads(idle_seconds=0.1)
-    idents = {(await threads.run(threading.get_ident)).value for _ in range(5)}
-    assert len(idents) == 1
-    deadline = time.monotonic() + 10
-    while threads._threads and time.monotonic() < deadline:  # noqa: ASYNC110  # they are threads
-        await anyio.sleep(0.02)
-    assert (threads._threads, threads._free) == (0, 0)
-    assert (await threads.run(lambda: 1)).value == 1
-
-
-async def test_what_a_function_raises_is_kept() -> None:
-    raised = (await FunctionThreads().run(lambda: 1 // 0)).error
-    assert isinstance(raised, ZeroDivisionError)
 
 
 @pytest.mark.parametrize("value", [object(), {"a": {1, 2}, "b": object()}])

@@ -1,7 +1,9 @@
 """Threads for the host's plain functions, so that one that blocks holds up nothing else.
 
 Daemons, unlike anyio's worker threads: a function that is stuck must not keep the process alive. Kept for a while,
-unlike a thread for each call: starting one costs more than most functions do.
+unlike a thread for each call: starting one costs more than most functions do. Most functions of a host take less time
+than an event loop takes to hear of their end: one that did so last time is waited for on the spot, for half a
+millisecond at most.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import anyio
@@ -20,6 +24,8 @@ from toolbridge.servers.daemon_thread import event_loop_poster
 
 MOST_THREADS = 64
 """Of functions that run at once. More wait: a function that never returns must not cost a thread for each call."""
+QUICK_SECONDS = 0.0005
+"""How long an event loop stands still for a function: less than two turns of it take, and far less than a tick."""
 _IDLE_SECONDS = 5.0
 
 
@@ -28,30 +34,55 @@ class Returned(NamedTuple):
 
     value: Any = None
     error: BaseException | None = None
+    seconds: float = 0.0
+    """How long it ran."""
+
+    @property
+    def was_quick(self) -> bool:
+        """Whether waiting for it on the spot would have been enough."""
+        return self.seconds < QUICK_SECONDS / 2
 
 
 class _Job:
-    """One call of a function. Whoever waits for it may give up before it has begun."""
+    """One call of a function. Whoever waits for it may give up before it has begun.
 
-    __slots__ = ("_context", "_function", "_post", "done", "is_wanted", "returned")
+    It is waited for in two ways: on the spot, by a lock, and as an event loop does, which takes a turn of the loop more
+    on either side. The thread lets go of the lock before it asks whether anybody awaits; who awaits says so first, and
+    then looks at the lock again: so one of them always sees the other.
+    """
+
+    __slots__ = ("_awaited", "_context", "_finished", "_function", "is_wanted", "returned")
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
         self._context = contextvars.copy_context()
-        self._post = event_loop_poster()
-        self.done = anyio.Event()
+        self._finished = threading.Lock()
+        self._finished.acquire()
+        self._awaited: Callable[[], Any] | None = None
         self.is_wanted = True
         self.returned = Returned()
 
     def run(self) -> None:
+        began = perf_counter()
         try:
-            self.returned = Returned(self._context.run(self._function))
+            self.returned = Returned(self._context.run(self._function), None, perf_counter() - began)
         except BaseException as error:
-            self.returned = Returned(error=error)
+            self.returned = Returned(None, error, perf_counter() - began)
 
     def tell(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
-            self._post(self.done.set)
+        self._finished.release()
+        if self._awaited is not None:
+            with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
+                self._awaited()
+
+    async def wait(self, at_first: float) -> None:
+        """Until it is done; for the first moments, with the event loop standing still."""
+        if at_first and self._finished.acquire(timeout=at_first):
+            return
+        done = anyio.Event()
+        self._awaited = partial(event_loop_poster(), done.set)
+        if not self._finished.acquire(blocking=False):
+            await done.wait()
 
 
 class FunctionThreads:
@@ -72,11 +103,15 @@ class FunctionThreads:
         self._queued = 0
         """Jobs that wait for a thread to be done with another."""
 
-    async def run(self, function: Callable[[], Any]) -> Returned:
-        """What a function returns or raises. Cancelling leaves its thread to itself."""
+    async def run(self, function: Callable[[], Any], *, is_quick: bool = False) -> Returned:
+        """What a function returns or raises. Cancelling leaves its thread to itself.
+
+        One that `is_quick` is waited for on the spot, and like any other if it takes longer than it should.
+        """
         if self._process != os.getpid():  # after a fork the threads are gone
             self._reset()
         job = _Job(function)
+        at_first = QUICK_SECONDS if is_quick else 0.0
         with self._lock:
             self._jobs.put(job)
             if self._free > 0:
@@ -86,8 +121,9 @@ class FunctionThreads:
                 threading.Thread(target=self._work, name="toolbridge-tool", daemon=True).start()
             else:
                 self._queued += 1
+                at_first = 0.0
         try:
-            await job.done.wait()
+            await job.wait(at_first)
         finally:
             job.is_wanted = False
         return job.returned

@@ -130,7 +130,10 @@ async def _perform(own: InProcessTool[..., Any], arguments: Mapping[str, Any], c
         if own.is_async:
             value = await own.handler(*positional, **named)
         else:
-            returned = await THREADS.run(partial(own.handler, *positional, **named))
+            # One that may report progress isn't waited for on the spot: its reports come by the event loop.
+            is_quick = own.was_quick and not own.arguments.wants_context
+            returned = await THREADS.run(partial(own.handler, *positional, **named), is_quick=is_quick)
+            own.was_quick = returned.was_quick
             if returned.error is not None:
                 return _failed(own, returned.error)
             value = returned.value

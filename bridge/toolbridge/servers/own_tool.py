@@ -50,6 +50,8 @@ class InProcessTool(Generic[P, R]):
         """How its results are written as JSON; None: as they are."""
         self.timeout = timeout
         self.is_async = is_async(handler)
+        self.was_quick = False
+        """Whether it returned at once when it was last called: see `function_threads`."""
         update_wrapper(self, handler)
 
     @property
