@@ -9,9 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from toolbridge.trust.host_paths import without_host_paths
 from toolbridge.trust.secret_forms import longest_form, masked, secret_forms
-from toolbridge.trust.tracebacks import without_traces
 from toolbridge_codegen.hidden_characters import HIDDEN, written_out
 from toolbridge_codegen.sanitise import CUT_MARK, clean_text
 
@@ -52,6 +50,8 @@ def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR)
     """
     text = _bounded_and_masked(text, frozenset(secrets), 16 * limit)
     if "\n" in text:
+        from toolbridge.trust.tracebacks import without_traces  # here: every command imports this module
+
         text = without_traces(text)
     text = for_terminal(" ".join(text.encode("utf-8", "replace").decode().split()))
     return _cut(text, limit)
@@ -69,6 +69,9 @@ def for_guest_error(
     known = frozenset(secrets)
     most = 16 * limit
     text = _bounded_and_masked(text, known, most)
+    from toolbridge.trust.host_paths import without_host_paths
+    from toolbridge.trust.tracebacks import without_traces
+
     text = clean_text(without_traces(text), limit=most)
     # Once more: without the hidden characters in it, a secret may be whole again.
     text = masked(without_host_paths(text, tuple(keep)), known)
