@@ -1,8 +1,9 @@
 """One call of the host's own tool by guest code, beside a function of a plain `Sandbox`: what gate and checks cost.
 
 Both take and give the same object. A tool is checked against its schema, decided on by the gate, and recorded; a
-function is only called. An `async` function is the like for like: both go to the event loop and back. A plain function
-of a sandbox runs on the guest's own thread, which no tool may do.
+function is only called. An `async` function is the like for like, and so is a plain one that is `quick`: both run
+on the event loop. Any other plain function runs on a thread beside it, since it may block; a plain function of a
+sandbox runs on the guest's own thread, which no tool may do.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ def plain_echo(city: str, days: int) -> dict[str, Any]:
     return {"city": city, "days": days}
 
 
+@tool("echo_quick", quick=True)
+def quick_echo(city: str, days: int) -> dict[str, Any]:
+    return {"city": city, "days": days}
+
+
 async def _echo(value: Any) -> Any:
     return value
 
@@ -56,20 +62,26 @@ def measure(bench: Bench) -> Iterable[Finding]:
     """Against both kinds of functions of a sandbox, awaited on the same event loop."""
     findings: list[Finding] = []
     for backend in ("asyncio", "trio"):
-        server = create_server("own", [echo, plain_echo])
+        server = create_server("own", [echo, quick_echo, plain_echo])
         # One each: a sandbox with a plain function keeps all of a program on a guest thread.
         awaited = Sandbox({"host:demo": {"echo": _echo}}, limits=LIMITS)
         plain = Sandbox({"host:demo": {"echo_plain": _plain_echo}}, limits=LIMITS)
         with awaited, plain, calling_runtime(server, backend=backend) as ours:
             contenders: dict[str, Batch] = {
                 "ours": ours.program(_program("host:mcp-own", "echo"), _ARGUMENT, times=_CALLS),
+                "ours, quick": ours.program(_program("host:mcp-own", "echo_quick"), _ARGUMENT, times=_CALLS),
                 "ours, plain": ours.program(_program("host:mcp-own", "echo_plain"), _ARGUMENT, times=_CALLS),
                 _ASYNC: _sandboxed(ours, awaited, "echo"),
                 _PLAIN: _sandboxed(ours, plain, "echo_plain"),
             }
             samples = take_turns(contenders, bench.rounds(30))
-        for name, what in (("ours", f"{_WHAT} ({backend})"), ("ours, plain", f"{_WHAT}, a plain function ({backend})")):
-            findings.append(Row(what, _ASYNC, compare(samples[name], samples[_ASYNC]), _TARGET))
+        for name, kind, target in (
+            ("ours", "", _TARGET),
+            ("ours, quick", ", a quick plain function", _TARGET),
+            ("ours, plain", ", a plain function on a thread", None),
+        ):
+            what = f"{_WHAT}{kind} ({backend})"
+            findings.append(Row(what, _ASYNC, compare(samples[name], samples[_ASYNC]), target))
             findings.append(Row(what, _PLAIN, compare(samples[name], samples[_PLAIN])))
     return findings
 

@@ -196,6 +196,17 @@ async def test_plain_functions_run_beside_the_event_loop(tmp_path: Path) -> None
         assert value_of(await runtime.run('require("host:mcp-host-tools").where()')) != threading.get_ident()
 
 
+async def test_quick_functions_run_on_the_event_loop_itself(tmp_path: Path) -> None:
+    @tool(quick=True)
+    def where() -> int:
+        return threading.get_ident()
+
+    failing = tool("failing", "", None, lambda: 1 // 0, quick=True)
+    async with opened(tmp_path, create_server("own", [where, failing])) as runtime:
+        assert value_of(await runtime.run('require("host:mcp-own").where()')) == threading.get_ident()
+        check_failure(await runtime.run('require("host:mcp-own").failing()'), "raised", "ZeroDivisionError")
+
+
 async def test_bytes_are_a_handle(tmp_path: Path) -> None:
     async with opened(tmp_path) as runtime:
         program = 'const p = require("host:mcp-host-tools").picture(); [p.mime, p.size, Array.from(p.bytes())]'

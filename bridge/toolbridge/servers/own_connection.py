@@ -127,8 +127,8 @@ async def _perform(own: InProcessTool[..., Any], arguments: Mapping[str, Any], c
     except InvalidArgumentsError as problem:
         return error_of(f"the arguments don't fit: {problem}")
     try:
-        if own.is_async:
-            value = await own.handler(*positional, **named)
+        if own.is_async or own.is_quick:
+            value = own.handler(*positional, **named)
         else:
             # One that may report progress isn't waited for on the spot: its reports come by the event loop.
             is_quick = own.was_quick and not own.arguments.wants_context
@@ -137,8 +137,8 @@ async def _perform(own: InProcessTool[..., Any], arguments: Mapping[str, Any], c
             if returned.error is not None:
                 return _failed(own, returned.error)
             value = returned.value
-            if isinstance(value, Awaitable):
-                value = await cast("Awaitable[Any]", value)
+        if own.is_async or isinstance(value, Awaitable):
+            value = await cast("Awaitable[Any]", value)
     except BaseException as error:
         is_cancelled = isinstance(error, anyio.get_cancelled_exc_class()) and not is_foreign(error)
         if is_cancelled or isinstance(error, (KeyboardInterrupt, GeneratorExit)):

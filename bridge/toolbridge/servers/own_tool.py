@@ -42,6 +42,7 @@ class InProcessTool(Generic[P, R]):
         *,
         output: TypeAdapter[Any] | None,
         timeout: float | None,
+        quick: bool,
     ) -> None:
         self.handler = handler
         self.definition = definition
@@ -50,6 +51,8 @@ class InProcessTool(Generic[P, R]):
         """How its results are written as JSON; None: as they are."""
         self.timeout = timeout
         self.is_async = is_async(handler)
+        self.is_quick = quick
+        """Whether it never waits, as its author says: it is called on the event loop itself."""
         self.was_quick = False
         """Whether it returned at once when it was last called: see `function_threads`."""
         update_wrapper(self, handler)
@@ -79,6 +82,7 @@ def tool(
     output_schema: Mapping[str, Any] | None = None,
     annotations: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    quick: bool = False,
 ) -> Callable[[Callable[P, R]], InProcessTool[P, R]]: ...
 @overload
 def tool(
@@ -91,6 +95,7 @@ def tool(
     output_schema: Mapping[str, Any] | None = None,
     annotations: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    quick: bool = False,
 ) -> InProcessTool[P, R]: ...
 def tool(
     name: Any = None,
@@ -102,12 +107,14 @@ def tool(
     output_schema: Mapping[str, Any] | None = None,
     annotations: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    quick: bool = False,
 ) -> Any:
     """A function as a tool: as a decorator, with or without arguments, or as a function.
 
     What is left out comes from the function: its name, its docstring, and a schema from its type hints. With a schema
     of your own, a JSON Schema or a pydantic model, the handler gets the arguments as one dict, or one instance. A
-    parameter of type `ToolContext` is not an argument. A call takes at most `timeout` seconds.
+    parameter of type `ToolContext` is not an argument. A call takes at most `timeout` seconds. A plain function runs on
+    a thread beside the event loop; one that is `quick`, which computes for a moment and never waits, right on it.
 
     Raises:
         ToolDefinitionError: the function can't be a tool as it is.
@@ -129,7 +136,9 @@ def tool(
             output_schema=None if produced is None else dict(produced),
             annotations=dict(annotations or {}),
         )
-        return InProcessTool(function, definition, arguments, output=output, timeout=_seconds(named, timeout))
+        return InProcessTool(
+            function, definition, arguments, output=output, timeout=_seconds(named, timeout), quick=quick
+        )
 
     return make if handler is None else make(handler)
 
