@@ -495,8 +495,12 @@ class RuntimeSession:
         self._names: SessionNames | None = None
         self._session = sandbox.session(language=language, limits=scope.limits, host=scope.host)
 
-    async def run(self, code: str, *, seed: bytes | None = None) -> RunResult:
-        """Run a program with what earlier ones left.
+    async def run(
+        self, code: str, *, seed: bytes | None = None, limits: Limits | None = None, keeps_answers: bool = True
+    ) -> RunResult:
+        """Run a program with what earlier ones left; `limits` are for this one, but memory is the session's.
+
+        Without `keeps_answers`, what `can_use_tool` answered to earlier programs is asked again.
 
         Raises:
             ToolbridgeError: the session or runtime is closed, the session is busy, or the installation is broken.
@@ -505,7 +509,7 @@ class RuntimeSession:
         self._session.check_open()
 
         async def run(erased: str | None) -> RunResult:
-            return await self._session.run(code, seed=seed, erased=erased)
+            return await self._session.run(code, seed=seed, erased=erased, limits=limits)
 
         async def execute(_: HostSide) -> RunResult:
             if self._checked_runs is None:
@@ -516,7 +520,7 @@ class RuntimeSession:
                 self._names = SessionNames()
             return await self._checked_runs.run(code, self._language, self._scope, run, self._names)
 
-        return await self._scope.run(code, self._language, execute)
+        return await self._scope.run(code, self._language, execute, limits, keeps_answers=keeps_answers)
 
     def close(self) -> None:
         """Free the guest and its handles."""

@@ -65,14 +65,24 @@ class RunScope:
         """Connects the servers whose modules a program names; those that are connected now."""
         return await self._modules.connect_named(code)
 
-    async def run(self, code: str, language: str, execute: Callable[[HostSide], Awaitable[RunResult]]) -> RunResult:
+    async def run(
+        self,
+        code: str,
+        language: str,
+        execute: Callable[[HostSide], Awaitable[RunResult]],
+        limits: Limits | None = None,
+        *,
+        keeps_answers: bool = True,
+    ) -> RunResult:
         """Runs a program, with its events around it; the result says whose words may be in it."""
+        if not keeps_answers:
+            self._gate.forget_answers()
         run, began = new_run(), perf_counter()
         calls = ToolCalls(
             run,
             self._manager,
             rules=self._rules,
-            limits=self.limits,
+            limits=limits or self.limits,
             checks=self._checks,
             gate=self._gate,
             handles=self._handles,

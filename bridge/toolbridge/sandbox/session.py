@@ -57,15 +57,20 @@ class Session:
         finally:
             self._end()
 
-    async def run(self, source: str, *, seed: bytes | None = None, erased: str | None = None) -> RunResult:
+    async def run(
+        self, source: str, *, seed: bytes | None = None, erased: str | None = None, limits: Limits | None = None
+    ) -> RunResult:
         """Runs a program in this session. `erased` is for the bridge: the program without its types.
+
+        `limits` are this run's in place of the session's, but for the memory: the guest has what it has.
 
         Raises:
             ToolbridgeError: the session is closed or busy, or the installation is broken.
         """
+        own = self._limits if limits is None else limits.with_(memory_bytes=self._limits.memory_bytes)
         had_state = self._begin()
         try:
-            return self._noted(await self._run(source, self._limits, seed, self, erased=erased), had_state)
+            return self._noted(await self._run(source, own, seed, self, erased=erased), had_state)
         finally:
             self._end()
 

@@ -119,6 +119,10 @@ class RunGate:
         """Take back an allowed call that never left: its server could not be reached. Not for one that may have."""
         self._touched.not_sent(tool)
 
+    def forget_answers(self) -> None:
+        """Ask again about what was answered so far. What was touched stays touched."""
+        self._answers.clear()
+
     def _answers_about(self, tool: ToolSpec) -> _Answers:
         """What was answered about a tool, as long as its server is configured as it was then."""
         server = self._gate.config.servers.get(tool.server)
