@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 import signal
 import socket
@@ -136,14 +137,22 @@ def test_lines_that_are_no_messages_do_no_harm(project: Project) -> None:
         (["--metrics"], "go only with --http"),
         (["--http", "--token-file", "nowhere"], "can't be read"),
         (["--http", "--token-file", "short.txt"], "at least 16 characters"),
+        pytest.param(
+            *(["--http", "--token-file", "shared.txt"], "run `chmod 600` on it"),
+            marks=pytest.mark.skipif(os.name != "posix", reason="there are no mode bits"),
+        ),
         (["--http", "--host", "0.0.0.0", "--token-file", "token.txt"], "say which with --allow-host"),
         (["--config", "nowhere.json"], "nowhere.json"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_anything_starts(project: Project, words: list[str], problem: str) -> None:
     project.configure({})
-    project.write("too-short\n", "short.txt")
-    project.write("long-enough-for-a-token\n", "token.txt")
+    for name, token, mode in (
+        ("short.txt", "too-short\n", 0o600),
+        ("token.txt", "long-enough-for-a-token\n", 0o600),
+        ("shared.txt", "long-enough-for-a-token\n", 0o640),
+    ):
+        (project.directory / project.write(token, name)).chmod(mode)
     code, out, err = project.run("serve", *words)
     assert (code, out) == (2, "")
     assert problem in err

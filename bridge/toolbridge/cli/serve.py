@@ -219,9 +219,15 @@ def _token(file: str | None) -> str | None:
         return os.environ.get(TOKEN_VARIABLE) or None
     try:
         with open(file, encoding="utf-8") as opened:
+            is_open_to_others = os.name == "posix" and os.fstat(opened.fileno()).st_mode & 0o077
             token = opened.read(4096).strip()
     except (OSError, UnicodeError) as error:
         raise click.UsageError(f"The token can't be read from {file!r}: {error}.") from None
+    if is_open_to_others:
+        raise click.UsageError(
+            f"Others on this machine can read or change {file!r}: run `chmod 600` on it, and put a new token into it. "
+            f"Where that can't be, set {TOKEN_VARIABLE} instead."
+        )
     if not token:
         raise click.UsageError(f"There is no token in {file!r}.")
     return token
