@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestURLP
 from toolbridge import ApprovalStore, Config, ServerConfig
 from toolbridge.serve.server import CodeModeServer
 from toolbridge.serve.service import ServeOptions, Service
+from toolbridge.servers.start import prepare
 
 Era: TypeAlias = Literal["legacy", "auto"]
 ERAS: tuple[Era, ...] = ("legacy", "auto")
@@ -65,6 +67,12 @@ async def service_of(
         directory=str(directory / "cache"),
     ) as service:
         yield service
+
+
+def approve(directory: Path, server: ServerConfig) -> None:
+    """As a person did before the service of that directory began."""
+    request, *_ = prepare(server, os.environ)
+    ApprovalStore(directory / "approvals").approve(request)
 
 
 @asynccontextmanager

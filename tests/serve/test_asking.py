@@ -11,6 +11,7 @@ from mcp.server import MCPServer
 from mcp_types import ElicitRequestFormParams, ElicitResult, ToolAnnotations
 
 from runtime.worlds import weather
+from serve.http_service import http_service_of
 from serve.serving import Era, Person, Says, call, client_of, no, run, service_of, text_of, yes
 from servers.fault_servers import fault_server
 from toolbridge import ElicitationRequest, Limits, Permissions, ServerConfig
@@ -311,6 +312,54 @@ async def test_a_person_agrees_to_changes(tmp_path: Path, era: Era) -> None:
     assert [message.split(".")[0] for message in person.messages[1:]] == [
         f"The model asks to {action} the MCP server 'echo'" for action in ("disable", "enable", "revoke")
     ]
+
+
+async def test_asking_again_about_one_server_asks_about_no_other(tmp_path: Path, era: Era) -> None:
+    person = Person(no)
+    async with (
+        service_of(tmp_path, process(), process("other")) as service,
+        client_of(service, era, person) as client,
+    ):
+        for name in ("echo", "other"):
+            await run(client, ECHO.replace("echo", name, 1))
+        assert len(person.asked) == 2
+        await call(client, "manage_mcp", {"action": "approve", "server": "other"})
+        assert len(person.asked) == 3
+        await run(client, ECHO)
+    assert len(person.asked) == 3
+
+
+async def test_a_server_is_not_disconnected_under_another_clients_call(tmp_path: Path) -> None:
+    called, done = anyio.Event(), anyio.Event()
+    server = MCPServer("slow")
+
+    @server.tool(structured_output=False)
+    async def wait() -> str:  # pyright: ignore[reportUnusedFunction]
+        """Wait."""
+        called.set()
+        await done.wait()
+        return "waited"
+
+    values: list[object] = []
+
+    async def use(client: Client) -> None:
+        values.append((await run(client, 'require("host:mcp-slow").wait()'))["value"])
+
+    disconnect = {"action": "disconnect", "server": "slow"}
+    async with (
+        http_service_of(tmp_path, ServerConfig.in_process("slow", server)) as http,
+        Client(http.url, mode="legacy") as busy,
+        Client(http.url, mode="legacy") as other,
+    ):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(use, busy)
+            await called.wait()
+            refused = await call(other, "manage_mcp", disconnect)
+            assert refused.is_error
+            assert "other clients have calls under way" in text_of(refused)
+            done.set()
+        assert not (await call(other, "manage_mcp", disconnect)).is_error
+    assert values == ["waited"]
 
 
 async def test_without_the_gateway_there_is_no_management(tmp_path: Path, era: Era) -> None:

@@ -88,3 +88,17 @@ async def test_without_sessions_the_argument_is_not_offered(tmp_path: Path, era:
         assert "session" not in tool.input_schema["properties"]
         result = await client.call_tool("run_code", {"code": "1", "session": "new"})
         assert "run_code has no argument 'session'" in text_of(result)
+
+
+SLOW = "const end = Date.now() + 400; while (Date.now() < end); 'done'"
+
+
+async def test_each_program_of_a_session_has_its_own_timeout(tmp_path: Path, era: Era) -> None:
+    async with service_of(tmp_path) as service, client_of(service, era) as client:
+        first = await run(client, "globalThis.kept = 1; kept", session="new", timeout=0.3)
+        second = await run(client, SLOW.replace("end", "first"), session=first["session"], timeout=20)
+        assert (second["value"], second["failure"]) == ("done", None)
+        assert (await run(client, "kept", session=first["session"]))["value"] == 1
+        third = await run(client, SLOW.replace("end", "other"), session=first["session"], timeout=0.1)
+        assert third["failure"]["kind"] == "timeout"
+        assert "0.1 s" in third["failure"]["text"]

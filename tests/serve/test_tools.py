@@ -12,9 +12,10 @@ from mcp.shared.exceptions import MCPError
 
 from runtime.worlds import weather
 from serve.serving import Era, call, client_of, run, service_of, text_of
-from toolbridge import Limits, Permissions
+from toolbridge import CallRecord, Limits, Permissions, RunResult, ToolContext, create_server, tool
 from toolbridge.runtime import Language
 from toolbridge.serve.answers import MOST_VALUE
+from toolbridge.serve.running import run_result
 from toolbridge.serve.service import ServeOptions
 
 pytestmark = pytest.mark.anyio
@@ -144,6 +145,56 @@ async def test_calls_inside_a_program_are_told_as_progress(tmp_path: Path, era: 
     assert [number for number, _ in told] == [1.0, 2.0]
     assert told[0][1] == "weather.get_forecast …"
     assert (told[1][1] or "").startswith("weather.get_forecast: ok")
+
+
+async def test_how_far_a_call_is_is_told_as_progress(tmp_path: Path, era: Era) -> None:
+    told: list[str | None] = []
+
+    async def progress(_number: float, _total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    @tool
+    def count_to(most: int, context: ToolContext) -> int:
+        """Counts, and says so."""
+        for number in range(most):
+            context.progress(number, most, f"at\x1b[2J\n{number}")
+        context.progress(most)
+        return most
+
+    server = create_server("counter", [count_to])
+    async with service_of(tmp_path, server) as service, client_of(service, era) as client:
+        code = 'require("host:mcp-counter").count_to({ most: 2 })'
+        await call(client, "run_code", {"code": code}, progress_callback=progress)
+        await anyio.wait_all_tasks_blocked()
+    assert told[1:4] == [
+        "counter.count_to: 0 of 2 at\\x1b[2J 0",
+        "counter.count_to: 1 of 2 at\\x1b[2J 1",
+        "counter.count_to: 2",
+    ]
+
+
+async def test_what_was_changed_about_a_call_is_noted(tmp_path: Path, era: Era) -> None:
+    given = """JSON.parse('{ "location": "Oslo", "days": null }')"""
+    code = f'require("host:mcp-weather").get_forecast({given}).days.length'
+    async with service_of(tmp_path, weather()) as service, client_of(service, era) as client:
+        result = await call(client, "run_code", {"code": code})
+        assert result.structured_content is not None
+        note = "weather.get_forecast: properties that were null are left out: 1"
+        assert result.structured_content["notes"] == [note]
+        assert note in text_of(result)
+
+
+def test_warnings_and_notes_of_a_run_are_given_once_and_not_without_end() -> None:
+    calls = tuple(
+        CallRecord("m", "f", "ok", 0.0, 0, 0, "weather", "f", 0.0, (f"note {number % 30}",)) for number in range(90)
+    )
+    result = run_result(RunResult(value=1, calls=calls, warnings=("not checked",)), None)
+    assert result.structured_content is not None
+    notes = result.structured_content["notes"]
+    assert notes[0] == "not checked"
+    assert notes[1] == "weather.f: note 0"
+    assert notes[-1] == "10 more notes are not listed."
+    assert len(notes) == 22
 
 
 async def test_cancelling_a_call_ends_the_guest(tmp_path: Path, era: Era) -> None:

@@ -119,10 +119,10 @@ async def test_headers_that_come_too_slowly_are_given_up(tmp_path: Path) -> None
 async def test_one_request_too_many_is_told_to_come_back(tmp_path: Path) -> None:
     limits = HttpLimits(requests=2, body_seconds=20, shutdown_seconds=0.5)
     async with http_service_of(tmp_path, limits=limits) as http, httpx2.AsyncClient() as client:
-        head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{http.port}\r\nContent-Length: 1000\r\n\r\n".encode()
+        head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{http.port}\r\nContent-Length: 1000\r\n"
         async with anyio.create_task_group() as tasks:
-            for _ in range(2):
-                tasks.start_soon(raw, http.port, head)
+            for name in ("a", "b"):
+                tasks.start_soon(raw, http.port, f"{head}Mcp-Session-Id: {name}\r\n\r\n".encode())
             with anyio.fail_after(10):
                 while http.app.calls < 2:  # noqa: ASYNC110
                     await anyio.sleep(0.01)
@@ -130,6 +130,29 @@ async def test_one_request_too_many_is_told_to_come_back(tmp_path: Path) -> None
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
             health = await client.get(http.url.replace("/mcp", "/healthz"))
             assert health.status_code == 200
+            tasks.cancel_scope.cancel()
+
+
+MODERN = {"mcp-protocol-version": "2026-07-28"}
+
+
+@pytest.mark.parametrize("who", [{"mcp-session-id": "a"}, {}, MODERN, {**MODERN, "mcp-session-id": "made up"}])
+async def test_half_of_the_requests_are_left_for_others(tmp_path: Path, who: dict[str, str]) -> None:
+    limits = HttpLimits(requests=4, body_seconds=20, shutdown_seconds=0.5)
+    async with http_service_of(tmp_path, limits=limits) as http, httpx2.AsyncClient() as client:
+        lines = [f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{http.port}\r\nContent-Length: 1000"]
+        slow = "\r\n".join([*lines, *(f"{name}: {value}" for name, value in who.items()), "", ""]).encode()
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(raw, http.port, slow)
+            with anyio.fail_after(10):
+                while http.app.calls < 2:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+            refused = await client.post(http.url, content=HELLO, headers={**HEADERS, **who})
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert "of one client" in refused.text
+            other = await client.post(http.url, content=HELLO, headers={**HEADERS, "mcp-session-id": "another"})
+            assert other.status_code == 404
             tasks.cancel_scope.cancel()
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitResult, InputRequiredResult, InputResponses
 
 from runtime.worlds import weather
-from serve.http_service import http_service_of
+from serve.http_service import HEADERS, http_service_of
 from serve.serving import Person, run, text_of
 from toolbridge import Permissions
+from toolbridge.serve.guest_sessions import SessionLimits
+from toolbridge.serve.service import ServeOptions
 
 pytestmark = pytest.mark.anyio
 
@@ -83,3 +87,43 @@ async def test_what_failed_for_one_client_is_not_told_to_another(tmp_path: Path)
         await first.call_tool("run_code", {"code": 'require("host:mcp-weather").fail({ message: "swordfish" })'})
         told = await second.call_tool("list_mcp_servers", {})
         assert "swordfish" not in text_of(told)
+
+
+@pytest.mark.parametrize("named", ["http", "stdio", "('http', '')", "session", ""])
+async def test_nobody_ends_what_others_have_by_naming_it(tmp_path: Path, named: str) -> None:
+    async with (
+        http_service_of(tmp_path) as http,
+        Client(http.url, mode="auto") as modern,
+        Client(http.url, mode="legacy") as legacy,
+        httpx2.AsyncClient() as attacker,
+    ):
+        sessions = [(client, (await run(client, "1", session="new"))["session"]) for client in (modern, legacy)]
+        for headers in ({}, {"mcp-protocol-version": "2026-07-28"}):
+            answer = await attacker.delete(http.url, headers={**HEADERS, **headers, "mcp-session-id": named})
+            assert answer.status_code >= 400
+        for client, session in sessions:
+            assert (await run(client, "2", session=session))["value"] == 2
+
+
+async def test_a_client_that_says_goodbye_takes_its_sessions_along_and_no_others(tmp_path: Path) -> None:
+    async with http_service_of(tmp_path) as http, Client(http.url, mode="legacy") as stays:
+        kept = (await run(stays, "1", session="new"))["session"]
+        async with Client(http.url, mode="legacy") as leaves:
+            await run(leaves, "1", session="new")
+            assert len(http.service.sessions) == 2
+        assert len(http.service.sessions) == 1
+        assert (await run(stays, "2", session=kept))["value"] == 2
+
+
+async def test_a_name_that_a_modern_client_makes_up_is_nobodys(tmp_path: Path) -> None:
+    """There are no sessions of the protocol in 2026-07-28: a header that names one fills no list of known clients."""
+    async with http_service_of(tmp_path, options=ServeOptions(sessions=SessionLimits(total=6))) as http:
+        for number in range(6):
+            invented = httpx2.AsyncClient(headers={"mcp-session-id": f"made-up-{number}"})
+            transport = streamable_http_client(http.url, http_client=invented)
+            async with Client(transport, mode="auto") as client:
+                await run(client, "1", session="new")  # more than one client may have: nothing tells these apart
+        assert len(http.service.clients) == 0
+        async with Client(http.url, mode="auto") as client:
+            refused = await client.call_tool("run_code", {"code": "1", "session": "new"})
+            assert "too many sessions (6 in all)" in text_of(refused)

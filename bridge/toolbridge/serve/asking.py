@@ -1,7 +1,8 @@
 """SECURITY: who decides while we serve: what was approved before, else the person behind the client (T1, T21, T29).
 
-No answer, no client that can ask, no caller at all: a refusal, which says what the person can do instead. A model has
-no way to answer any of these questions: it never sees them.
+No answer, no client that can ask, no caller at all: a refusal, which says what the person can do instead. A client that
+can ask, but not now, is no client that can't: what is allowed where nobody can be asked is not allowed there. A model
+has no way to answer any of these questions: it never sees them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from toolbridge import (
     audit,
 )
 from toolbridge.serve.caller import Caller, current_caller
+from toolbridge.serve.open_questions import OpenQuestions
 from toolbridge.serve.questions import (
     approval_question,
     call_question,
@@ -35,22 +37,30 @@ from toolbridge.serve.questions import (
     server_answer,
     tools_question,
 )
+from toolbridge.trust.audit import Finding, at_least, counted
+from toolbridge.trust.audit_rules import Severity
 from toolbridge.trust.tools_prompt import tools_prompt
 
 if TYPE_CHECKING:
     from toolbridge import ServerConfig
+    from toolbridge.trust.admission import ListingLike
     from toolbridge.trust.approval_store import StoredAnswer
     from toolbridge_codegen.catalog import ToolDefinition
 
 _log = logging.getLogger("toolbridge")
 _DECLINED = ElicitationAnswer("decline")
+_GRAVE: Severity = "medium"
+"""And what is graver: not pinned without anybody having seen it."""
 
 
 class ClientApprover:
     """Approves what the store has an approval for, and asks the caller's person about the rest."""
 
-    def __init__(self, store: ApprovalStore, *, config_file: str | None, asks: bool = True) -> None:
+    def __init__(
+        self, store: ApprovalStore, questions: OpenQuestions, *, config_file: str | None, asks: bool = True
+    ) -> None:
         self._store = store
+        self._questions = questions
         self._asks = asks
         self._stored = StoredApprovals(store, config_file=config_file)
 
@@ -58,6 +68,8 @@ class ClientApprover:
         """Answer for exactly this snapshot: what the person is shown is what is kept and started."""
         known = await self._stored.approve(request)
         caller = current_caller()
+        if caller is not None:
+            caller.decided.add(request.server.name)
         if known.approved or not self._asks or caller is None or not caller.can_ask:
             return known
         try:
@@ -66,19 +78,22 @@ class ClientApprover:
             return Approval(False, str(error).rstrip("."))
 
     async def _ask(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
-        client = caller.client
-        async with client.turn:
-            answer = await anyio.to_thread.run_sync(self._store.answer, request)
-            refusal = self._stored.refusal(request, answer)
-            if refusal is None:  # approved while we waited for our turn
-                return Approval(True)
-            if answer.disabled:
-                return refusal
-            said = await self._said(request, answer, caller)
-            if said:
-                return Approval(False, f"the person {said}. {known.reason}")
-            await anyio.to_thread.run_sync(self._store.approve, request)
+        with self._questions.about(request.server.name, caller.client):
+            async with caller.persons_turn():
+                return await self._answered(request, caller, known)
+
+    async def _answered(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
+        answer = await anyio.to_thread.run_sync(self._store.answer, request)
+        refusal = self._stored.refusal(request, answer)
+        if refusal is None:  # approved while we waited for our turn
             return Approval(True)
+        if answer.disabled:
+            return refusal
+        said = await self._said(request, answer, caller)
+        if said:
+            return Approval(False, f"the person {said}. {known.reason}")
+        await anyio.to_thread.run_sync(self._store.approve, request)
+        return Approval(True)
 
     async def _said(self, request: ApprovalRequest, answer: StoredAnswer, caller: Caller) -> str:
         """Empty for a yes. A no holds for as long as the client is known, no answer at all for this call."""
@@ -92,39 +107,72 @@ class ClientApprover:
         if given.action == "cancel":
             caller.unanswered.add(request.digest)
             return "did not answer"
-        caller.client.refused.add(request.digest)
+        caller.client.refused[request.digest] = request.server.name
         return "said no"
 
 
 async def can_use_tool(use: ToolUse) -> Decision:
     """Whether a call that the permissions leave open may be made."""
     caller = current_caller()
-    if caller is None or not caller.can_ask:
+    if caller is None or not caller.has_elicitation:
         if use.only_if_asked:
             return Decision(True)
         words = f"nobody can be asked through this client; allow mcp__{use.server}__{use.tool} in the configuration"
         return Decision(False, f"{words}, or use a client that has elicitation")
-    async with caller.client.turn:
-        answer = gate_answer(await caller.ask(call_question(use)))
+    async with caller.persons_turn():
+        could_ask = caller.can_ask
+        answer = gate_answer(await caller.ask(call_question(use))) if could_ask else "no"
+    await caller.go_on()
+    if not could_ask:
+        return Decision(False, "too many questions in one call: the person can't be asked again before the next")
     if answer == "no":
         return Decision(False, "the person said no")
     return Decision(True, remember=answer == "run")
 
 
-async def accept_tools(server: ServerConfig, tools: tuple[ToolDefinition, ...]) -> bool:
-    """Whether the first listing of a server is pinned: at once, unless the audit finds something to show a person."""
-    caller = current_caller()
-    if caller is None or not caller.can_ask or not audit(server.name, tools):
-        return True
-    async with caller.client.turn:
-        return is_yes(await caller.ask(tools_question(server.name, tools_prompt(server.name, tools, width=100))))
+class ToolAcceptance:
+    """Decides whether the first listing of a server is pinned: at once, unless the audit finds something in it.
+
+    Then a person is shown it. Where nobody can be asked, only trifles are pinned unseen; the rest stays hidden, and the
+    problems of the server name the command that shows and pins it: `toolbridge lock NAME`.
+    """
+
+    def __init__(self, questions: OpenQuestions, *, asks: bool = True) -> None:
+        self._questions = questions
+        self._asks = asks
+
+    async def __call__(self, server: ServerConfig, listed: tuple[ToolDefinition, ...] | ListingLike) -> bool:
+        """Whether these tools, and instructions if they are given, are pinned."""
+        tools, instructions = (listed, "") if isinstance(listed, tuple) else (listed.tools, listed.instructions)
+        findings = audit(server.name, tools, instructions)
+        if not findings:
+            return True
+        caller = current_caller()
+        if not self._asks or caller is None or not caller.has_elicitation:
+            return self._unseen(server, findings)
+        question = tools_question(server.name, tools_prompt(server.name, tools, width=100))
+        with self._questions.about(server.name, caller.client):
+            async with caller.persons_turn():
+                return is_yes(await caller.ask(question))
+
+    def _unseen(self, server: ServerConfig, findings: tuple[Finding, ...]) -> bool:
+        grave = at_least(findings, _GRAVE)
+        if grave:
+            words = "Of what server %r lists, nothing is pinned: the audit found %s, and nobody can be asked. %s"
+            _log.warning(words, server.name, counted(grave), f"Run `toolbridge lock {server.name}` to see it.")
+        return not grave
 
 
 class PassedOn:
     """Puts questions of servers to the one client that has a call under way there; any other is declined."""
 
-    def __init__(self, callers_of: Callable[[str], Counter[Caller]]) -> None:
+    def __init__(
+        self,
+        callers_of: Callable[[str], Counter[Caller]],
+        secrets_of: Callable[[str], frozenset[str]] = lambda _: frozenset(),
+    ) -> None:
         self._callers_of = callers_of
+        self._secrets_of = secrets_of
 
     async def elicit(self, request: ElicitationRequest) -> ElicitationAnswer:
         """The person's answer. With calls of two clients under way nobody knows whose question it is."""
@@ -132,10 +180,10 @@ class PassedOn:
         if len({caller.client for caller in callers}) != 1:
             _log.warning("A question of server %r was declined: it belongs to no one client.", request.server)
             return _DECLINED
-        question = passed_on(request)
+        question = passed_on(request, self._secrets_of(request.server))
         if question is None:
-            _log.warning("Server %r wants a page opened, which is not passed on.", request.server)
+            _log.warning("Server %r wants a page opened, or has a form that can't be passed on.", request.server)
             return _DECLINED
         caller = callers[0]
-        async with caller.client.turn:
+        async with caller.persons_turn():
             return server_answer(await caller.ask(question))

@@ -6,13 +6,15 @@ that were started from it, and finds the caller there. With none, nobody can be 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import anyio
+
+from toolbridge.serve.turns import Turn
 
 Action: TypeAlias = Literal["accept", "decline", "cancel"]
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -52,12 +54,21 @@ class News:
     """None for progress."""
 
 
+ClientKey: TypeAlias = tuple[str, str]
+"""A kind of client, and which of them: no text that a client sends can be another's key."""
+
+
 class Channel(Protocol):
     """The way to the client, as the protocol's era has it."""
 
     @property
+    def has_elicitation(self) -> bool:
+        """Whether the client said that it can put questions to a person: the same for as long as a call lasts."""
+        ...
+
+    @property
     def can_ask(self) -> bool:
-        """Whether the client can put a question to a person."""
+        """Whether it can be asked now."""
         ...
 
     async def ask(self, question: Question) -> Answer:
@@ -72,33 +83,15 @@ class Channel(Protocol):
 class Client:
     """One client for as long as it is known: a connection, or an HTTP session."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: ClientKey) -> None:
         self.key = key
         self.turn = anyio.Lock()
-        """Its person is asked one thing at a time."""
-        self.refused: set[str] = set()
-        """Digests that its person said no to: they are not asked again about the same, unless the model asks for it."""
+        """Its person is asked one thing at a time: see `Caller.persons_turn`."""
+        self.refused: dict[str, str] = {}
+        """Digests that its person said no to, with their servers: they are not asked again about the same, unless the
+        model asks for it."""
         self.least_level: Level = "info"
         """Of the lines of the log that it wants."""
-
-
-class Turn:
-    """One of the programs that run at a time. It is given up while a person thinks: others may run meanwhile."""
-
-    def __init__(self, turns: anyio.Semaphore) -> None:
-        self._turns = turns
-        self._is_held = False
-
-    async def take(self) -> None:
-        """Wait for it."""
-        await self._turns.acquire()
-        self._is_held = True
-
-    def give_up(self) -> None:
-        """Let somebody else have it, if it is held."""
-        if self._is_held:
-            self._is_held = False
-            self._turns.release()
 
 
 class Caller:
@@ -110,6 +103,8 @@ class Caller:
         self._ask_seconds = ask_seconds
         self.unanswered: set[str] = set()
         """Digests that were asked about without an answer: not again in the same call."""
+        self.decided: set[str] = set()
+        """Servers whose approval was decided on for this call, and not for another that wanted them as well."""
         self.turn: Turn | None = None
         """Of the program that runs for it."""
         self._asking: set[anyio.CancelScope] = set()
@@ -117,25 +112,42 @@ class Caller:
         self._news, self._inbox = anyio.create_memory_object_stream[News](_MOST_NEWS)
 
     @property
+    def has_elicitation(self) -> bool:
+        """Whether there is a person behind the client who can be asked, if perhaps not now."""
+        return self._channel.has_elicitation
+
+    @property
     def can_ask(self) -> bool:
-        """Whether a person can be asked."""
+        """Whether a person can be asked now."""
         return self._channel.can_ask and not self._is_over
 
+    @asynccontextmanager
+    async def persons_turn(self) -> AsyncGenerator[None]:
+        """The person is asked by nobody else meanwhile, and the program's place is free for others: see `go_on`."""
+        with nullcontext() if self.turn is None else self.turn.given_up():
+            async with self.client.turn:
+                yield
+
+    async def go_on(self) -> None:
+        """Take the program's place back, outside the person's turn: who waits for one of the two never holds the other.
+
+        For the program's own tasks. Others may wait for that of a connection, and hold places: there, the program goes
+        on without one.
+        """
+        if self.turn is not None:
+            await self.turn.take()
+
     async def ask(self, question: Question) -> Answer:
-        """The person's answer; `cancel` when there is none in time, or the call is over."""
+        """The person's answer; `cancel` when there is none in time, or the call is over. In the person's turn only."""
         if not self.can_ask:
             return NOBODY
         answer = NOBODY
-        if self.turn is not None:
-            self.turn.give_up()
         with anyio.move_on_after(self._ask_seconds) as scope:
             self._asking.add(scope)
             try:
                 answer = await self._channel.ask(question)
             finally:
                 self._asking.discard(scope)
-        if self.turn is not None and not self._is_over:
-            await self.turn.take()
         return answer
 
     def tell(self, news: News) -> None:
@@ -160,6 +172,8 @@ class Caller:
     def close(self) -> None:
         """The call is over: nobody waits for its questions any more, wherever they are asked from."""
         self._is_over = True
+        if self.turn is not None:
+            self.turn.end()
         self._news.close()
         self._inbox.close()
         for scope in list(self._asking):

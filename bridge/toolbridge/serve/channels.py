@@ -43,10 +43,14 @@ class RequestChannel:
         self._context = context
 
     @property
+    def has_elicitation(self) -> bool:
+        """Whether the client announced it."""
+        return can_elicit(self._context.session.client_capabilities)
+
+    @property
     def can_ask(self) -> bool:
         """Whether the client announced elicitation, and can be reached."""
-        session = self._context.session
-        return session.can_send_request and can_elicit(session.client_capabilities)
+        return self._context.session.can_send_request and self.has_elicitation
 
     async def ask(self, question: Question) -> Answer:
         """Ask by a request that belongs to the client's own."""
@@ -68,7 +72,8 @@ class RoundsChannel:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._can_ask = can_elicit(context.session.client_capabilities)
+        self.has_elicitation = can_elicit(context.session.client_capabilities)
+        """Whether the client announced it, with the call's first request."""
         self._waiting: dict[str, _Waiting] = {}
         self._shown: set[str] = set()
         self._rounds = 0
@@ -78,7 +83,7 @@ class RoundsChannel:
     @property
     def can_ask(self) -> bool:
         """Whether the client announced elicitation, and has not been sent away too often: clients give up at ten."""
-        return self._can_ask and self._rounds < _MOST_ROUNDS
+        return self.has_elicitation and self._rounds < _MOST_ROUNDS
 
     def continue_with(self, context: Context) -> None:
         """The client is back: from now on, progress is this request's."""

@@ -7,21 +7,25 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from toolbridge.serve.caller import Client
+from toolbridge.serve.caller import Client, ClientKey
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
+    from starlette.datastructures import Headers
 
     from toolbridge.serve.channels import Context
 
-STDIO = "stdio"
-HTTP = "http"
+STDIO: ClientKey = ("stdio", "")
+HTTP: ClientKey = ("http", "")
 """Every client of 2026-07-28 over HTTP: they are told apart by what only they were given, such as a session's id."""
+_OPENING: ClientKey = ("opening", "")
+"""Requests that come before there is a session."""
 GONE = "toolbridge.gone"
 """Where an HTTP request's scope has the event of its client's going away."""
 _SESSION_HEADER = "mcp-session-id"
+_VERSION_HEADER = "mcp-protocol-version"
 _MOST = 10_000
 
 _log = logging.getLogger("toolbridge")
@@ -31,7 +35,10 @@ class Clients:
     """The clients that are known, and how each can be told of changes."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, tuple[Client, ServerSession]] = OrderedDict()
+        self._known: OrderedDict[ClientKey, tuple[Client, ServerSession]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def of(self, context: Context) -> Client:
         """The client of a request."""
@@ -50,7 +57,7 @@ class Clients:
             self._known.popitem(last=False)
         return client
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: ClientKey) -> None:
         """It is gone."""
         self._known.pop(key, None)
 
@@ -71,8 +78,18 @@ def gone_event(context: Context) -> anyio.Event | None:
     return None if request is None else request.scope.get(GONE)
 
 
-def _key(context: Context) -> str:
+def request_key(headers: Headers) -> ClientKey:
+    """Whose an HTTP request says it is, by the header that the SDK tells the eras apart by.
+
+    The SDK refuses a session that it did not open, or that has ended.
+    """
+    version = headers.get(_VERSION_HEADER)
+    if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
+        return HTTP  # there are no sessions in 2026-07-28: whoever names one there has made it up
+    session = headers.get(_SESSION_HEADER)
+    return ("session", session) if session else _OPENING
+
+
+def _key(context: Context) -> ClientKey:
     request: Any = context.request
-    if request is None:
-        return STDIO
-    return request.headers.get(_SESSION_HEADER) or HTTP
+    return STDIO if request is None else request_key(request.headers)

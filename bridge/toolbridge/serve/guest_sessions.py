@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from toolbridge import Limits, Runtime, RuntimeSession
 from toolbridge.serve.arguments import ArgumentError
+from toolbridge.serve.caller import ClientKey
+from toolbridge.serve.clients import HTTP
 
 if TYPE_CHECKING:
     from toolbridge.runtime import Language
@@ -26,6 +28,7 @@ class SessionLimits:
     total: int = 16
     """Sessions of all clients together. 0 for none at all."""
     of_client: int = 4
+    """Not for clients of 2026-07-28 over HTTP, which nothing tells apart."""
     idle_seconds: float = 900.0
     memory_bytes: int = 64 * 2**20
     """Of each session's guest."""
@@ -34,7 +37,7 @@ class SessionLimits:
 class GuestSession:
     """One guest that is kept."""
 
-    def __init__(self, name: str, owner: str, language: Language, session: RuntimeSession) -> None:
+    def __init__(self, name: str, owner: ClientKey, language: Language, session: RuntimeSession) -> None:
         self.id = name
         self.owner = owner
         self.language: Language = language
@@ -46,22 +49,23 @@ class GuestSession:
 class GuestSessions:
     """All sessions of all clients."""
 
-    def __init__(self, runtime: Runtime, limits: SessionLimits) -> None:
+    def __init__(self, runtime: Runtime, limits: SessionLimits, run_limits: Limits) -> None:
         self._runtime = runtime
         self._limits = limits
+        self._run_limits = run_limits
         self._sessions: dict[str, GuestSession] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def find(self, wanted: str, owner: str, language: Language, limits: Limits) -> GuestSession:
+    def find(self, wanted: str, owner: ClientKey, language: Language) -> GuestSession:
         """The session to run in, taken: give it back with `release`.
 
         Raises:
             ArgumentError: there is none like this, it is busy, or there are too many.
         """
         if wanted == NEW:
-            session = self._open(owner, language, limits)
+            session = self._open(owner, language)
         else:
             found = self._sessions.get(wanted)
             if found is None or found.owner != owner:
@@ -88,7 +92,7 @@ class GuestSessions:
             if not session.is_busy and now - session.used > self._limits.idle_seconds:
                 self._close(session)
 
-    def close_of(self, owner: str) -> None:
+    def close_of(self, owner: ClientKey) -> None:
         """A client is gone."""
         for session in list(self._sessions.values()):
             if session.owner == owner:
@@ -99,15 +103,17 @@ class GuestSessions:
         for session in list(self._sessions.values()):
             self._close(session)
 
-    def _open(self, owner: str, language: Language, limits: Limits) -> GuestSession:
+    def _open(self, owner: ClientKey, language: Language) -> GuestSession:
         self.close_idle()
         own = sum(each.owner == owner for each in self._sessions.values())
-        if len(self._sessions) >= self._limits.total or own >= self._limits.of_client:
+        most = self._limits.total if owner == HTTP else self._limits.of_client  # those are many clients
+        if len(self._sessions) >= self._limits.total or own >= most:
+            yours = "" if owner == HTTP else f"{own} of yours, "
             raise ArgumentError(
-                f"There are too many sessions ({own} of yours, {len(self._sessions)} in all): use an earlier one, or "
+                f"There are too many sessions ({yours}{len(self._sessions)} in all): use an earlier one, or "
                 f"none. One that is not used for {self._limits.idle_seconds:.0f} seconds ends."
             )
-        kept = limits.with_(memory_bytes=self._limits.memory_bytes)
+        kept = self._run_limits.with_(memory_bytes=self._limits.memory_bytes)
         name = secrets.token_hex(16)
         session = GuestSession(name, owner, language, self._runtime.session(language, limits=kept))
         self._sessions[name] = session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 
-from toolbridge.serve.clients import GONE
+from toolbridge.serve.clients import GONE, request_key
 from toolbridge.serve.http_body import BodyError, Replay, read_body
 from toolbridge.serve.http_guard import Guard, Refused
+from toolbridge.serve.turns import share_of
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import Message, Receive, Scope, Send
 
+    from toolbridge.serve.caller import ClientKey
     from toolbridge.serve.server import CodeModeServer
     from toolbridge.serve.service import Service
 
 _BUSY = Refused(503, "Too many requests are under way.", ((b"retry-after", b"1"),))
+_BUSY_FOR_ONE = Refused(503, "Too many requests of one client are under way.", ((b"retry-after", b"1"),))
 _ENDING = Refused(503, "This server is about to end.", ((b"connection", b"close"),))
+_DELETED = 200
 _NOT_FOUND = Refused(404, "There is /mcp here, and /healthz.")
 _NOT_ALLOWED = Refused(405, "Use GET, POST or DELETE.", ((b"allow", b"GET, POST, DELETE"),))
 
@@ -34,7 +39,7 @@ class HttpLimits:
     body_seconds: float = 10.0
     header_seconds: float = 10.0
     requests: int = 512
-    """At the same time, streams that wait for news included."""
+    """At the same time, streams that wait for news included; of one client, half as many."""
     clients: int = 1_000
     """HTTP sessions."""
     client_idle_seconds: float = 1800.0
@@ -59,6 +64,7 @@ class HttpApp:
         self._limits = limits
         self._has_metrics = metrics
         self._requests = 0
+        self._requests_of: Counter[ClientKey] = Counter()
         self._refused = 0
         self.calls = 0
         """Requests under way that somebody waits for the answer of."""
@@ -82,24 +88,31 @@ class HttpApp:
         if refused is None and path == "/metrics" and self._has_metrics and method == "GET":
             await _answer(send, 200, _metrics(self._facts()), "text/plain; version=0.0.4")
             return None
-        refused = refused or self._refusal(path, method)
+        client = request_key(Headers(scope=scope))
+        refused = refused or self._refusal(path, method, client)
         if refused is not None:
             return refused
         self._requests += 1
+        self._requests_of[client] += 1
         self.calls += method == "POST"
         try:
             return await self._passed_on(scope, receive, send)
         finally:
             self._requests -= 1
+            self._requests_of[client] -= 1
+            if not self._requests_of[client]:
+                del self._requests_of[client]
             self.calls -= method == "POST"
 
-    def _refusal(self, path: str, method: str) -> Refused | None:
+    def _refusal(self, path: str, method: str, client: ClientKey) -> Refused | None:
         if path != "/mcp":
             return _NOT_FOUND
         if method not in ("GET", "POST", "DELETE"):
             return _NOT_ALLOWED
         if self.is_ending:
             return _ENDING
+        if self._requests_of[client] >= share_of(self._limits.requests):
+            return _BUSY_FOR_ONE
         return _BUSY if self._requests >= self._limits.requests else None
 
     async def _passed_on(self, scope: Scope, receive: Receive, send: Send) -> Refused | None:
@@ -110,12 +123,20 @@ class HttpApp:
             return error.refused
         replay = Replay(body, receive)
         scope[GONE] = replay.gone
+        statuses: list[int] = []
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
         try:
-            await self.manager.handle_request(scope, replay, send)
+            await self.manager.handle_request(scope, replay, watched)
         finally:
             replay.gone.set()
-        if scope["method"] == "DELETE":
-            self._service.forget(Headers(scope=scope).get("mcp-session-id", ""))
+            # Only if there was such a session: else anybody could end what others have.
+            if scope["method"] == "DELETE" and statuses == [_DELETED]:
+                self._service.forget(request_key(Headers(scope=scope)))
         return None
 
     def _facts(self) -> Mapping[str, Any]:

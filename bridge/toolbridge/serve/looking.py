@@ -14,6 +14,7 @@ from toolbridge.describe.search_words import squashed
 from toolbridge.describe.signatures import GuestLanguage, stub_language
 from toolbridge.serve.answers import answer
 from toolbridge.serve.arguments import Arguments
+from toolbridge.serve.connecting import Connecting
 from toolbridge.serve.definitions import LANGUAGES, MOST_HITS, MOST_NAMES
 from toolbridge.serve.problems import problem_text
 from toolbridge_codegen.stubs import generate
@@ -30,8 +31,11 @@ _SECONDS_BETWEEN = 60.0
 class Listings:
     """Connects servers that were never asked for their tools, before anybody looks for those."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, connecting: Connecting, *, seconds: float) -> None:
         self._runtime = runtime
+        self._connecting = connecting
+        self._seconds = seconds
+        """How long one client waits for the person of another."""
         self._tried: dict[str, tuple[float, str]] = {}
         self._under_way: set[str] = set()
 
@@ -67,7 +71,7 @@ class Listings:
             return before
         self._under_way.add(name)
         try:
-            await self._runtime.servers.connect(name)
+            await self._connecting.connect(name, self._seconds)
         except ServerError as error:
             problem = problem_text(self._runtime, name, error)
             if self._runtime.servers.status(name).state != "needs_approval":

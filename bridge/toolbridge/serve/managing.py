@@ -7,7 +7,8 @@ the configuration again: a tool may have written to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
 from toolbridge.serve.answers import answer, refusal
 from toolbridge.serve.arguments import ArgumentError, Arguments
 from toolbridge.serve.caller import Caller
+from toolbridge.serve.connecting import Connecting
 from toolbridge.serve.definitions import ACTIONS
 from toolbridge.serve.problems import problem_text
 from toolbridge.serve.questions import change_question, is_yes
@@ -32,9 +34,21 @@ _MOST_TOOLS = 200
 class Management:
     """What is asked of the servers themselves."""
 
-    def __init__(self, runtime: Runtime, store: ApprovalStore) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: ApprovalStore,
+        connecting: Connecting,
+        callers_of: Callable[[str], Counter[Caller]],
+        *,
+        seconds: float,
+    ) -> None:
         self._runtime = runtime
         self._store = store
+        self._connecting = connecting
+        self._callers_of = callers_of
+        self._seconds = seconds
+        """How long one client waits for the person of another."""
 
     def list_servers(self) -> CallToolResult:
         """Every configured server and how it fares."""
@@ -74,10 +88,11 @@ class Management:
         if action == "connect":
             return await self._connect(name)
         if action == "disconnect":
-            await self._runtime.servers.close_server(name)
-            return _done(f"{name} is disconnected; its next use connects it again.")
-        if action == "approve":
-            caller.client.refused.clear()  # the model asks on purpose: the person may have changed their mind
+            return await self._disconnect(name, caller)
+        if action == "approve":  # the model asks on purpose: the person may have changed their mind
+            refused = caller.client.refused
+            for digest in [digest for digest, server in refused.items() if server == name]:
+                del refused[digest]
             return await self._connect(name)
         if not caller.can_ask:
             return refusal(
@@ -85,7 +100,7 @@ class Management:
                 f"`toolbridge {action} {name}`, and start this server again."
             )
         words = f"The model asks to {action} the MCP server {name!r}. {_CONSEQUENCES[action]}"
-        async with caller.client.turn:
+        async with caller.persons_turn():
             agreed = is_yes(await caller.ask(change_question(action, name, words)))
         if not agreed:
             return refusal(f"The person did not agree to {action} {name}.")
@@ -106,9 +121,16 @@ class Management:
         now = self._runtime.config
         await self._runtime.reload(replace(now, servers={**now.servers, server.name: server}))
 
+    async def _disconnect(self, name: str, caller: Caller) -> CallToolResult:
+        """Nobody is asked, so it must cost nobody else anything."""
+        if any(each.client is not caller.client for each in self._callers_of(name)):
+            return refusal(f"{name} is not disconnected: other clients have calls under way there. Try again later.")
+        await self._runtime.servers.close_server(name)
+        return _done(f"{name} is disconnected; its next use connects it again.")
+
     async def _connect(self, name: str) -> CallToolResult:
         try:
-            await self._runtime.servers.connect(name)
+            await self._connecting.connect(name, self._seconds)
         except ServerError as error:
             return refusal(problem_text(self._runtime, name, error))
         status = self._runtime.servers.status(name)

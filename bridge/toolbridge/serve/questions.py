@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 from toolbridge import ApprovalRequest, ElicitationAnswer, ElicitationRequest, ToolUse
 from toolbridge.serve.caller import Answer, Question
+from toolbridge.serve.server_forms import shown_form
 from toolbridge.trust.approval_prompt import approval_prompt
 from toolbridge.trust.approval_store import StoredAnswer
-from toolbridge.trust.sanitise import for_error, for_terminal
+from toolbridge.trust.sanitise import for_error, for_form, for_terminal
 
 _WIDTH = 100
 _MOST_ARGUMENTS = 4_000
@@ -69,15 +70,15 @@ def gate_answer(answer: Answer) -> GateAnswer:
     return "once" if said == "once" else "run" if said == "for this run" else "no"
 
 
-def passed_on(request: ElicitationRequest) -> Question | None:
-    """A server's own question, under its name; None for one that is no form."""
-    if request.schema is None:
+def passed_on(request: ElicitationRequest, secrets: frozenset[str] = frozenset()) -> Question | None:
+    """A server's own question, under its name; None for one that is no form, or none that can be shown as it is."""
+    form = None if request.schema is None else shown_form(request.schema, secrets)
+    if form is None:
         return None
-    message = for_terminal(request.message)
-    shown = message if len(message) <= _MOST_MESSAGE else f"{message[:_MOST_MESSAGE]}…"
+    shown = for_form(request.message, secrets, limit=_MOST_MESSAGE)
     head = f"The MCP server {request.server!r} asks (these are its words, not toolbridge's; never enter a password):"
     key = hashlib.sha256(f"{request.server}\0{request.message}".encode("utf-8", "replace")).hexdigest()
-    return Question(f"server {key}", f"{head}\n{shown}", request.schema)
+    return Question(f"server {key}", f"{head}\n{shown}", form)
 
 
 def server_answer(answer: Answer) -> ElicitationAnswer:

@@ -18,15 +18,17 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolbridge import ApprovalStore, Config, Limits, LockPins, Observer, Runtime, ToolbridgeError, open_runtime
 from toolbridge.serve.answers import refusal
 from toolbridge.serve.arguments import ArgumentError, Arguments
-from toolbridge.serve.asking import ClientApprover, PassedOn, accept_tools, can_use_tool
-from toolbridge.serve.caller import Caller, Client, set_caller
+from toolbridge.serve.asking import ClientApprover, PassedOn, ToolAcceptance, can_use_tool
+from toolbridge.serve.caller import Caller, Client, ClientKey, set_caller
 from toolbridge.serve.channels import Context, RequestChannel
 from toolbridge.serve.clients import Clients, gone_event
+from toolbridge.serve.connecting import Connecting
 from toolbridge.serve.definitions import tools
 from toolbridge.serve.guest_sessions import GuestSessions, SessionLimits
 from toolbridge.serve.instructions import instructions, module_names
 from toolbridge.serve.looking import Listings, describe, search_tools
 from toolbridge.serve.managing import Management
+from toolbridge.serve.open_questions import OpenQuestions
 from toolbridge.serve.rounds import Rounds
 from toolbridge.serve.running import Runs
 from toolbridge.serve.watching import Watch
@@ -67,24 +69,29 @@ class Service:
         self.options = options or ServeOptions()
         self._store = store or ApprovalStore()
         self._changed = anyio.Event()
-        self.watch = Watch(self._note_change)
+        self.watch = Watch(self._note_change, self._secrets_of)
         asks = self.options.asks
+        questions = OpenQuestions()
         self.runtime: Runtime = open_runtime(
             config,
-            approver=ClientApprover(self._store, config_file=self.options.config_file, asks=asks),
-            elicitor=PassedOn(self.watch.callers_of) if asks else None,
+            approver=ClientApprover(self._store, questions, config_file=self.options.config_file, asks=asks),
+            elicitor=PassedOn(self.watch.callers_of, self._secrets_of) if asks else None,
             can_use_tool=can_use_tool if asks else None,
             limits=self.options.limits,
             observers=(self.watch, *self.options.observers),
-            pins=LockPins(on_first_use="ask", accept=accept_tools),
+            pins=LockPins(on_first_use="ask", accept=ToolAcceptance(questions, asks=asks)),
             directory=directory,
         )
         self.clients = Clients()
-        self.sessions = GuestSessions(self.runtime, self.options.sessions)
-        self.listings = Listings(self.runtime)
-        self._runs = Runs(self.runtime, self.sessions, self.options.limits, self.options.runs_at_once)
-        self._management = Management(self.runtime, self._store)
-        self._rounds = Rounds(self.perform, ask_seconds=self.options.limits.ask_seconds, most=_MOST_ROUNDS)
+        limits = self.options.limits
+        connecting = Connecting(self.runtime, questions)
+        self.sessions = GuestSessions(self.runtime, self.options.sessions, limits)
+        self.listings = Listings(self.runtime, connecting, seconds=limits.wall_seconds)
+        self._runs = Runs(self.runtime, self.sessions, connecting, limits, self.options.runs_at_once)
+        self._management = Management(
+            self.runtime, self._store, connecting, self.watch.callers_of, seconds=limits.wall_seconds
+        )
+        self._rounds = Rounds(self.perform, ask_seconds=limits.ask_seconds, most=_MOST_ROUNDS)
         self._stack = AsyncExitStack()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._listeners: list[Callable[[], Awaitable[None]]] = []
@@ -181,14 +188,14 @@ class Service:
         if name == "describe":
             return await describe(self.runtime, self.listings, arguments)
         if name == "run_code":
-            return await self._runs.run_code(arguments, caller.client.key)
+            return await self._runs.run_code(arguments, caller)
         if name == "list_mcp_servers":
             return self._management.list_servers()
         if name == "mcp_server_info":
             return self._management.server_info(arguments)
         return await self._management.manage(arguments, caller)
 
-    def forget(self, client: str) -> None:
+    def forget(self, client: ClientKey) -> None:
         """A client has said that it is gone."""
         self.clients.forget(client)
         self.sessions.close_of(client)
@@ -212,6 +219,9 @@ class Service:
             "rounds_waiting": len(self._rounds),
             "servers_connected": sum(each.state == "connected" for each in self.runtime.servers.statuses()),
         }
+
+    def _secrets_of(self, server: str) -> frozenset[str]:
+        return self.runtime.servers.secrets(server)
 
     def _note_change(self) -> None:
         self._changed.set()

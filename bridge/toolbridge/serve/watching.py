@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import TypeAlias
 
-from toolbridge import CallEnded, CallStarted, DecisionMade, Event, RunEnded, RunStarted, StateChanged, ToolsChanged
+from toolbridge import (
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    DecisionMade,
+    Event,
+    RunEnded,
+    RunStarted,
+    StateChanged,
+    ToolsChanged,
+)
 from toolbridge.serve.caller import Caller, News, current_caller
 from toolbridge.trust.sanitise import for_error
 
+_CallEvent: TypeAlias = CallStarted | CallProgressed | CallEnded | DecisionMade
+
 
 class Watch:
-    """An observer. `on_change` is called when modules may have changed."""
+    """An observer. `on_change` is called when modules may have changed; `secrets_of` are a server's."""
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], secrets_of: Callable[[str], frozenset[str]]) -> None:
         self._on_change = on_change
+        self._secrets_of = secrets_of
         self._callers: dict[str, Caller] = {}
         self._servers: dict[str, Counter[Caller]] = {}
         self.runs = self.failed_runs = self.calls = self.failed_calls = 0
@@ -37,7 +51,7 @@ class Watch:
                 self._callers[event.run] = caller
         elif isinstance(event, (ToolsChanged, StateChanged)):
             self._on_change()
-        elif isinstance(event, (CallStarted, CallEnded, DecisionMade, RunEnded)):
+        elif isinstance(event, (CallStarted, CallProgressed, CallEnded, DecisionMade, RunEnded)):
             caller = self._callers.get(event.run)
             self._count(event)
             if caller is not None:
@@ -45,17 +59,20 @@ class Watch:
             if isinstance(event, RunEnded):
                 self._callers.pop(event.run, None)
 
-    def _count(self, event: CallStarted | CallEnded | DecisionMade | RunEnded) -> None:
+    def _count(self, event: _CallEvent | RunEnded) -> None:
         if isinstance(event, CallEnded):
             self.calls += 1
             self.failed_calls += event.outcome != "ok"
         elif isinstance(event, RunEnded):
             self.failed_runs += event.outcome != "ok"
 
-    def _tell(self, caller: Caller, event: CallStarted | CallEnded | DecisionMade | RunEnded) -> None:
+    def _tell(self, caller: Caller, event: _CallEvent | RunEnded) -> None:
         if isinstance(event, CallStarted):
             self._servers.setdefault(event.server, Counter())[caller] += 1
             caller.tell(News(f"{_name(event)} …"))
+        elif isinstance(event, CallProgressed):
+            words = for_error(event.message, self._secrets_of(event.server), limit=200)
+            caller.tell(News(f"{_name(event)}: {_amount(event)}{' ' if words else ''}{words}"))
         elif isinstance(event, CallEnded):
             self._ended(caller, event.server)
             words = f"{_name(event)}: {event.outcome}, {event.seconds:.1f} s"
@@ -78,6 +95,10 @@ class Watch:
                 del self._servers[server]
 
 
-def _name(event: CallStarted | CallEnded | DecisionMade) -> str:
+def _name(event: _CallEvent) -> str:
     tool = for_error(event.tool, limit=100)
     return f"{event.server}.{tool}" if event.server else tool
+
+
+def _amount(event: CallProgressed) -> str:
+    return f"{event.done:g}" if event.total is None else f"{event.done:g} of {event.total:g}"

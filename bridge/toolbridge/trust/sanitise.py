@@ -18,6 +18,7 @@ __all__ = [
     "MAX_GUEST_ERROR",
     "argument_texts",
     "for_error",
+    "for_form",
     "for_guest_error",
     "for_terminal",
     "masked",
@@ -55,6 +56,11 @@ def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR)
         text = without_traces(text)
     text = for_terminal(" ".join(text.encode("utf-8", "replace").decode().split()))
     return _cut(text, limit)
+
+
+def for_form(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
+    """A server's own words in a question to a person: secrets masked, inert, cut. Several lines may be left."""
+    return _cut(for_terminal(_bounded_and_masked(text, frozenset(secrets), 16 * limit)), limit)
 
 
 def for_guest_error(

@@ -1,0 +1,167 @@
+"""Places for programs: given up while a person thinks, taken back once, and half of them left for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client
+from mcp_types import ElicitResult
+
+from runtime.worlds import weather
+from serve.http_service import http_service_of
+from serve.serving import Era, Person, client_of, run, service_of
+from toolbridge import Permissions
+from toolbridge.serve.service import ServeOptions
+from toolbridge.serve.turns import Turn, Turns, share_of
+
+pytestmark = pytest.mark.anyio
+
+ASK = Permissions(ask=("mcp__weather__*",))
+FORECAST = 'require("host:mcp-weather").get_forecast({ location: "Oslo" }).days.length'
+AT_ONCE = """
+import { get_forecast } from "host:mcp-weather/async";
+(await Promise.all(["Oslo", "Rome", "Bern"].map((location) => get_forecast({ location })))).length
+"""
+
+
+async def is_free(turns: Turns, owner: object = None) -> bool:
+    """Whether somebody gets a place without waiting for another to end."""
+    turn = Turn(turns, owner)
+    with anyio.move_on_after(0.05):
+        await turn.take()
+        turn.end()
+        return True
+    return False
+
+
+async def test_two_programs_of_one_client_ask_one_after_the_other(tmp_path: Path, era: Era) -> None:
+    """With one place for both: who has it must not wait for the person, and who asks the person not for the place."""
+    options = ServeOptions(runs_at_once=1)
+    person = Person()
+    values: list[object] = []
+
+    async def use(client: Client) -> None:
+        values.append((await run(client, FORECAST))["value"])
+
+    async with (
+        service_of(tmp_path, weather(), permissions=ASK, options=options) as service,
+        client_of(service, era, person) as client,
+    ):
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(4):
+                    tasks.start_soon(use, client)
+    assert values == [3, 3, 3, 3]
+    assert len(person.asked) == 4
+
+
+async def test_a_program_that_asks_three_things_at_once_takes_one_place_back(tmp_path: Path, era: Era) -> None:
+    async with (
+        service_of(tmp_path, weather(), permissions=ASK, options=ServeOptions(runs_at_once=2)) as service,
+        client_of(service, era, Person()) as client,
+    ):
+        with anyio.fail_after(60):
+            for _ in range(3):
+                assert (await run(client, AT_ONCE))["value"] == 3
+            assert (await run(client, "1 + 1"))["value"] == 2
+
+
+async def test_a_place_is_taken_back_when_the_last_question_is_answered() -> None:
+    turns = Turns(1)
+    turn = Turn(turns, None)
+    await turn.take()
+    with turn.given_up():
+        with turn.given_up():
+            assert await is_free(turns)
+        await turn.take()
+        assert await is_free(turns)
+    await turn.take()
+    await turn.take()
+    assert not await is_free(turns)
+    turn.end()
+    assert await is_free(turns)
+    await turn.take()
+    assert await is_free(turns)
+
+
+async def test_a_program_that_ends_in_line_leaves_no_place_taken() -> None:
+    turns = Turns(1)
+    first, second = Turn(turns, "a"), Turn(turns, "b")
+    await first.take()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(second.take)
+        await anyio.wait_all_tasks_blocked()
+        second.end()
+        first.end()
+    assert await is_free(turns)
+
+
+async def test_who_gives_up_waiting_in_line_leaves_no_place_taken() -> None:
+    turns = Turns(2)
+    held = Turn(turns, "a"), Turn(turns, "b")
+    for turn in held:
+        await turn.take()
+    assert not await is_free(turns, "c")
+    assert not await is_free(turns, "a")
+    for turn in held:
+        turn.end()
+    again = Turn(turns, "a"), Turn(turns, "c")
+    with anyio.fail_after(10):
+        for turn in again:
+            await turn.take()
+
+
+@pytest.mark.parametrize(("total", "share"), [(1, 1), (2, 1), (3, 1), (16, 8)])
+async def test_half_of_the_places_are_one_clients_at_most(total: int, share: int) -> None:
+    turns = Turns(total)
+    assert share_of(total) == share
+    held = [Turn(turns, "greedy") for _ in range(share)]
+    for turn in held:
+        await turn.take()
+    assert not await is_free(turns, "greedy")
+    assert await is_free(turns, "other") is (total > 1)
+    for turn in held:
+        turn.end()
+    assert await is_free(turns, "greedy")
+
+
+async def test_a_client_with_many_programs_does_not_keep_another_waiting(tmp_path: Path, era: Era) -> None:
+    """Over HTTP, where there are others. Those of 2026-07-28 count as one: nothing tells them apart."""
+    forever = "while (true);"
+    async with (
+        http_service_of(tmp_path, options=ServeOptions(runs_at_once=2)) as http,
+        Client(http.url, mode=era) as greedy,
+        Client(http.url, mode="legacy") as other,
+        anyio.create_task_group() as tasks,
+    ):
+        for _ in range(3):
+            tasks.start_soon(greedy.call_tool, "run_code", {"code": forever})
+        with anyio.fail_after(30):
+            while not http.service.watch.running:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        with anyio.fail_after(8):  # less than one of those takes
+            assert (await run(other, "1 + 1"))["value"] == 2
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_person_who_never_answers_holds_no_place(tmp_path: Path) -> None:
+    asked = anyio.Event()
+
+    async def never(*_: object) -> ElicitResult:
+        asked.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with (
+        service_of(tmp_path, weather(), permissions=ASK, options=ServeOptions(runs_at_once=1)) as service,
+        client_of(service, "legacy", never) as client,  # pyright: ignore[reportArgumentType]
+        anyio.create_task_group() as tasks,
+    ):
+        for _ in range(2):
+            tasks.start_soon(client.call_tool, "run_code", {"code": FORECAST})
+        await asked.wait()
+        with anyio.fail_after(30):
+            assert (await run(client, "1 + 1"))["value"] == 2
+        tasks.cancel_scope.cancel()
