@@ -119,9 +119,10 @@ async def test_a_name_that_a_modern_client_makes_up_is_nobodys(tmp_path: Path) -
     """There are no sessions of the protocol in 2026-07-28: a header that names one fills no list of known clients."""
     async with http_service_of(tmp_path, options=ServeOptions(sessions=SessionLimits(total=6))) as http:
         for number in range(6):
-            invented = httpx2.AsyncClient(headers={"mcp-session-id": f"made-up-{number}"})
-            transport = streamable_http_client(http.url, http_client=invented)
-            async with Client(transport, mode="auto") as client:
+            async with (
+                httpx2.AsyncClient(headers={"mcp-session-id": f"made-up-{number}"}) as invented,
+                Client(streamable_http_client(http.url, http_client=invented), mode="auto") as client,
+            ):
                 await run(client, "1", session="new")  # more than one client may have: nothing tells these apart
         assert len(http.service.clients) == 0
         async with Client(http.url, mode="auto") as client:
