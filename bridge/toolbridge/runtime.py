@@ -33,7 +33,7 @@ from toolbridge.errors import (
     UnknownModuleError,
 )
 from toolbridge.limits import Limits
-from toolbridge.observe.events import Observer, wants_arguments
+from toolbridge.observe.events import Observer, wants_arguments, wants_progress
 from toolbridge.sandbox.outcome import RunResult
 from toolbridge.sandbox.sandbox import Sandbox, check_types
 from toolbridge.sandbox.scheduler import is_in_event_loop
@@ -152,6 +152,7 @@ class Runtime:
         self._errors: Errors | None = errors
         self._strict_results = strict_results
         self._shows_arguments = wants_arguments(observers)
+        self._shows_progress = wants_progress(observers)
         self._checks = CheckStore()
         self._gate = PermissionGate(self._config, can_use_tool)
         self._stub_cache = StubCache(os.path.join(directory, "stubs"))
@@ -294,7 +295,13 @@ class Runtime:
         """As given when it was opened, else as configured now."""
         strict = self._config.strict_results if self._strict_results is None else self._strict_results
         is_python = language == "python"  # its integers are of any size
-        return CallRules(self._errors_as, strict, exact_integers=is_python, shows_arguments=self._shows_arguments)
+        return CallRules(
+            self._errors_as,
+            strict,
+            exact_integers=is_python,
+            shows_arguments=self._shows_arguments,
+            shows_progress=self._shows_progress,
+        )
 
     @property
     def _errors_as(self) -> Errors:
@@ -390,7 +397,8 @@ class Runtime:
     async def reload(self, config: ConfigSource = None) -> None:
         """Take over a changed configuration: what changed or vanished is closed, the rest stays connected.
 
-        With None, what was given last is read again: the same file, or the same places.
+        With None, what was given last is read again: the same file, or the same places. Whatever is read, so are the
+        pins; a Config is taken as it is, and nothing is read.
 
         Raises:
             ConfigError: the configuration can't be used as it is; everything stays as it was.
@@ -398,12 +406,12 @@ class Runtime:
         read_config = self._read_config if config is None else _reader(config)
         self._current.use(read_config())
         self._read_config = read_config
-        await self._follow()
+        await self._follow(reread_pins=not isinstance(config, Config))
 
-    async def _follow(self) -> None:
+    async def _follow(self, *, reread_pins: bool = False) -> None:
         """Have gate and manager do as the servers are now."""
         self._gate.config = self._config
-        await self._manager.reload(self.config)
+        await self._manager.reload(self.config, reread_pins=reread_pins)
 
     async def revoke(self, server: str, *, approvals: ApprovalStore | None = None) -> None:
         """Take back a server's approval: it is closed, and its module is gone until the configuration is reloaded.

@@ -11,12 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
+from observe.recorder import Recorder
 from runtime.programs import Program, in_each_language
 from runtime.real_servers import PATIENT, PICTURE, REAL_SERVERS, Failure, everything_config, filesystem
 from runtime.worlds import runtime_of
 from servers.fault_servers import fault_server
 from servers.live_processes import left_after, processes_by_a_word
-from toolbridge import Config, Limits
+from toolbridge import CallProgressed, Config, Limits
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.demo.atlas import server as atlas_server
 from toolbridge.runtime import Language
@@ -199,3 +200,16 @@ async def test_a_server_of_the_newer_era_that_wants_input_gets_none_and_the_call
     assert result.failure is None, str(result.failure)
     assert result.value[1] == "y"
     assert result.value[0].startswith("Tool")
+
+
+@slow
+async def test_a_long_operation_of_a_real_server_tells_how_far_it_is(tmp_path: Path) -> None:
+    recorder = Recorder()
+    program = 'require("host:mcp-everything").trigger_long_running_operation({ duration: 1, steps: 4 })'
+    config = Config.of(everything_config(), limits=PATIENT)
+    async with runtime_of(tmp_path, config=config, pins="none", observers=[recorder]) as runtime:
+        result = await runtime.run(program)
+    assert result.failure is None, str(result.failure)
+    told = [(event.server, event.done, event.total) for event in recorder.of(CallProgressed)]
+    assert told == [("everything", float(step), 4.0) for step in (1, 2, 3, 4)]
+    assert recorder.broken_promises() == []

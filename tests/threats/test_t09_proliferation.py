@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from servers.fault_expectations import text_of
@@ -65,7 +66,8 @@ def test_connections_that_are_being_opened_count_too(mode: str, backend: str) ->
     assert 1 <= most <= 3
 
 
-def test_a_connection_that_failed_or_was_closed_leaves_its_place_to_another() -> None:
+def test_a_connection_that_failed_was_closed_or_is_idle_leaves_its_place_to_another() -> None:
+    """Never to two at once: the stubborn process is gone before the next is started."""
     limits = ServerLimits(connections=1, close_seconds=0.2)
 
     async def main() -> None:
@@ -79,13 +81,35 @@ def test_a_connection_that_failed_or_was_closed_leaves_its_place_to_another() ->
                 with pytest.raises(ServerError, match="'broken'"):
                     await manager.connect("broken")
                 await manager.connect("first")
-                with pytest.raises(ConnectionLimitError, match=r"'second'.*first"):
-                    await manager.connect("second")
                 await manager.close_server("first")
+                assert text_of(await manager.call("second", "echo", {"text": "x"})) == "x"
+                assert len(processes(word)) == 1
+                await manager.connect("first")
+                assert manager.status("second").state == "closed"
+                assert len(processes(word)) == 1
                 assert text_of(await manager.call("second", "echo", {"text": "x"})) == "x"
                 assert len(processes(word)) == 1
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_server_that_a_reload_closes_holds_its_place_until_it_is_gone(backend: str) -> None:
+    limits = ServerLimits(connections=1, close_seconds=0.3, connect_seconds=20.0)
+
+    async def main() -> None:
+        with processes_by_a_word() as word:
+            stubborn, other = fault_server("old", "ignores-sigterm-and-eof", word), fault_server("new", "fine", word)
+            async with manager_of([stubborn], limits) as manager:
+                await manager.connect("old")
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(manager.reload, Config.of(other, limits=limits))
+                    while "new" not in [status.name for status in manager.statuses()]:
+                        await anyio.lowlevel.checkpoint()
+                    await manager.connect("new")  # waits, and is not refused
+                    assert len(processes(word)) == 1
+
+    anyio.run(main, backend=backend)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

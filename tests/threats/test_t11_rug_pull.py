@@ -357,7 +357,7 @@ def test_another_order_of_tools_and_members_is_no_change(tmp_path: Path) -> None
     with_rug(tmp_path, use)
 
 
-def test_what_another_process_accepts_is_taken_over_at_a_reload(tmp_path: Path) -> None:
+def test_what_another_process_accepts_is_taken_over_when_the_pins_are_read_again_and_not_before(tmp_path: Path) -> None:
     async def use(rug: Rug) -> None:
         async with rug.manager() as manager:
             await manager.connect("rug")
@@ -367,6 +367,8 @@ def test_what_another_process_accepts_is_taken_over_at_a_reload(tmp_path: Path) 
             await LockPins().accept(rug.server, seen)
             await assert_blocked(manager)
             await manager.reload(Config({"rug": rug.server}, LIMITS))
+            await assert_blocked(manager)
+            await manager.reload(Config({"rug": rug.server}, LIMITS), reread_pins=True)
             assert await call(manager) == "hello"
             assert manager.status("rug").respawns == 0
 

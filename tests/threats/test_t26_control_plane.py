@@ -17,9 +17,12 @@ from mcp.server import MCPServer
 
 from servers.fault_servers import FIXTURES, PYTHON
 from toolbridge import Config, Runtime, ServerConfig, ServerNotApprovedError, load_config, open_runtime
+from toolbridge.serve.managing import Management
 from toolbridge.servers.start import prepare
+from toolbridge.sources.sections import render
 from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
 from toolbridge.trust.approvers import StoredApprovals
+from toolbridge.trust.pins import LockPins
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="the trap is a shell")]
 
@@ -271,3 +274,30 @@ async def test_a_result_that_claims_to_be_a_decision_is_none(machine: Machine) -
         assert result.value == [True, "ModuleError"]
         assert machine.files() == before
     assert not machine.canary.exists()
+
+
+class CountedPins(LockPins):
+    """Pins that count how often their lock is read anew."""
+
+    rereads = 0
+
+    def reread(self) -> None:
+        self.rereads += 1
+        super().reread()
+
+
+async def test_a_lock_that_a_tool_wrote_is_not_read_before_the_host_reloads(machine: Machine) -> None:
+    """Whatever else changes which servers there are: a person who agrees to that has not looked at the lock."""
+    pins = CountedPins()
+    runtime = open_runtime(machine.config, approver=StoredApprovals(machine.store), pins=pins)
+    async with runtime:
+        await runtime.switch_gateway(on=False)
+        await runtime.switch_gateway(on=True)
+        await runtime.switch_profiles()
+        await Management(runtime, machine.store)._change("enable", "off")
+        await Management(runtime, machine.store)._change("disable", "off")
+        await runtime.revoke("evil", approvals=machine.store)
+        await runtime.follow_prompt(render([]))
+        assert pins.rereads == 0
+        await runtime.reload()
+        assert pins.rereads == 1

@@ -21,6 +21,7 @@ from toolbridge_codegen.catalog import ModuleSpec, module_specifier
 from toolbridge_codegen.names import identifier
 
 if TYPE_CHECKING:
+    from toolbridge.servers.attempt import Place
     from toolbridge.servers.manager import ServerManager
 
 # A specifier as a program writes it: within quotes of any kind.
@@ -73,7 +74,7 @@ class RunModules:
         async def connect(name: str) -> None:
             try:
                 if name not in self._problems:
-                    await self._manager.connect(name)
+                    await self._manager.connect(name, place="in_turn")
             except ServerError as error:  # the program hears of it when it imports the module
                 self._problems[name] = error
 
@@ -116,9 +117,10 @@ class RunModules:
             try:
                 if name in self._problems:
                     raise self._problems[name]
+                place: Place = "in_turn" if name == server else "if_free"
                 with self._clock.stopped():  # a person may have to read what it would be
-                    await self._manager.wait_for_approval(name)
-                await self._manager.connect(name)
+                    await self._manager.wait_for_approval(name, place=place)
+                await self._manager.connect(name, place=place)
             except ServerError as error:  # of the others, the program hears when it imports them
                 problem = error if name == server else problem
 

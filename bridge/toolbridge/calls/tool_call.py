@@ -73,6 +73,8 @@ class CallRules(NamedTuple):
     """Whether the guest's language has integers of any size."""
     shows_arguments: bool
     """Whether an observer asked for arguments."""
+    shows_progress: bool
+    """Whether an observer wants to know how far calls are."""
 
 
 class ToolCalls:
@@ -181,7 +183,7 @@ class ToolCalls:
 
     async def _sent(self, spec: ToolSpec, arguments: Mapping[str, Any], number: int) -> Mapping[str, Any]:
         """The raw result of a call that was allowed."""
-        report = partial(self._progressed, number, spec) if self._observers else None
+        report = partial(self._progressed, number, spec) if self._rules.shows_progress else None
         seconds = self._seconds(spec.server)
         try:
             raw = await self._manager.call(spec.server, spec.name, arguments, timeout=seconds, on_progress=report)

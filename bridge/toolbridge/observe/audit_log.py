@@ -46,6 +46,9 @@ class AuditLog:
         ConfigError: the file can't be made or appended to, or others can write to it.
     """
 
+    wants_progress = False
+    """No server is asked on its account how far its calls are."""
+
     def __init__(self, path: str | os.PathLike[str], *, arguments: bool = False) -> None:
         self.wants_arguments = arguments
         self._lock = threading.Lock()

@@ -69,7 +69,7 @@ class DecisionMade:
 
 @dataclass(frozen=True, slots=True)
 class CallProgressed:
-    """A tool of the host's own says how far a call is."""
+    """A tool says how far a call is. A server that says so too often is not told of each time."""
 
     run: str
     call: int
@@ -79,6 +79,7 @@ class CallProgressed:
     total: float | None = None
     """What `done` will be in the end, if that is known."""
     message: str = ""
+    """The tool's words: masked, cut and without control characters, if they are a server's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +130,11 @@ def wants_arguments(observers: Iterable[Observer]) -> bool:
     Asked once for a runtime: if nobody asks, no text is made of anybody's arguments.
     """
     return any(getattr(observer, "wants_arguments", False) is True for observer in observers)
+
+
+def wants_progress(observers: Iterable[Observer]) -> bool:
+    """Whether an observer wants CallProgressed: all but those with an attribute `wants_progress` that is false.
+
+    Asked once for a runtime: if nobody wants it, no server is asked how far its calls are.
+    """
+    return any(getattr(observer, "wants_progress", True) is not False for observer in observers)

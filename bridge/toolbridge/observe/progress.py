@@ -30,6 +30,9 @@ class Progress:
     `stream`: standard error, if not given.
     """
 
+    wants_progress = False
+    """No server is asked on its account how far its calls are."""
+
     def __init__(self, stream: TextIO | None = None) -> None:
         line = line_of(sys.stderr if stream is None else stream)
         self._drawing = None if line is None else _Drawing(line)

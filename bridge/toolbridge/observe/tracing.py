@@ -28,6 +28,9 @@ class Tracing:
     `tracer_provider`: other than the application's global one.
     """
 
+    wants_progress = False
+    """No server is asked on its account how far its calls are."""
+
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer = _tracer(tracer_provider)
         self._runs: dict[str, _Run] = {}

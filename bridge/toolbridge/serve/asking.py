@@ -56,20 +56,20 @@ _GRAVE: Severity = "medium"
 class ClientApprover:
     """Approves what the store has an approval for, and asks the caller's person about the rest."""
 
-    def __init__(
-        self, store: ApprovalStore, questions: OpenQuestions, *, config_file: str | None, asks: bool = True
-    ) -> None:
+    def __init__(self, store: ApprovalStore, *, config_file: str | None, asks: bool = True) -> None:
         self._store = store
-        self._questions = questions
         self._asks = asks
         self._stored = StoredApprovals(store, config_file=config_file)
+
+    def asker(self) -> object:
+        """The client whose person is asked; None where nobody can be."""
+        caller = current_caller()
+        return caller.client if self._asks and caller is not None and caller.can_ask else None
 
     async def approve(self, request: ApprovalRequest) -> Approval:
         """Answer for exactly this snapshot: what the person is shown is what is kept and started."""
         known = await self._stored.approve(request)
         caller = current_caller()
-        if caller is not None:
-            caller.decided.add(request.server.name)
         if known.approved or not self._asks or caller is None or not caller.can_ask:
             return known
         try:
@@ -78,9 +78,8 @@ class ClientApprover:
             return Approval(False, str(error).rstrip("."))
 
     async def _ask(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
-        with self._questions.about(request.server.name, caller.client):
-            async with caller.persons_turn():
-                return await self._answered(request, caller, known)
+        async with caller.persons_turn():
+            return await self._answered(request, caller, known)
 
     async def _answered(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
         answer = await anyio.to_thread.run_sync(self._store.answer, request)

@@ -103,8 +103,6 @@ class Caller:
         self._ask_seconds = ask_seconds
         self.unanswered: set[str] = set()
         """Digests that were asked about without an answer: not again in the same call."""
-        self.decided: set[str] = set()
-        """Servers whose approval was decided on for this call, and not for another that wanted them as well."""
         self.turn: Turn | None = None
         """Of the program that runs for it."""
         self._asking: set[anyio.CancelScope] = set()

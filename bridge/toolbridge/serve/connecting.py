@@ -1,10 +1,12 @@
 """Connects a server for one caller, which other callers may want at the same time.
 
-An attempt to connect is shared, and whoever began it is the one that is asked. So another client's person may be the
-one who is silent, or says no: neither is this caller's answer.
+An attempt to connect is shared. Whether to start the server, each caller's own person is asked; whether to take its
+tools, the one whose caller began. So another client's person may be the one who is silent.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import anyio
 
@@ -14,7 +16,7 @@ from toolbridge.serve.open_questions import OpenQuestions
 
 
 class AskedElsewhereError(ServerNotApprovedError):
-    """The person of another client is being asked about a server, and has not answered in time."""
+    """The person of another client is being asked about a server's tools, and has not answered in time."""
 
     def __init__(self, server: str) -> None:
         super().__init__(server, "waits for the answer of another client's person. Try again later")
@@ -27,7 +29,9 @@ class Connecting:
         self._runtime = runtime
         self._questions = questions
 
-    async def connect(self, server: str, seconds: float) -> None:
+    async def connect(
+        self, server: str, seconds: float, *, place: Literal["make_room", "in_turn"] = "make_room"
+    ) -> None:
         """Connect a server, and wait so long, at most, for the persons of other clients.
 
         Raises:
@@ -36,15 +40,10 @@ class Connecting:
         """
         caller = current_caller()
         if caller is None:
-            await self._runtime.servers.connect(server)
+            await self._runtime.servers.connect(server, place=place)
             return
         with self._questions.patience(server, caller.client, seconds) as scope:
-            try:
-                await self._runtime.servers.connect(server)
-            except ServerNotApprovedError:
-                if server in caller.decided:
-                    raise
-                await self._runtime.servers.connect(server)  # that was another's no: now it is this caller's turn
+            await self._runtime.servers.connect(server, place=place)
         if scope.cancelled_caught:
             raise AskedElsewhereError(server)
 

@@ -44,18 +44,12 @@ class Listings:
         manager = self._runtime.servers
         enabled = set(manager.enabled_servers())
         unknown = [each.name for each in manager.statuses() if each.tools is None and each.name in enabled]
-        connected = sum(each.state in ("connected", "connecting") for each in manager.statuses())
-        room = max(1, self._runtime.config.limits.connections - connected)
-        turns = anyio.Semaphore(room)
         problems: dict[str, str] = {}
 
         async def ask(name: str) -> None:
-            async with turns:
-                problem = await self._problem_of(name)
-                if problem:
-                    problems[name] = problem
-                elif len(unknown) > room:  # others wait for the connection
-                    await manager.close_server(name)
+            problem = await self._problem_of(name)
+            if problem:
+                problems[name] = problem
 
         async with anyio.create_task_group() as tasks:
             for name in unknown:
@@ -71,7 +65,7 @@ class Listings:
             return before
         self._under_way.add(name)
         try:
-            await self._connecting.connect(name, self._seconds)
+            await self._connecting.connect(name, self._seconds, place="in_turn")
         except ServerError as error:
             problem = problem_text(self._runtime, name, error)
             if self._runtime.servers.status(name).state != "needs_approval":

@@ -1,4 +1,4 @@
-"""Who is being asked about which server, so that nobody waits for another client's person longer than they want to."""
+"""Who is asked about which server's tools: nobody waits for another client's person longer than they want to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolbridge.serve.caller import Client
 
 
 class OpenQuestions:
-    """Questions about servers that are open now, and the calls that wait for those servers."""
+    """Questions about servers' tools that are open now, and the calls that wait for those servers."""
 
     def __init__(self) -> None:
         self._asked: dict[str, list[Client]] = {}
@@ -20,7 +20,7 @@ class OpenQuestions:
 
     @contextmanager
     def about(self, server: str, client: Client) -> Generator[None]:
-        """While a client's person is asked about a server."""
+        """While a client's person is asked about a server's tools."""
         self._asked.setdefault(server, []).append(client)
         self._tell(server)
         try:

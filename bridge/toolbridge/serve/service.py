@@ -74,7 +74,7 @@ class Service:
         questions = OpenQuestions()
         self.runtime: Runtime = open_runtime(
             config,
-            approver=ClientApprover(self._store, questions, config_file=self.options.config_file, asks=asks),
+            approver=ClientApprover(self._store, config_file=self.options.config_file, asks=asks),
             elicitor=PassedOn(self.watch.callers_of, self._secrets_of) if asks else None,
             can_use_tool=can_use_tool if asks else None,
             limits=self.options.limits,

@@ -21,11 +21,6 @@ class Connected(Protocol):
         """Whether nothing that is sent now would reach it."""
         ...
 
-    @property
-    def is_in_use(self) -> bool:
-        """Whether a call is under way."""
-        ...
-
     async def wait_for_end(self) -> None:
         """Until its end is known."""
         ...

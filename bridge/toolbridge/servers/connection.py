@@ -16,7 +16,7 @@ import mcp_types as types
 from mcp.client._probe import negotiate_auto
 from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.client.subscriptions import SubscriptionLost, listen
-from mcp.shared.dispatcher import CallOptions
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -24,6 +24,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.errors import MisuseError, ServerProtocolError, ServerTimeoutError
 from toolbridge.foreign_cancellation import is_foreign
+from toolbridge.servers.call_progress import passed_on
 from toolbridge.servers.channel import Channel, ChannelClosedError, RequestTimedOutError, UnsendableError
 from toolbridge.servers.connected import CallNotSentError, OnProgress
 from toolbridge.servers.discovery import list_tools
@@ -138,11 +139,6 @@ class Connection:
         """Whether the server is gone: nothing that is sent now would reach it."""
         return self._dispatcher.ended.is_set()
 
-    @property
-    def is_in_use(self) -> bool:
-        """Whether calls are under way."""
-        return bool(self._calls)
-
     async def wait_for_end(self) -> None:
         """Until its end is known."""
         await self._dispatcher.ended.wait()
@@ -187,24 +183,24 @@ class Connection:
         secrets: frozenset[str],
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """The raw result of a call. A server's own notes on its progress are not asked for.
+        """The raw result of a call. How far it is, is asked of the server only if somebody wants to know.
 
         Raises:
             ServerError: there is no result: a timeout, an end, a refusal, or nonsense.
             CallNotSentError: the server was gone before it could have seen the call.
         """
-        del on_progress
         if seconds <= 0:
             raise ServerTimeoutError(self._server, f"was not called: no time is left for {tool!r}")
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
+        told = None if on_progress is None else passed_on(on_progress, secrets)
         failure: BaseException = TimeoutError()
         # The dispatcher keeps the time; this scope is for one that is stuck, and for the end of the connection.
         with anyio.CancelScope(deadline=anyio.current_time() + seconds + 0.5) as scope:
             self._calls.add(scope)
             try:
-                result = await self._request("tools/call", params, seconds)
+                result = await self._request("tools/call", params, seconds, told)
                 if result.get("resultType") == "input_required":
-                    send = partial(self._request, "tools/call", seconds=seconds)
+                    send = partial(self._request, "tools/call", seconds=seconds, told=told)
                     result = await answer_questions(result, params, ask=self._ask, send=send)
                 return result
             except BaseException as error:
@@ -275,9 +271,13 @@ class Connection:
             pass  # an answer, if not a pong
         return True
 
-    async def _request(self, method: str, params: dict[str, Any], seconds: float | None) -> dict[str, Any]:
+    async def _request(
+        self, method: str, params: dict[str, Any], seconds: float | None, told: ProgressFnT | None = None
+    ) -> dict[str, Any]:
         data: dict[str, Any] = {"method": method, "params": params}
         options: CallOptions = {} if seconds is None else {"timeout": seconds}
+        if told is not None:
+            options["on_progress"] = told
         # The SDK's models would reject a whole answer for one odd field, so requests go past them; what the
         # negotiated era wants on every request is added by the session's own stamp.
         self._session._stamp(data, options)

@@ -19,6 +19,8 @@ class StateChanged:
     server: str
     state: ServerState
     error: str = ""
+    reason: str = ""
+    """Why, where that is no error: it was closed to make room for another."""
 
 
 @dataclass(frozen=True, slots=True)

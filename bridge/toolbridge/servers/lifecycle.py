@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 import anyio.to_thread
@@ -25,11 +25,13 @@ from toolbridge.errors import (
     ServerRespawnError,
     ServerTimeoutError,
 )
+from toolbridge.servers.attempt import Attempt
+from toolbridge.servers.connection_places import ConnectionPlaces
 from toolbridge.servers.events import ServerState
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.own_server import ToolServer
 from toolbridge.servers.server_requests import ServerRequests
-from toolbridge.servers.slot import Attempt, Slot
+from toolbridge.servers.slot import Slot
 from toolbridge.servers.start import Start, approved_start, open_channel
 from toolbridge.trust.approver import Approver
 from toolbridge.trust.package_runners import is_package_runner
@@ -43,6 +45,14 @@ _log = logging.getLogger("toolbridge")
 _END_WORDS = 300
 
 
+class SetState(Protocol):
+    """Takes notice of a server's new state."""
+
+    def __call__(self, slot: Slot, state: ServerState, error: str = "", reason: str = "") -> None:
+        """With the error, or the reason where that is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What connections need from their manager."""
@@ -53,11 +63,10 @@ class Surroundings:
     sign_in: SignIn | None
     environ: Mapping[str, str]
     is_closed: Callable[[], bool]
-    take_connection: Callable[[Slot], None]
-    """Takes one of the connections there may be, or raises ConnectionLimitError."""
+    places: ConnectionPlaces
     keep_listing: Callable[[Slot, Listing], Awaitable[None]]
     """Takes over what a server lists, as far as its pins allow; a person may be asked."""
-    set_state: Callable[[Slot, ServerState, str], None]
+    set_state: SetState
 
 
 async def live(slot: Slot, attempt: Attempt, around: Surroundings) -> None:
@@ -81,8 +90,10 @@ async def live(slot: Slot, attempt: Attempt, around: Surroundings) -> None:
         slot.release()
         # A refused respawn quotes the last error, and would otherwise become the last error that it quotes.
         silent = closed or failure is None or isinstance(failure, ServerRespawnError)
-        around.set_state(slot, "closed" if closed else _state_after(failure), "" if silent else str(failure))
+        state: ServerState = "closed" if closed else _state_after(failure)
+        around.set_state(slot, state, "" if silent else str(failure), slot.closing_reason)
         slot.settle()
+        around.places.give_back(slot)
 
 
 async def _open_and_watch(slot: Slot, attempt: Attempt, around: Surroundings, scope: anyio.CancelScope) -> None:
@@ -90,18 +101,36 @@ async def _open_and_watch(slot: Slot, attempt: Attempt, around: Surroundings, sc
         await _offer(slot, attempt, around, slot.own_tools)
         return
     await _wait_for_respawn(slot, around)
-    around.set_state(slot, "needs_approval", "")
-    start = await approved_start(slot.server, around.approver, around.environ)
-    attempt.decided.set()
-    around.take_connection(slot)
+    start = await _approved(slot, attempt, around)
+    await around.places.take(slot, attempt)
+    _warn_of_unset(slot, start)
     slot.own_secrets = start.environment.secrets
     slot.started += 1
-    around.set_state(slot, "connecting", "")
+    around.set_state(slot, "connecting")
     # The SDK takes a good part of a second to import, which would hold up the host's other tasks.
     await anyio.to_thread.run_sync(importlib.import_module, "toolbridge.servers.connection")
     scope.deadline = anyio.current_time() + slot.connect_seconds(around.limits)
     if await _serve(slot, attempt, around, start, scope):
         await _serve(slot, attempt, around, start, scope)
+
+
+async def _approved(slot: Slot, attempt: Attempt, around: Surroundings) -> Start:
+    """Whoever says yes first: the one who is asked here, or one who was asked by a task that joined."""
+    if attempt.start is None:
+        around.set_state(slot, "needs_approval")
+        start = await attempt.ask(lambda: approved_start(slot.server, around.approver, around.environ))
+        if start is not None:
+            attempt.approve(start)
+    assert attempt.start is not None
+    return attempt.start
+
+
+def _warn_of_unset(slot: Slot, start: Start) -> None:
+    """Once for each variable: the person who forgot it looks for the fault elsewhere."""
+    for words in start.environment.warnings:
+        if words not in slot.environment_warnings:
+            _log.warning("%s", words)
+    slot.environment_warnings = start.environment.warnings
 
 
 async def _offer(slot: Slot, attempt: Attempt, around: Surroundings, tools: ToolServer) -> None:
@@ -112,7 +141,7 @@ async def _offer(slot: Slot, attempt: Attempt, around: Surroundings, tools: Tool
     try:
         await around.keep_listing(slot, tools.listing(slot.name))
         slot.connection = connection
-        around.set_state(slot, "connected", "")
+        around.set_state(slot, "connected")
         attempt.succeed(connection)
         await connection.keep_time()
     finally:
@@ -140,7 +169,7 @@ async def _serve(slot: Slot, attempt: Attempt, around: Surroundings, start: Star
                 scope.deadline = math.inf
                 await around.keep_listing(slot, listing)
                 slot.connection = connection  # not before: nothing is called until it is known what may be
-                around.set_state(slot, "connected", "")
+                around.set_state(slot, "connected")
                 attempt.succeed(connection)
                 await connection.wait(lambda: _refresh(slot, connection, around))
                 reason = connection.end_reason()

@@ -7,54 +7,36 @@ happens to a caller, connections are closed by the task that opened them, and cl
 from __future__ import annotations
 
 import contextlib
-import difflib
-import logging
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.abc
 
 from toolbridge.config.config import Config
-from toolbridge.config.digest import listing_key
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.errors import (
-    ConnectionLimitError,
-    MisuseError,
-    ServerClosedError,
-    ServerConnectError,
-    ServerDisconnectedError,
-    ServerError,
-    ToolbridgeError,
-    ToolNotFoundError,
-    UnknownServerError,
-)
-from toolbridge.servers.admissions import Admissions, blocked_error
-from toolbridge.servers.connected import CallNotSentError, Connected, OnProgress
-from toolbridge.servers.events import ServerObserver, ServerState, StateChanged, ToolsChanged, tell
-from toolbridge.servers.lifecycle import Surroundings, live
+from toolbridge.errors import ServerClosedError, ServerConnectError, ServerDisconnectedError, ServerError
+from toolbridge.servers.attempt import Attempt, Place
+from toolbridge.servers.call_arguments import check_arguments
+from toolbridge.servers.connected import CallNotSentError, OnProgress
+from toolbridge.servers.connecting import Connecting
+from toolbridge.servers.events import ServerObserver, ServerState
+from toolbridge.servers.known_servers import KnownServers
 from toolbridge.servers.listing import Listing
-from toolbridge.servers.listing_store import ListingStore
 from toolbridge.servers.server_requests import Elicitor, Roots, Sampler, ServerRequests
-from toolbridge.servers.slot import Attempt, ServerStatus, Slot
-from toolbridge.servers.start import approved_start
-from toolbridge.servers.tool_filter import original_names
-from toolbridge.trust.admission import Admission
+from toolbridge.servers.slot import ServerStatus, Slot
 from toolbridge.trust.approver import Approver, DenyAll
 from toolbridge.trust.pins import Pins
 from toolbridge.trust.sanitise import for_error
-from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog
 
 if TYPE_CHECKING:
     from toolbridge.servers.sign_in import SignIn
 
-_log = logging.getLogger("toolbridge")
 
-
-class ServerManager:
+class ServerManager(KnownServers):
     """The servers of one configuration. Use it as `async with`; its methods are safe from any task of that loop."""
 
     def __init__(
@@ -71,121 +53,66 @@ class ServerManager:
         observers: Sequence[ServerObserver] = (),
         environ: Mapping[str, str] | None = None,
     ) -> None:
+        place = None if directory is None else Path(directory)
+        super().__init__(pins=pins, directory=place, listing_bytes=config.limits.listing_bytes, observers=observers)
         self._limits = config.limits
-        self._approver = approver or DenyAll()
-        self._admissions = Admissions(pins)
-        self._requests = ServerRequests(elicitor, sampler, roots)
-        self._sign_in = sign_in
-        self._observers = tuple(observers)
-        self._environ = os.environ if environ is None else environ
-        self._store = ListingStore(None if directory is None else Path(directory), limit=2 * self._limits.listing_bytes)
-        self._slots: dict[str, Slot] = {}
-        self._former_secrets: dict[str, frozenset[str]] = {}
-        self._catalog: Catalog | None = None
-        self._tasks: anyio.abc.TaskGroup | None = None
-        self._closed = False
+        self._connecting = Connecting(
+            limits=config.limits,
+            approver=approver or DenyAll(),
+            requests=ServerRequests(elicitor, sampler, roots),
+            sign_in=sign_in,
+            environ=os.environ if environ is None else environ,
+            keep_listing=self._keep,
+            set_state=self._note_state,
+            is_configured=lambda slot: self._slots.get(slot.name) is slot,
+        )
         for server in config.servers.values():
             self._add(server)
 
     async def __aenter__(self) -> ServerManager:
-        if self._tasks is not None:
-            raise ToolbridgeError("A ServerManager is entered once: make a new one.")
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
+        await self._connecting.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         del kind, error, traceback
-        assert self._tasks is not None
-        self._closed = True
+        self._connecting.is_closed = True
         for slot in self._slots.values():
             slot.stop()
-        # Cancelled connections clean up under shields of their own, each bounded in time. What the host raised is
-        # not handed to the task group, which would wrap it in an exception group.
-        self._tasks.cancel_scope.cancel()
         try:
-            await self._tasks.__aexit__(None, None, None)
+            await self._connecting.end()
         finally:
             for slot in self._slots.values():
                 self._set_state(slot, "closed")
 
-    # ── what is known ────────────────────────────────────────────────────────────────────────────────────────────
-
-    def statuses(self) -> tuple[ServerStatus, ...]:
-        """Every server's status, by name."""
-        return tuple(slot.status() for _, slot in sorted(self._slots.items()))
-
-    def status(self, server: str) -> ServerStatus:
-        """One server's status."""
-        return self._slot(server).status()
-
-    def config_of(self, server: str) -> ServerConfig:
-        """How a server is configured."""
-        return self._slot(server).server
-
-    def enabled_servers(self) -> tuple[str, ...]:
-        """The names of servers that may be connected."""
-        return tuple(sorted(name for name, slot in self._slots.items() if slot.server.enabled))
-
-    def secrets(self, server: str) -> frozenset[str]:
-        """What must not be in anything that a server's words are put into; also of one that is gone."""
-        slot = self._slots.get(server)
-        former = self._former_secrets.get(server, frozenset())
-        return former if slot is None else slot.secrets | former if former else slot.secrets
-
-    def listing(self, server: str) -> Listing | None:
-        """What a server lists: live, or as it was kept; None when it was never asked."""
-        return self._slot(server).listing
-
-    def changed_tools(self, server: str) -> tuple[str, ...]:
-        """Tools of a server that are blocked because they are not as they were pinned: a person had accepted them."""
-        slot = self._slot(server)
-        blocked = slot.admission.blocked if slot.admission is not None else ()
-        return tuple(tool.name for tool in blocked if tool.why == "changed" and slot.blocked(tool.name) is not None)
-
-    def check_exposed(self, server: str, tool: str) -> None:
-        """Whether a server exposes a tool now.
-
-        Raises:
-            ToolBlockedError: its pin doesn't let it through.
-            ToolNotFoundError: it doesn't.
-        """
-        self._check_exposed(self._slot(server), tool)
-
-    def exposed(self, server: str) -> ServerListing | None:
-        """The tools of a server that its pins and configuration let through; None when it was never asked."""
-        return self._slot(server).exposed()
-
-    def admission(self, server: str) -> Admission | None:
-        """What a server's pins let through and what not; None when it is not pinned, or was never asked."""
-        return self._slot(server).admission
-
-    @property
-    def catalog(self) -> Catalog:
-        """Every exposed tool of every enabled server whose listing is known."""
-        if self._catalog is None:
-            listings = [slot.exposed() for slot in self._slots.values() if slot.server.enabled]
-            self._catalog = build_catalog(listing for listing in listings if listing is not None)
-        return self._catalog
-
     # ── connecting ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def connect(self, server: str) -> Listing:
-        """Connect a server if it is not, and give its listing.
+    async def connect(self, server: str, *, place: Place = "make_room") -> Listing:
+        """Connect a server if it is not, and give its listing. An idle server may have to make room for it.
+
+        Args:
+            server: its name.
+            place: `in_turn` also waits for those that are being connected; `if_free` closes nobody for it.
 
         Raises:
             ServerError: it can't be connected; the kind says why.
         """
         slot = self._slot(server)
-        await self._connection(slot)
+        visits = place != "make_room"
+        slot.users += 1
+        slot.visitors += visits
+        try:
+            await self._connecting.connection(slot, place)
+        finally:
+            slot.visitors -= visits
+            self._leave(slot, has_used=not visits)
         assert slot.listing is not None
         return slot.listing
 
-    async def wait_for_approval(self, server: str) -> None:
+    async def wait_for_approval(self, server: str, *, place: Place = "make_room") -> None:
         """Begin to connect a server if it is not, and wait while somebody is asked whether it may be."""
-        attempt = await self._attempt(self._slot(server))
+        attempt = await self._connecting.attempt(self._slot(server), place)
         if isinstance(attempt, Attempt):
             await attempt.decided.wait()
 
@@ -197,113 +124,27 @@ class ServerManager:
         """
         slots = self._slots.values()
         enabled = [slot for slot in slots if slot.server.enabled and (only is None or slot.name in only)]
-        unasked = {slot.name for slot in enabled if slot.listing is None}
-        free = self._limits.connections - sum(slot.holds_connection for slot in slots)
-        room = anyio.Semaphore(max(1, free))
 
-        async def start(slot: Slot) -> None:
-            async with room:
-                unasked.discard(slot.name)
-                is_ours = not slot.holds_connection
-                with contextlib.suppress(ServerError):  # its status says why
-                    connection = await self._connection(slot)
-                    if unasked and is_ours and not connection.is_in_use:
-                        await self._close(slot)
+        async def start(name: str, place: Place) -> None:
+            with contextlib.suppress(ServerError):  # its status says why
+                await self.connect(name, place=place)
 
         async with anyio.create_task_group() as tasks:
             for slot in sorted(enabled, key=lambda slot: slot.listing is not None):
-                tasks.start_soon(start, slot)
+                tasks.start_soon(start, slot.name, "in_turn" if slot.listing is None else "if_free")
         return self.statuses()
 
-    async def _connection(self, slot: Slot) -> Connected:
-        """A live connection: the one there is, the one being opened, or a new one."""
-        found = await self._attempt(slot)
-        return await found.outcome() if isinstance(found, Attempt) else found
+    def _note_state(self, slot: Slot, state: ServerState, error: str = "", reason: str = "") -> None:
+        self._set_state(slot, state, error, reason)
+        self._connecting.places.notice()
 
-    async def _attempt(self, slot: Slot) -> Attempt | Connected:
-        """The attempt to connect it that is under way, or a new one; or the live connection that there is."""
-        while True:
-            if slot.connection is not None and not slot.connection.ended:
-                return slot.connection
-            if self._tasks is None:
-                raise ToolbridgeError("A ServerManager connects inside `async with`.")
-            if self._closed:
-                raise ServerClosedError(slot.name, "can't be connected: the servers are closed")
-            if not slot.server.enabled:
-                raise ServerClosedError(slot.name, "is disabled in the configuration")
-            attempt = slot.attempt
-            if attempt is None:
-                attempt = slot.attempt = Attempt()
-                self._tasks.start_soon(live, slot, attempt, self._surroundings(), name=f"server {slot.name}")
-            elif attempt.is_settled:
-                # What it led to has ended a moment ago, and its task is still cleaning up.
-                await attempt.over.wait()
-                continue
-            return attempt
-
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(
-            limits=self._limits,
-            approver=self._approver,
-            requests=self._requests,
-            sign_in=self._sign_in,
-            environ=self._environ,
-            is_closed=lambda: self._closed,
-            take_connection=self._take_connection,
-            keep_listing=self._keep,
-            set_state=self._set_state,
-        )
-
-    def _take_connection(self, slot: Slot) -> None:
-        """Takes one of the connections there may be. Counting and taking are one step: no other task runs between."""
-        if slot.own_tools is not None:
-            return  # there is nothing to hold
-        holders = sorted(other.name for other in self._slots.values() if other.holds_connection)
-        if len(holders) >= self._limits.connections:
-            raise ConnectionLimitError(
-                slot.name,
-                f"can't be connected: {len(holders)} servers are connected ({', '.join(holders)}), and no more than "
-                f"{self._limits.connections} may be. Close one, or raise `limits.connections`",
-            )
-        slot.holds_connection = True
-
-    async def _keep(self, slot: Slot, listing: Listing) -> None:
-        await self._admissions.settle(slot.server, listing)
-        # Asked also when the listing seems to be the same: for Python, `true` equals 1.
-        admission = self._admissions.of(slot.server, listing)
-        is_same = listing == slot.listing and admission == slot.admission
-        slot.take(listing, admission)
-        if is_same:
-            return
-        self._catalog = None
-        if slot.own_tools is None:  # those are known without a file, and may be others tomorrow
-            self._store.save(listing_key(slot.server), listing)
-        for name in slot.unmatched_names():
-            _log.warning("Server %r has no tool %r, which its allowTools or denyTools names.", slot.name, name)
-        tell(self._observers, ToolsChanged(slot.name))
-
-    async def accept_tools(self, server: str, listing: Listing, tools: Collection[str] | None = None) -> None:
-        """Pin the tools of a listing that a person has seen: all of them, or these.
-
-        Raises:
-            ToolbridgeError: they are not pinned here, or the pins can't be changed so.
-        """
-        slot = self._slot(server)
-        if tools is not None:
-            known = [tool.name for tool in listing.tools]
-            tools = original_names(server, known, tools)
-        await self._admissions.accept(slot.server, listing, tools)
-        self._admit_again(slot)
-
-    def _admit_again(self, slot: Slot) -> None:
-        """The pins changed, and the listing did not."""
-        if slot.listing is None:
-            return
-        admission = self._admissions.of(slot.server, slot.listing)
-        if admission != slot.admission:
-            slot.take(slot.listing, admission)
-            self._catalog = None
-            tell(self._observers, ToolsChanged(slot.name))
+    def _leave(self, slot: Slot, *, has_used: bool = True) -> None:
+        """One user less: without any it may be closed for another's sake, those that were never used first."""
+        slot.users -= 1
+        if has_used:
+            slot.last_used = monotonic()
+        if not slot.users:
+            self._connecting.places.notice()
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -324,9 +165,23 @@ class ServerManager:
             ServerError: there is no result; the kind says why. The call is never sent twice.
         """
         slot = self._slot(server)
-        _check_arguments(tool, arguments, timeout)
+        check_arguments(tool, arguments, timeout)
+        slot.users += 1
+        try:
+            return await self._call(slot, tool, arguments, timeout, on_progress)
+        finally:
+            self._leave(slot)
+
+    async def _call(
+        self,
+        slot: Slot,
+        tool: str,
+        arguments: Mapping[str, Any],
+        timeout: float | None,  # noqa: ASYNC109
+        on_progress: OnProgress | None,
+    ) -> dict[str, Any]:
         closings = slot.closings
-        connection = await self._connection(slot)
+        connection = await self._connecting.connection(slot)
         self._check_exposed(slot, tool)
         seconds = slot.server.call_timeout or self._limits.call_seconds
         if timeout is not None:
@@ -336,7 +191,7 @@ class ServerManager:
             while True:
                 attempts += 1
                 if slot.closings != closings:
-                    raise ServerClosedError(server, f"was closed before the call of {tool!r} was sent")
+                    raise ServerClosedError(slot.name, f"was closed before the call of {tool!r} was sent")
                 self._check_exposed(slot, tool)  # again: it may have changed while the call waited
                 try:
                     return await connection.call(
@@ -347,23 +202,13 @@ class ServerManager:
                     if attempts > max(1, self._limits.respawns):  # a server by URL may be connected ever again
                         reason = for_error(connection.end_reason(), slot.secrets, limit=300)
                         problem = f"ended {attempts} times before it took the call of {tool!r}: {reason}"
-                        raise ServerDisconnectedError(server, problem) from None
+                        raise ServerDisconnectedError(slot.name, problem) from None
                     if slot.closings == closings:
-                        connection = await self._connection(slot)
+                        connection = await self._connecting.connection(slot)
                 except ServerError:
                     if slot.closings != closings:
-                        raise ServerClosedError(server, f"was closed during the call of {tool!r}") from None
+                        raise ServerClosedError(slot.name, f"was closed during the call of {tool!r}") from None
                     raise
-
-    def _check_exposed(self, slot: Slot, tool: str) -> None:
-        names = slot.exposed_names()
-        if tool not in names:
-            blocked = slot.blocked(tool)
-            if blocked is not None:
-                raise blocked_error(slot.name, blocked)
-            near = difflib.get_close_matches(tool, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ToolNotFoundError(slot.name, f"exposes no tool {for_error(tool, limit=100)!r}{hint}")
 
     # ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -374,7 +219,7 @@ class ServerManager:
             ServerError: it is not approved or not reached, or nobody signed in.
         """
         config = self._http_server(server)
-        start = await approved_start(config, self._approver, self._environ)
+        start = await self._connecting.approved(config)
         from toolbridge.servers.http import sign_in_to
 
         secret = start.environment.client_secret
@@ -401,20 +246,26 @@ class ServerManager:
 
     async def close(self) -> None:
         """Close every connection. Safe to call again, and from several tasks."""
-        self._closed = True
+        self._connecting.is_closed = True
         async with anyio.create_task_group() as tasks:
             for slot in list(self._slots.values()):
                 tasks.start_soon(self._close, slot)
 
-    async def reload(self, config: Config) -> None:
-        """Take over a changed configuration: what changed or vanished is closed, the rest stays connected."""
+    async def reload(self, config: Config, *, reread_pins: bool = False) -> None:
+        """Take over a changed configuration: what changed or vanished is closed, the rest stays connected.
+
+        What was pinned elsewhere since is taken notice of only if `reread_pins` says so: a tool may have written it.
+        """
         unchanged = {name for name, slot in self._slots.items() if config.servers.get(name) == slot.server}
         gone = [self._slots.pop(name) for name in list(self._slots) if name not in unchanged]
-        for slot in gone:  # calls that are under way will still quote it
+        for slot in gone:
+            slot.stop()  # now: its place is as good as free
+            # Calls that are under way will still quote it.
             self._former_secrets[slot.name] = self._former_secrets.get(slot.name, frozenset()) | slot.secrets
-        self._limits = config.limits
+        self._limits = self._connecting.limits = config.limits
         self._catalog = None
-        self._admissions.reread()
+        if reread_pins:
+            self._admissions.reread()
         for slot in self._slots.values():
             slot.renew_line()
             self._admit_again(slot)
@@ -430,37 +281,3 @@ class ServerManager:
         await slot.wait_until_idle()
         slot.started = 0
         self._set_state(slot, "closed")
-
-    # ── slots ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _add(self, server: ServerConfig) -> None:
-        slot = Slot(server)
-        own = slot.own_tools
-        listing = self._store.load(server.name, listing_key(server)) if own is None else own.listing(server.name)
-        if listing is not None:
-            slot.take(listing, self._admissions.of(server, listing))
-        self._slots[server.name] = slot
-
-    def _slot(self, server: str) -> Slot:
-        slot = self._slots.get(server)
-        if slot is None:
-            raise UnknownServerError(server, tuple(sorted(self._slots)))
-        return slot
-
-    def _set_state(self, slot: Slot, state: ServerState, error: str = "") -> None:
-        if error:
-            slot.last_error = error
-        if slot.state != state:
-            slot.state = state
-            tell(self._observers, StateChanged(slot.name, state, error))
-
-
-def _check_arguments(tool: object, arguments: object, timeout: object) -> None:
-    """The host's own mistakes are not a server's."""
-    if not isinstance(tool, str):
-        raise MisuseError("tool", tool, "the tool's name")
-    keys = cast("Mapping[Any, Any]", arguments) if isinstance(arguments, Mapping) else [None]
-    if not all(isinstance(key, str) for key in keys):
-        raise MisuseError("arguments", cast("object", arguments), "a mapping with text as keys")
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float))):
-        raise MisuseError("timeout", timeout, "a number of seconds")

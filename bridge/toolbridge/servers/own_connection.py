@@ -44,11 +44,6 @@ class OwnConnection:
         """Whether the host closed it."""
         return self._is_closed
 
-    @property
-    def is_in_use(self) -> bool:
-        """Whether a call is under way."""
-        return bool(self._calls)
-
     async def wait_for_end(self) -> None:
         """Until its end is known, which it is at once."""
 

@@ -10,7 +10,7 @@ import anyio
 
 from toolbridge.config.server_config import Origin, ServerConfig, Transport
 from toolbridge.config.server_limits import ServerLimits
-from toolbridge.errors import ServerError
+from toolbridge.servers.attempt import Attempt
 from toolbridge.servers.events import ServerState
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.own_server import ToolServer
@@ -35,58 +35,8 @@ class ServerStatus:
     """Exposed tools; None when the server was never asked."""
     last_error: str
     problems: tuple[str, ...]
-    """Tools that can't be used or are blocked by their pins, and configured tool names that match none."""
+    """Tools that can't be used or are blocked by their pins, configured tool names that match none, unset variables."""
     respawns: int
-
-
-class Attempt:
-    """One try to connect, for which any number of tasks may wait."""
-
-    def __init__(self) -> None:
-        self.over = anyio.Event()
-        """Set when its task has ended, with everything cleaned up."""
-        self.decided = anyio.Event()
-        """Set when it is known whether the server may be connected: nobody is asked any more."""
-        self._done = anyio.Event()
-        self._connection: Connected | None = None
-        self._error: ServerError | None = None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether its outcome is known."""
-        return self._done.is_set()
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it led to a connection."""
-        return self._connection is not None
-
-    def succeed(self, connection: Connected) -> None:
-        """Give the connection to those who wait."""
-        self._connection = connection
-        self._settle()
-
-    def fail(self, error: ServerError) -> None:
-        """Give an error to those who wait; too late after a success."""
-        if not self.is_settled:
-            self._error = error
-            self._settle()
-
-    def _settle(self) -> None:
-        self.decided.set()
-        self._done.set()
-
-    async def outcome(self) -> Connected:
-        """Wait for the connection.
-
-        Raises:
-            ServerError: the attempt failed.
-        """
-        await self._done.wait()
-        if self._connection is None:
-            assert self._error is not None
-            raise self._error.with_traceback(None)  # not with the last waiter's
-        return self._connection
 
 
 class Slot:
@@ -104,14 +54,23 @@ class Slot:
         self.scope: anyio.CancelScope | None = None
         self.own_secrets: frozenset[str] = frozenset()
         """Of its configuration."""
+        self.environment_warnings: tuple[str, ...] = ()
+        """Variables that were not set when it was last started, and were left empty."""
         self.channel_secrets: Callable[[], frozenset[str]] | None = None
         self._seen_secrets: frozenset[str] = frozenset()
         self.started = 0
         """How often it was started since the host last closed it."""
         self.is_old = False
         """Whether it ends when it is asked for the newer protocol first."""
-        self.holds_connection = False
+        self.users = 0
+        """Who waits for its connection or has a call under way: it is not closed for another's sake meanwhile."""
+        self.visitors = 0
+        """Those of its users who want no more than its listing, and are gone in a moment."""
+        self.last_used = 0.0
+        """When somebody last had a use for it other than its listing; 0 for never."""
         self.closing = False
+        self.closing_reason = ""
+        """Why it is being closed, if not because the host said so."""
         self.closings = 0
         """How often the host closed it: a call that began before must not open it again."""
         self.channel_end: Callable[[], str] | None = None
@@ -191,11 +150,12 @@ class Slot:
             return ()
         return unmatched_names(self.name, self.listing.tools, self.server.allow_tools, self.server.deny_tools)
 
-    def stop(self) -> None:
+    def stop(self, reason: str = "") -> None:
         """End its connection, or the attempt at one."""
         self.closings += 1
         if self.attempt is not None:
             self.closing = True
+            self.closing_reason = reason
             if self.scope is not None:
                 self.scope.cancel()
 
@@ -204,12 +164,12 @@ class Slot:
         self.connection = None
         self.scope = None
         self.channel_end = None
-        self.holds_connection = False
 
     def settle(self) -> None:
         """Its task has ended: a new attempt may begin."""
         attempt, self.attempt = self.attempt, None
         self.closing = False
+        self.closing_reason = ""
         if attempt is not None:
             attempt.over.set()
 
@@ -221,7 +181,8 @@ class Slot:
     def status(self) -> ServerStatus:
         """What is known now."""
         listing = self.listing
-        problems = [f"tool {problem.tool!r} {problem.problem}" for problem in (listing.problems if listing else ())]
+        problems = [*self.environment_warnings]
+        problems += [f"tool {problem.tool!r} {problem.problem}" for problem in (listing.problems if listing else ())]
         if self.admission is not None:
             problems += self.admission.problems(self.name, self._wanted_names())
         problems += [

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from toolbridge.config.server_config import ServerConfig
 
@@ -37,6 +37,15 @@ class Approver(Protocol):
 
     async def approve(self, request: ApprovalRequest) -> Approval:
         """Answer for this exact request; an exception counts as a refusal."""
+        ...
+
+
+@runtime_checkable
+class AsksSomebody(Protocol):
+    """An approver that does not ask the same person for everybody who uses a server."""
+
+    def asker(self) -> object:
+        """Whom `approve` would ask if this task called it now. Tasks with the same one share one question."""
         ...
 
 

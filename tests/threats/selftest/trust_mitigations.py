@@ -137,6 +137,12 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         _T11,
     ),
     off(
+        *("T26", "read the lock again for nobody but the host", "runtime.py"),
+        "    async def _follow(self, *, reread_pins: bool = False) -> None:\n",
+        "    async def _follow(self, *, reread_pins: bool = True) -> None:\n",
+        "test_t26_control_plane.py::test_a_lock_that_a_tool_wrote_is_not_read_before_the_host_reloads",
+    ),
+    off(
         *("T12", "tell the audit of other servers' tools", "trust/audit_text.py"),
         *("    if others is not None and others.servers:\n", "    if others is None:\n"),
         "test_t12_shadowing.py",
