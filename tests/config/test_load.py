@@ -174,3 +174,13 @@ def test_a_current_directory_that_is_gone_is_a_config_error(places: Places, monk
     gone.rmdir()
     with pytest.raises(ConfigError, match="the current directory is gone"):
         load_config(environ=places.environ)
+
+
+def test_a_projects_file_does_not_lift_a_limit_of_the_user(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    places.write(places.user / "config.json", {}, limits={"connections": 2, "respawns": 5})
+    places.write(places.project / "toolbridge.json", {}, limits={"connections": 900, "respawns": 1, "tools": 50_000})
+    config = load_config(directory=places.project, environ=places.environ)
+    assert (config.limits.connections, config.limits.respawns, config.limits.tools) == (2, 1, 50_000)
+    (warning,) = config.warnings
+    assert "'connections'" in warning

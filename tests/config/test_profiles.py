@@ -223,3 +223,13 @@ def test_rules_for_plugins_that_are_none_are_refused_with_their_place(tmp_path: 
     with pytest.raises(ConfigError) as caught:
         load(written(tmp_path, plugins=value))
     assert [problem.field for problem in caught.value.problems] == [field]
+
+
+def test_the_working_directory_of_an_override_is_read_as_that_of_a_server(tmp_path: Path) -> None:
+    overrides = {"one": {"cwd": "sub"}, "two": {"cwd": "~/notes"}}
+    servers = {name: {"command": "x"} for name in overrides}
+    file = tmp_path / "toolbridge.json"
+    file.write_text(json.dumps({"mcpServers": servers, "profiles": {"work": {"overrides": overrides}}}))
+    chosen = with_profiles(load_config(file, environ={"HOME": "/home/somebody"}), ["work"])
+    assert chosen.servers["one"].cwd == str(tmp_path / "sub")
+    assert chosen.servers["two"].cwd == "/home/somebody/notes"

@@ -132,3 +132,16 @@ async def test_a_tool_nested_too_deeply_is_refused_without_a_traceback() -> None
         await list_tools(
             ABOUT, Pages({"tools": [tool("deep", inputSchema={"type": "object", "x": deep})]}), ServerLimits()
         )
+
+
+async def test_the_cap_counts_bytes_and_the_instructions(anyio_backend: str) -> None:
+    del anyio_backend
+
+    async def request(method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "description": "\U0001f600" * 300}]}
+
+    limits = ServerLimits(listing_bytes=1_000)
+    with pytest.raises(ServerProtocolError, match="more than 1000 bytes of tools"):
+        await list_tools(Listing("one", ()), request, limits)
+    with pytest.raises(ServerProtocolError, match="more than 1000 bytes of instructions"):
+        await list_tools(Listing("one", (), instructions="x" * 1_001), request, limits)

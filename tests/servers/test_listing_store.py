@@ -104,3 +104,29 @@ def test_without_a_directory_nothing_is_kept() -> None:
     nowhere = ListingStore(None, limit=1000)
     nowhere.save(KEY, LISTING)
     assert nowhere.load("shop", KEY) is None
+
+
+def test_entries_that_were_not_used_for_longest_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolbridge.servers.listing_store.MOST_ENTRIES", 3)
+    kept = store(tmp_path)
+    keys = [f"sha256:{number:064x}" for number in range(5)]
+    for age, key in enumerate(keys[:4]):
+        kept.save(key, LISTING)
+        path = tmp_path / "listings" / f"{key.removeprefix('sha256:')}.json"
+        if path.exists():
+            os.utime(path, (1_000_000 + age, 1_000_000 + age))
+    assert kept.load("shop", keys[0]) is None
+    assert kept.load("shop", keys[1]) is not None  # and is the newest by that
+    kept.save(keys[4], LISTING)
+    assert [kept.load("shop", key) is not None for key in keys] == [False, True, False, True, True]
+
+
+def test_entries_are_bounded_in_bytes_and_the_newest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolbridge.servers.listing_store.MOST_BYTES", 1)
+    kept = store(tmp_path)
+    other = tmp_path / "listings" / "notes.txt"
+    kept.save("sha256:" + "cd" * 32, LISTING)
+    other.write_text("somebody else's")
+    os.utime(tmp_path / "listings" / ("cd" * 32 + ".json"), (1, 1))
+    kept.save(KEY, LISTING)
+    assert sorted(path.name for path in other.parent.iterdir()) == sorted([f"{'ab' * 32}.json", "notes.txt"])

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from sources.installed import Installed
-from toolbridge import Origin, PluginPolicy, load_plugins
+from toolbridge import Config, Origin, PluginPolicy, load_plugins
 from toolbridge.errors import ConfigError
+from toolbridge.sources.current import CurrentServers
 from toolbridge.sources.plugins import Plugin
+from toolbridge.sources.task import Task
 
 NOTES = '[{"name": "notes", "package": "@acme/notes", "keywords": ["shared notes"], "capabilities": ["files"]}]'
 
@@ -223,3 +228,36 @@ def test_a_plugin_that_is_not_allowed_is_not_even_imported(
 def test_a_policy_of_something_else_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"plugins\.deny"):
         PluginPolicy(deny="acme")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("written", ["acme_tools", "Acme-Tools", "ACME.tools", "acme-tools"])
+def test_a_denied_plugin_is_denied_however_its_name_is_spelt(written: str) -> None:
+    assert PluginPolicy(deny=(written,)).refusal("acme-tools")
+    assert PluginPolicy(allow=(written,)).refusal("acme-tools") == ""
+
+
+def test_a_name_that_is_no_plugins_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    load_plugins(PluginPolicy(deny=("acme-tols", "*")), entry_points=[])
+    assert "'acme-tols', which is not installed" in caplog.text
+    assert "'*'" not in caplog.text
+
+
+@pytest.mark.anyio
+async def test_who_asks_for_plugins_can_be_cancelled_while_one_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What hangs is left behind in its thread: the host goes on at once."""
+    began, release = threading.Event(), threading.Event()
+
+    def hang(_policy: object) -> tuple[Plugin, ...]:
+        began.set()
+        release.wait(30)
+        return ()
+
+    monkeypatch.setattr("toolbridge.sources.current.load_plugins", hang)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(CurrentServers(Config.of(), None, Task("x"), ()).begin)
+            await anyio.to_thread.run_sync(began.wait)
+            tasks.cancel_scope.cancel()
+        assert not release.is_set()
+    finally:
+        release.set()

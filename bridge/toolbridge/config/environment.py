@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from toolbridge.config.base_environment import base_environment, is_base_name
+from toolbridge.config.editor_variables import editor_variable_in, is_editors_file
 from toolbridge.config.references import UnknownReferenceError, expand, uses_input
 from toolbridge.config.remote_values import header_fault
 from toolbridge.config.secret_values import looks_secret, maskable, parts_of, passwords_in, secrets_of_url
@@ -151,6 +152,11 @@ def _refuse_inputs(server: ServerConfig) -> None:
         if text is not None and uses_input(text):
             problem = f"has an '${{input:…}}' in {place!r}, which only VS Code can ask for. Write the value itself."
             raise ServerEnvironmentError(server.name, problem)
+        variable = editor_variable_in(text or "") if is_editors_file(server.origin.detail) else ""
+        if variable:
+            problem = f"has {variable!r} in {place!r}, where nothing is filled in."
+            fix = "Write the path itself, or one that is relative to its 'cwd'."
+            raise ServerEnvironmentError(server.name, f"{problem} {fix}")
 
 
 def _refuse_unusable(server: ServerConfig, env: Mapping[str, str], headers: Mapping[str, str]) -> None:

@@ -1,11 +1,11 @@
-"""Several files into one configuration: by server name and by limit, the first file that has it wins.
+"""Several files into one configuration: by server name, the first file that has it wins.
 
-Rules (permissions, flows, labels) are not won: the stricter holds, see `config.policy`.
+Rules (permissions, flows, labels) and limits are not won: the stricter holds, see `config.policy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,7 @@ def merge_files(files: Sequence[ParsedFile]) -> Config:
     warnings: list[str] = []
     for file in files:
         warnings += file.warnings
-        limits = {**file.limits, **limits}
+        warnings += _limit(limits, file)
         errors = errors or file.policy.errors
         for server in file.servers:
             winner = servers.setdefault(server.name, server)
@@ -77,3 +77,15 @@ def merge_files(files: Sequence[ParsedFile]) -> Config:
         profiles=profiles,
         optional=optional,
     )
+
+
+def _limit(limits: dict[str, Any], file: ParsedFile) -> Iterator[str]:
+    """Add a file's limits to those of the files before it; yields what of those has no effect.
+
+    All are caps, so the lower one is the stricter: a repository does not lift what the user has set.
+    """
+    for name, value in file.limits.items():
+        before = limits.setdefault(name, value)
+        if value < before:
+            limits[name] = value
+            yield f"{shown_path(file.path)}: its lower limit for {name!r} holds, not that of a file before it."

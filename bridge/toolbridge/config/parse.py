@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import MappingProxyType
 
+from toolbridge.config.editor_variables import editor_values, is_editors_file
 from toolbridge.config.locate import Candidate
 from toolbridge.config.parse_server import Surroundings, parse_server
 from toolbridge.config.policy import POLICY_KEYS, Policy, parse_policy
@@ -13,7 +14,7 @@ from toolbridge.config.profiles import Profile, parse_profiles
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.config.server_limits import ServerLimits, check_limit
 from toolbridge.config.validate import check_together
-from toolbridge.config.values import pairs, wrong
+from toolbridge.config.values import absolute_directory, pairs, wrong
 from toolbridge.config.wording import MOST_PROBLEMS_SOUGHT, all_of, shown_path, unknown_keys
 from toolbridge.errors import ConfigError
 
@@ -58,7 +59,14 @@ def parse_file(document: Mapping[str, object], candidate: Candidate, home: str |
     policy = parse_policy(document, problems)
     servers = _servers(document, candidate, home, problems, warnings)
     origin = Origin(candidate.origin, candidate.path)
-    profiles = parse_profiles(document.get("profiles", {}), servers, origin, problems, warnings)
+    profiles = parse_profiles(
+        document.get("profiles", {}),
+        servers,
+        origin,
+        problems,
+        warnings,
+        absolute=lambda path: absolute_directory(path, candidate.base, home),
+    )
     if not problems:
         try:
             check_together(servers)
@@ -146,4 +154,5 @@ def _surroundings(form: str, candidate: Candidate, home: str | None) -> Surround
         home=home,
         # core-agent, whose form this is, gives the empty text for a variable that is not set.
         unset_env="empty" if form == "servers" else "error",
+        editor_values=editor_values(candidate.base, home) if is_editors_file(candidate.path) else {},
     )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar, cast
 
+from toolbridge.config.editor_variables import all_filled_in, filled_in
 from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS, TRANSPORT_OF_SPELLING, WITHOUT_EFFECT
 from toolbridge.config.names import name_for
 from toolbridge.config.references import looks_expandable
+from toolbridge.config.remote_values import SENT_ANYWAY
 from toolbridge.config.server_config import Origin, ServerConfig, Transport
 from toolbridge.config.validate import check_fields
-from toolbridge.config.values import flag, pairs
+from toolbridge.config.values import absolute_directory, flag, pairs
 from toolbridge.config.wording import kind_of, listed, quoted, unknown_keys
 from toolbridge.errors import ConfigError
 
@@ -30,6 +31,8 @@ class Surroundings:
     default_cwd: str | None
     home: str | None
     unset_env: Literal["error", "empty"]
+    editor_values: Mapping[str, str]
+    """What VS Code's own variables stand for; empty for every other file."""
 
 
 def parse_server(
@@ -50,9 +53,14 @@ def parse_server(
     if "enabled" in given and label("enabled") == "disabled":
         disabled = _collect(problems, flag, given.pop("enabled"), "disabled")
         given["enabled"] = not disabled
+    if around.editor_values:
+        given |= {key: all_filled_in(given[key], around.editor_values) for key in ("env", "headers") if key in given}
+        if "cwd" in given:
+            given["cwd"] = filled_in(given["cwd"], around.editor_values, has_references=False)
     cwd = given.get("cwd")
     if isinstance(cwd, str) and cwd.strip():
-        given["cwd"] = _absolute(cwd, around)
+        given["cwd"] = absolute_directory(cwd, around.base, around.home)
+    dropped = _drop_our_own_headers(given)
     transport = _transport(given, label, problems)
     kept = {} if transport is None else check_fields(given, transport, label, problems)
     if problems or transport is None or name is None:
@@ -63,7 +71,7 @@ def parse_server(
     display_name = written if written != name else ""
     server = ServerConfig(name, transport, origin=around.origin, display_name=display_name, **kept)
     ignored = sorted(key for key in cast("Mapping[str, object]", entry) if key in WITHOUT_EFFECT)
-    warnings += [f"server {quoted(written)}: {each}" for each in _warnings(server, ignored)]
+    warnings += [f"server {quoted(written)}: {each}" for each in (*dropped, *_warnings(server, ignored))]
     return server
 
 
@@ -104,11 +112,15 @@ def _transport(given: dict[str, object], label: Callable[[str], str], problems: 
     return None
 
 
-def _absolute(path: str, around: Surroundings) -> str:
-    """A working directory, fixed when the file is read. Another user's home is not looked up."""
-    if around.home is not None and (path == "~" or path.startswith(("~/", f"~{os.sep}"))):
-        path = around.home + path[1:]
-    return os.path.normpath(os.path.join(around.base, path)) if "\0" not in path else path
+def _drop_our_own_headers(given: dict[str, object]) -> list[str]:
+    """Other clients have people write what the transport sends anyway; leaving it out changes nothing."""
+    found = given.get("headers")
+    if not isinstance(found, Mapping):
+        return []
+    written = cast("Mapping[object, object]", found)
+    dropped = [name for name in written if isinstance(name, str) and name.lower() in SENT_ANYWAY]
+    given["headers"] = {name: value for name, value in written.items() if name not in dropped}
+    return [f"'headers' is read without {listed(sorted(dropped), 'and')}: the transport sets that."] if dropped else []
 
 
 def _collect(problems: list[ConfigError], check: Callable[..., _T], *values: object) -> _T | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,7 @@ class PluginPolicy:
 
     def refusal(self, plugin: str) -> str:
         """Why a plugin may offer nothing; empty if it may."""
-        known = plugin.casefold()
+        known = _normal(plugin)
         if self._has(self.deny, known):
             return "it is in 'plugins.deny' of the configuration"
         if self.allow is not None and not self._has(self.allow, known):
@@ -38,7 +39,17 @@ class PluginPolicy:
 
     @staticmethod
     def _has(listed: tuple[str, ...], plugin: str) -> bool:
-        return any(each in (ALL, plugin) for each in (name.casefold() for name in listed))
+        return any(each == ALL or _normal(each) == plugin for each in listed)
+
+    def unmatched(self, plugins: Iterable[str]) -> tuple[str, ...]:
+        """Names in either list that are no plugin's: misspelt, perhaps."""
+        known = {ALL, *map(_normal, plugins)}
+        return tuple(dict.fromkeys(name for name in (*(self.allow or ()), *self.deny) if _normal(name) not in known))
+
+
+def _normal(name: str) -> str:
+    """Names of packages that differ by case, `-`, `_` and `.` only are the same: a denied one must not slip through."""
+    return re.sub(r"[-_.]+", "-", name.casefold())
 
 
 def parse_plugins(value: object) -> PluginPolicy:
@@ -76,5 +87,5 @@ def _both(one: tuple[str, ...], other: tuple[str, ...]) -> Iterable[str]:
         return other
     if ALL in other:
         return one
-    known = {name.casefold() for name in other}
-    return (name for name in one if name.casefold() in known)
+    known = set(map(_normal, other))
+    return (name for name in one if _normal(name) in known)

@@ -7,7 +7,7 @@ user's file has. Labels are only ever added to. What an override changes is part
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -49,9 +49,18 @@ class Profile:
 
 
 def parse_profiles(
-    value: object, servers: Sequence[ServerConfig], origin: Origin, problems: list[ConfigError], warnings: list[str]
+    value: object,
+    servers: Sequence[ServerConfig],
+    origin: Origin,
+    problems: list[ConfigError],
+    warnings: list[str],
+    *,
+    absolute: Callable[[str], str],
 ) -> tuple[Profile, ...]:
-    """What a file has under `profiles`. What is wrong is added to `problems`."""
+    """What a file has under `profiles`. What is wrong is added to `problems`.
+
+    `absolute` makes a working directory of what the file says one is.
+    """
     try:
         given = pairs(value, "profiles")
         if len(given) > MOST_PROFILES:
@@ -59,7 +68,7 @@ def parse_profiles(
     except ConfigError as problem:
         problems.append(problem)
         return ()
-    file = _File({server.name: server for server in servers}, origin, problems, warnings)
+    file = _File({server.name: server for server in servers}, origin, problems, warnings, absolute)
     return tuple(_profile(name, entry, file) for name, entry in given.items())
 
 
@@ -71,6 +80,7 @@ class _File:
     origin: Origin
     problems: list[ConfigError]
     warnings: list[str]
+    absolute: Callable[[str], str]
 
 
 def _profile(name: str, entry: object, file: _File) -> Profile:
@@ -97,7 +107,7 @@ def _profile(name: str, entry: object, file: _File) -> Profile:
         for written, change in changes.items():
             server = file.own.get(_mapped(written))
             if server is not None:
-                overrides[server.name] = _override(change, server, f"{where}.overrides.{written[:60]}", problems)
+                overrides[server.name] = _override(change, server, f"{where}.overrides.{written[:60]}", file)
             else:
                 warnings.append(f"profile {name!r} overrides {quoted(written)}, which is no server of this file.")
     except ConfigError as problem:
@@ -113,7 +123,7 @@ def _profile(name: str, entry: object, file: _File) -> Profile:
     return Profile(name, kept, MappingProxyType(overrides), file.origin, str(description))
 
 
-def _override(change: object, server: ServerConfig, where: str, problems: list[ConfigError]) -> Mapping[str, Any]:
+def _override(change: object, server: ServerConfig, where: str, file: _File) -> Mapping[str, Any]:
     """Fields of a server, checked as in the server's own entry."""
     given = pairs(change, where)
     mistakes = unknown_keys(given, [key for key in ATTRIBUTE_OF_KEY if key not in ("transport", "type")], advice=ADVICE)
@@ -128,10 +138,13 @@ def _override(change: object, server: ServerConfig, where: str, problems: list[C
             fields[attribute] = not flag(value, key) if key == "disabled" else value
         except ConfigError as problem:
             mistakes.append(problem)
+    cwd = fields.get("cwd")
+    if isinstance(cwd, str) and cwd.strip():
+        fields["cwd"] = file.absolute(cwd)
     needed = {"command": server.command, "url": server.url}
     whole = {**{each: value for each, value in needed.items() if value is not None}, **fields}
     checked = check_fields(whole, server.transport, lambda name: labels.get(name, _KEY.get(name, name)), mistakes)
-    problems += [ConfigError(each.problem, field=f"{where}.{each.field}", fix=each.fix) for each in mistakes]
+    file.problems.extend(ConfigError(each.problem, field=f"{where}.{each.field}", fix=each.fix) for each in mistakes)
     return MappingProxyType({attribute: checked[attribute] for attribute in fields if attribute in checked})
 
 

@@ -14,11 +14,13 @@ from toolbridge.errors import ConfigError
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _BAD_URL_CHARACTER = re.compile(r"[\x00-\x20\x7f\\]")
-# Set by the transport itself, or able to make one request look like two.
-_TRANSPORT_HEADERS = frozenset(
+SENT_ANYWAY = frozenset({"accept", "accept-encoding", "content-type"})
+"""Headers that the transport sets, and that other clients let people write."""
+_TRANSPORT_HEADERS = SENT_ANYWAY | frozenset(
     {
-        *("connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer"),
-        *("mcp-protocol-version", "mcp-session-id", "transfer-encoding", "upgrade"),
+        *("connection", "content-encoding", "content-length", "expect", "host", "http2-settings", "keep-alive"),
+        *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "proxy-authenticate"),
+        *("proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
     }
 )
 OAUTH_KEYS: Mapping[str, str] = {
@@ -59,7 +61,7 @@ def headers(value: object, field: str) -> dict[str, str]:
         where = f"{field}.{name[:60]}"
         if not _HEADER_NAME.fullmatch(name):
             raise ConfigError(f"{quoted(name, 12)} is not the name of a header.", field=field)
-        if name.lower() in _TRANSPORT_HEADERS:
+        if is_transports(name):
             raise ConfigError("is set by the transport.", field=where, fix="Remove it.")
         if name.lower() in seen:
             problem = "is there twice: headers that differ only by capital letters are the same."
@@ -70,6 +72,11 @@ def headers(value: object, field: str) -> dict[str, str]:
         if fault:
             raise ConfigError(fault, field=where, fix="Remove it.")
     return found
+
+
+def is_transports(name: str) -> bool:
+    """Whether a header is set by the transport itself, about one connection only, or able to make one request two."""
+    return name.lower() in _TRANSPORT_HEADERS or name.lower().startswith("mcp-param-")
 
 
 def header_fault(value: str) -> str:

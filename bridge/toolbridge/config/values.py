@@ -124,6 +124,13 @@ def unset_env(value: object, field: str) -> Literal["error", "empty"]:
     raise ConfigError(f"expected {listed(['error', 'empty'])}, found {found}.", field=field)
 
 
+def absolute_directory(path: str, base: str, home: str | None) -> str:
+    """A working directory of a file, fixed when that is read. Another user's home is not looked up."""
+    if home is not None and (path == "~" or path.startswith(("~/", f"~{os.sep}"))):
+        path = home + path[1:]
+    return os.path.normpath(os.path.join(base, path)) if "\0" not in path else path
+
+
 def working_directory(value: object, field: str) -> str:
     """An absolute path: a relative one would be another directory, and perhaps another program, on another day."""
     path = some_text(value, field)

@@ -37,7 +37,7 @@ async def list_tools(about: Listing, request: Request, limits: ServerLimits, sec
     problems: list[ToolProblem] = []
     cursors: set[str] = set()
     parameters: dict[str, Any] = {}
-    left = limits.listing_bytes
+    left = _left_for_tools(about, limits)
     listed = 0
     telling = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
     about = replace(
@@ -59,7 +59,7 @@ async def list_tools(about: Listing, request: Request, limits: ServerLimits, sec
         for entry in cast("list[object]", raw):
             listed += 1
             text = _text(about, entry)
-            left -= len(text)
+            left -= _size(text)
             if left < 0:
                 raise _refused(about, f"lists more than {limits.listing_bytes} bytes of tools")
             # A server that repeats its own token would have it kept on disk and shown to a model.
@@ -86,6 +86,13 @@ async def list_tools(about: Listing, request: Request, limits: ServerLimits, sec
     raise _refused(about, f"lists more than {limits.pages} pages of tools")
 
 
+def _left_for_tools(about: Listing, limits: ServerLimits) -> int:
+    left = limits.listing_bytes - _size(about.instructions)
+    if left < 0:
+        raise _refused(about, f"sends more than {limits.listing_bytes} bytes of instructions")
+    return left
+
+
 def _twice(name: str) -> ToolProblem:
     return ToolProblem(name, "is listed twice or more; its server can't tell the calls apart", usable=True)
 
@@ -95,6 +102,11 @@ def _text(about: Listing, entry: object) -> str:
         return json.dumps(entry, ensure_ascii=False)
     except RecursionError:
         raise _refused(about, "lists a tool that is nested too deeply") from None
+
+
+def _size(text: str) -> int:
+    """In bytes. What is half a surrogate pair takes as much as any other character of its range."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def _unmarked(hidden: str) -> object:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import httpx2
 
+from toolbridge.config.remote_values import is_transports
 from toolbridge.servers.http_addresses import AddressRefusedError, check_host_name, is_this_machine
 from toolbridge.trust.sanitise import for_error
 
@@ -20,33 +21,6 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]{0,16384}")
 _SECRET_PARAMETER = re.compile(r"key|token|secret|auth|passw|credential|signature|\bsig\b", re.IGNORECASE)
 
-# Set by the transport itself, about one connection only, or able to make one request look like two.
-_TRANSPORT_HEADERS = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "last-event-id",
-        "mcp-method",
-        "mcp-name",
-        "mcp-protocol-version",
-        "mcp-session-id",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
 # Everybody may see these. Any other header may be somebody's key, whatever it is called.
 _HARMLESS_HEADERS = frozenset({"accept-language", "user-agent"})
 
@@ -101,7 +75,7 @@ def check_headers(headers: Mapping[str, str]) -> bool:
         if not _HEADER_NAME.fullmatch(name):
             # What is no name may well be a value in the wrong place.
             raise HttpRuleError("A header's name has a character that it can't have")
-        if name.lower() in _TRANSPORT_HEADERS or name.lower().startswith("mcp-param-"):
+        if is_transports(name):
             raise HttpRuleError(f"The header {name} is set by the transport: remove it")
         if name.lower() in seen:
             raise HttpRuleError(f"The header {name} is there twice")

@@ -6,14 +6,20 @@ server's own text and no secret; it is read back with the same checks as a fresh
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
+import re
 from pathlib import Path
 from typing import Any, cast
 
 from toolbridge.private_files import UnsafePathError, read_private_file, write_private_file
 from toolbridge.servers.listing import Listing, listing_from_json, listing_to_json
+
+MOST_ENTRIES = 500
+MOST_BYTES = 256 * 1024 * 1024
+_ENTRY = re.compile(r"[0-9a-f]{64}\.json")
 
 _log = logging.getLogger("toolbridge")
 
@@ -36,6 +42,8 @@ class ListingStore:
             return None
         if not isinstance(kept, dict) or cast("dict[str, Any]", kept).get("server") != server:
             return None
+        with contextlib.suppress(OSError):
+            os.utime(self._path(key))  # it is used: others are removed first
         return listing_from_json(server, cast("dict[str, Any]", kept))
 
     def save(self, key: str, listing: Listing) -> None:
@@ -45,8 +53,23 @@ class ListingStore:
         try:
             content = json.dumps(listing_to_json(listing), separators=(",", ":"))
             write_private_file(self._path(key), content.encode())
+            self._remove_oldest(self._directory)
         except (UnsafePathError, OSError, ValueError, RecursionError) as error:
             _log.warning("The listing of server %r is not kept: %s", listing.server, error)
+
+    def _remove_oldest(self, directory: Path) -> None:
+        """Every other configuration leaves an entry; those that were not used for longest go."""
+        entries: list[tuple[float, int, Path]] = []
+        with os.scandir(directory) as found:
+            for entry in found:
+                if _ENTRY.fullmatch(entry.name):
+                    facts = entry.stat(follow_symlinks=False)
+                    entries.append((facts.st_mtime, facts.st_size, directory / entry.name))
+        size = 0
+        for count, (_, each, path) in enumerate(sorted(entries, reverse=True)):
+            size += each
+            if count and (count >= MOST_ENTRIES or size > MOST_BYTES):
+                path.unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
         assert self._directory is not None

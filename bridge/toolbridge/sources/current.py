@@ -56,7 +56,9 @@ class CurrentServers:
         if self.task is not None:
             import anyio.to_thread
 
-            self._plugins = await anyio.to_thread.run_sync(partial(load_plugins, self.own.plugins))
+            self._plugins = await anyio.to_thread.run_sync(
+                partial(load_plugins, self.own.plugins), abandon_on_cancel=True
+            )
             self._merged = self._merge(self.own, self.prompt, self._revoked)
         self._tell()
         return self.task is not None

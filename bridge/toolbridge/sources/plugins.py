@@ -68,6 +68,8 @@ def load_plugins(
             loading.append(_Loading(name, distribution, entry))
     deadline = monotonic() + seconds
     plugins = tuple(each if isinstance(each, Plugin) else each.result(deadline, seconds) for each in loading)
+    for name in policy.unmatched([*(plugin.name for plugin in plugins), *(entry.name for entry in found)]):
+        _log.warning("'plugins' of the configuration names %r, which is not installed.", for_error(name, limit=100))
     if len(found) > MOST_PLUGINS:
         _log.warning("%d plugins are installed; only the first %d are used.", len(found), MOST_PLUGINS)
     for plugin in plugins:
