@@ -8,7 +8,8 @@ import pytest
 
 from toolbridge import CallRecord, Failure, Sandbox
 from toolbridge.boundary.wire import GuestError
-from toolbridge.sandbox.javascript_failure import describe, excerpt, notes_of_calls
+from toolbridge.sandbox.javascript_failure import describe, notes_of_calls
+from toolbridge.sandbox.source_lines import excerpt
 
 
 def get_forecast(city: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from toolbridge.sandbox.compiler import StubLine
-from toolbridge.sandbox.javascript_failure import excerpt
 from toolbridge.sandbox.outcome import Failure
+from toolbridge.sandbox.source_lines import excerpt
 
 MOST_PROBLEMS = 10
 _MOST_STUB_LINE = 200

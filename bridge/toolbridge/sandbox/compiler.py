@@ -13,8 +13,8 @@ from typing import Any, cast
 
 from toolbridge.limits import MIB, MOST_STACK, Limits
 from toolbridge.sandbox.dialect import JAVASCRIPT, Dialect
-from toolbridge.sandbox.javascript_failure import excerpt
 from toolbridge.sandbox.outcome import Failure, RunResult
+from toolbridge.sandbox.source_lines import excerpt
 
 COMPILER = Dialect(
     language="typescript",

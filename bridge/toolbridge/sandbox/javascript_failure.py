@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from toolbridge.boundary.host_call import CallRecord
 from toolbridge.boundary.wire import GuestError
 from toolbridge.sandbox.outcome import Failure, FailureKind
+from toolbridge.sandbox.source_lines import SourceLines
 
 PROGRAM_FILE = "main.js"
 
 _FRAME = re.compile(rf"^\s*at (?:(.*?) \()?{re.escape(PROGRAM_FILE)}:(\d{{1,9}}):(\d{{1,9}})\)?$")
 _MOST_FRAMES = 8
-_MOST_LINE = 160
-_CONTEXT_LINES = 2
 _MOST_CALLS = 10
 # Outcomes of calls that were refused before they took effect.
 _NEVER_MADE = {"denied", "invalid_arguments", "unknown"}
 _LONGEST_NAME = 32
 _MOST_GUESSES = 200
-_LINE_END = re.compile(r"\r\n|[\n\r\u2028\u2029]")
 _ERROR_CLASS = re.compile(r"(?:new )?\w*(?:Error|Exception|Err)")
 
 # Names that other runtimes have, and what there is here instead.
@@ -48,8 +46,9 @@ def describe(
     kind: FailureKind, error: GuestError, source: str, calls: Sequence[CallRecord], *, extra_notes: Sequence[str] = ()
 ) -> Failure:
     """The failure for an error that the guest reported."""
+    lines = SourceLines(source)
     frames = [
-        (function, line, character_column(source, line, column))
+        (function, line, lines.character_column(line, column))
         for function, line, column in _program_frames(error.stack)
     ]
     # An error class of the program's own begins in its constructor: what matters is who called that.
@@ -64,7 +63,7 @@ def describe(
         message=message,
         line=line,
         column=column,
-        excerpt=excerpt(source, line, column) if line else "",
+        excerpt=lines.excerpt(line, column) if line else "",
         trace=trace,
         notes=tuple(notes),
     )
@@ -80,42 +79,9 @@ def _program_frames(stack: str) -> list[tuple[str, int, int]]:
     return frames
 
 
-def character_column(source: str, line: int, byte: int) -> int:
-    """The engine counts a line's bytes; people count characters. Both from 1."""
-    lines = _LINE_END.split(source)
-    if not 1 <= line <= len(lines):
-        return byte
-    return len(lines[line - 1].encode("utf-8", "replace")[: byte - 1].decode("utf-8", "ignore")) + 1
-
-
 def _frame_text(function: str, line: int, column: int) -> str:
     place = f"line {line}, column {column}"
     return f"{function} ({place})" if function and function not in ("<anonymous>", "<eval>") else place
-
-
-def excerpt(source: str, line: int, column: int | None) -> str:
-    """The lines around a place, the line marked and the column pointed at."""
-    lines = _LINE_END.split(source)
-    if not 1 <= line <= len(lines):
-        return ""
-    first = max(1, line - _CONTEXT_LINES)
-    last = min(len(lines), line + _CONTEXT_LINES)
-    width = len(str(last))
-    shown: list[str] = []
-    for number in range(first, last + 1):
-        text = lines[number - 1].replace("\t", " ")
-        start = 0
-        if number == line and column and column > _MOST_LINE:
-            start = column - _MOST_LINE // 2
-        cut = text[start : start + _MOST_LINE]
-        mark = ">" if number == line else " "
-        shown.append(
-            f"{mark} {number:>{width}} | {'…' if start else ''}{cut}{'…' if start + _MOST_LINE < len(text) else ''}"
-        )
-        if number == line and column:
-            offset = column - 1 - start + (1 if start else 0)
-            shown.append(f"  {'':>{width}} | {' ' * max(0, offset)}^")
-    return "\n".join(shown)
 
 
 def _hints(error: GuestError, source: str) -> list[str]:

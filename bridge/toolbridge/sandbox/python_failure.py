@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from toolbridge.boundary.host_call import CallRecord
 from toolbridge.boundary.wire import GuestError
-from toolbridge.sandbox.javascript_failure import character_column, excerpt, notes_of_calls
+from toolbridge.sandbox.javascript_failure import notes_of_calls
 from toolbridge.sandbox.outcome import Failure, FailureKind
+from toolbridge.sandbox.source_lines import PYTHON_LINE_ENDS, SourceLines
 
 _FRAME = re.compile(r"^at (?:(.{0,200}) \()?main\.py:(\d{1,9}):(\d{1,9})\)?$")
 _MOST_FRAMES = 8
@@ -18,7 +19,8 @@ def describe(
     kind: FailureKind, error: GuestError, source: str, calls: Sequence[CallRecord], *, extra_notes: Sequence[str] = ()
 ) -> Failure:
     """The failure for an error that the guest reported."""
-    frames = _frames(error.stack, source)
+    lines = SourceLines(source, PYTHON_LINE_ENDS)
+    frames = _frames(error.stack, lines)
     line, column = (frames[0][1], frames[0][2]) if frames else (None, None)
     message = f"{error.name}: {error.message}" if error.message else error.name
     causes = [f"Caused by: {cause}" for cause in error.causes]
@@ -29,20 +31,20 @@ def describe(
         message=message,
         line=line,
         column=column,
-        excerpt=excerpt(source, line, column) if line else "",
+        excerpt=lines.excerpt(line, column) if line else "",
         trace=trace,
         notes=tuple(notes),
     )
 
 
-def _frames(stack: str, source: str) -> list[tuple[str, int, int]]:
+def _frames(stack: str, lines: SourceLines) -> list[tuple[str, int, int]]:
     """The program's own frames, innermost first: function, line, column."""
     frames: list[tuple[str, int, int]] = []
     for text in stack.split("\n"):
         match = _FRAME.match(text)
         if match and len(frames) < _MOST_FRAMES:
             line = int(match[2])
-            frames.append((match[1] or "", line, character_column(source, line, int(match[3]))))
+            frames.append((match[1] or "", line, lines.character_column(line, int(match[3]))))
     return frames
 
 
