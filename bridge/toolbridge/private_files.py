@@ -59,6 +59,21 @@ def read_private_file(path: AnyPath, *, limit: int) -> bytes:
         UnsafePathError: it, or its directory, could have been written by somebody else, or it is too long.
         OSError: it is not there or can't be read.
     """
+    descriptor = open_private_file(path, limit=limit)
+    try:
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(limit)
+    finally:
+        os.close(descriptor)
+
+
+def open_private_file(path: AnyPath, *, limit: int) -> int:
+    """The descriptor of a file of ours, for whoever must be sure to go on with the very file that was looked at.
+
+    Raises:
+        UnsafePathError: it, or its directory, could have been written by somebody else, or it is too long.
+        OSError: it is not there or can't be read.
+    """
     private_directory(os.path.dirname(path), create=False)
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -73,10 +88,10 @@ def read_private_file(path: AnyPath, *, limit: int) -> bytes:
             raise UnsafePathError(f"{path} is accessible to others or has a second name")
         if facts.st_size > limit:
             raise UnsafePathError(f"{path} has {facts.st_size} bytes; at most {limit} are read")
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(limit)
-    finally:
+    except BaseException:
         os.close(descriptor)
+        raise
+    return descriptor
 
 
 def write_private_file(path: AnyPath, content: bytes) -> None:

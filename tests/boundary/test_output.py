@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from toolbridge.boundary.output import STDERR, STDOUT, Output
 
 
@@ -25,6 +27,17 @@ def test_a_stream_that_does_not_exist_is_stderr() -> None:
     for stream in (0, 3, 2**32 - 1):
         print_to(output, stream, b"x")
     assert (output.text(STDOUT), output.text(STDERR)) == ("", "xxx")
+
+
+def test_text_in_very_small_parts_costs_the_host_little_more_than_its_length() -> None:
+    tracemalloc.start()
+    try:
+        output = Output(100_000)
+        for _ in range(100_000):
+            print_to(output, STDOUT, bytes(bytearray(b"x")))
+        assert tracemalloc.get_traced_memory()[0] < 200_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_limit_holds_for_both_streams_together() -> None:

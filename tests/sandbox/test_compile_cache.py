@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import time
@@ -29,12 +30,39 @@ def entry_name(key: str, code: bytes) -> str:
     return f"{key}-{hashlib.sha256(key.encode() + code).hexdigest()}.cwasm"
 
 
+def found(cache: CompileCache, key: str) -> str | None:
+    with cache.find(key) as entry:
+        return None if entry is None else entry.path
+
+
 def test_what_is_stored_is_found(directory: Path) -> None:
     cache = CompileCache(directory)
     stored = cache.store(KEY, b"code")
     assert stored is not None
-    assert cache.find(KEY) == stored
+    assert found(cache, KEY) == stored
     assert Path(stored).read_bytes() == b"code"
+
+
+def test_a_cache_that_can_only_be_read_is_used(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = CompileCache(directory)
+    stored = cache.store(KEY, b"code")
+
+    def refuse(_path: str) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert found(cache, KEY) == stored
+
+
+def test_no_descriptor_stays_open(directory: Path) -> None:
+    cache = CompileCache(directory)
+    cache.store(KEY, b"code")
+    (directory / entry_name(KEY, b"lost")).write_bytes(b"other")
+    with cache.find(KEY) as entry:
+        assert entry is not None
+        assert Path(entry.loadable).read_bytes() == b"code"
+    if entry.loadable != entry.path:
+        assert not os.path.exists(entry.loadable)
 
 
 def test_an_entry_is_named_by_its_key_and_its_content(directory: Path) -> None:
@@ -43,14 +71,14 @@ def test_an_entry_is_named_by_its_key_and_its_content(directory: Path) -> None:
 
 
 def test_nothing_is_found_where_nothing_was_stored(directory: Path) -> None:
-    assert CompileCache(directory).find(KEY) is None
+    assert found(CompileCache(directory), KEY) is None
     assert not directory.exists()
 
 
 def test_an_entry_of_another_key_is_not_found(directory: Path) -> None:
     cache = CompileCache(directory)
     cache.store(KEY, b"code")
-    assert cache.find(entry_key("image", "another version")) is None
+    assert found(cache, entry_key("image", "another version")) is None
 
 
 def test_the_directory_and_its_parents_are_made_and_the_directory_is_private(tmp_path: Path) -> None:
@@ -70,7 +98,7 @@ def test_storing_the_same_code_twice_leaves_one_entry(directory: Path) -> None:
 def test_a_second_compilation_that_differs_is_as_good_as_the_first(directory: Path) -> None:
     cache = CompileCache(directory)
     stored = {cache.store(KEY, b"code"), cache.store(KEY, b"also code")}
-    assert cache.find(KEY) in stored
+    assert found(cache, KEY) in stored
 
 
 def test_an_entry_whose_content_changed_is_removed_and_not_found(directory: Path) -> None:
@@ -78,7 +106,7 @@ def test_an_entry_whose_content_changed_is_removed_and_not_found(directory: Path
     stored = cache.store(KEY, b"code")
     assert stored is not None
     Path(stored).write_bytes(b"cod3")
-    assert cache.find(KEY) is None
+    assert found(cache, KEY) is None
     assert names(directory) == set()
 
 
@@ -87,7 +115,7 @@ def test_a_good_entry_is_found_beside_a_damaged_one(directory: Path) -> None:
     stored = cache.store(KEY, b"code")
     assert stored is not None
     (directory / entry_name(KEY, b"lost")).write_bytes(b"other")
-    assert cache.find(KEY) == stored
+    assert found(cache, KEY) == stored
 
 
 def test_a_discarded_entry_is_gone_and_discarding_it_again_is_harmless(directory: Path) -> None:
@@ -128,16 +156,16 @@ def test_an_entry_that_is_used_every_day_is_not_pruned(directory: Path) -> None:
     assert used is not None
     long_ago = time.time() - 31 * DAY
     os.utime(used, (long_ago, long_ago))
-    assert cache.find(KEY) == used
+    assert found(cache, KEY) == used
     cache.store(entry_key("another"), b"more code")
-    assert cache.find(KEY) == used
+    assert found(cache, KEY) == used
 
 
 def test_code_is_not_stored_where_no_directory_can_be_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("in the way")
     cache = CompileCache(tmp_path / "file" / "cache")
     assert cache.store(KEY, b"code") is None
-    assert cache.find(KEY) is None
+    assert found(cache, KEY) is None
     assert [record.name for record in caplog.records] == ["toolbridge"]
     assert "every start compiles" in caplog.text
 

@@ -52,6 +52,11 @@ def wrapped() -> Any:
     return coroutine()
 
 
+def test_modules_that_have_one_name_in_python_are_refused() -> None:
+    with pytest.raises(HostModuleError, match=r"it has the same name as host:a-b: host\.a_b"):
+        host_modules({"host:a-b": {"plain": plain}, "host:a_b": {"plain": plain}})
+
+
 CASES: list[tuple[str, Callable[..., Any], bool]] = [
     ("plain", plain, False),
     ("coroutine", coroutine, True),

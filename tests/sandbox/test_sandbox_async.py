@@ -9,10 +9,14 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from toolbridge import Limits, Sandbox, SandboxClosedError
-from toolbridge.sandbox.engine import shared_engine
+from toolbridge.sandbox import sandbox as sandbox_module
+from toolbridge.sandbox.dialect import SandboxLanguage
+from toolbridge.sandbox.engine import Engine, shared_engine
+from toolbridge_guest import GuestImage
 
 
 async def wait_until(condition: Any, seconds: float = 5.0) -> None:
@@ -34,6 +38,55 @@ async def slow(milliseconds: float) -> float:
 async def test_a_program_runs_and_gives_its_value() -> None:
     with Sandbox() as sandbox:
         assert (await sandbox.run("[1, 2].map((n) => n * 2)")).value == [2, 4]
+
+
+class SlowLoading:
+    """An engine of its own, whose images take until they are let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.let_go = threading.Event(), threading.Event()
+        self._engine = Engine()
+        self._load = self._engine._load
+        monkeypatch.setattr(sandbox_module, "shared_engine", lambda: self._engine)
+        monkeypatch.setattr(self._engine, "_load", self.load)
+
+    def load(self, image: GuestImage, *others: Any) -> int:
+        self.begun.set()
+        if not self.let_go.wait(10):
+            raise TimeoutError("the event loop stands still")
+        return self._load(image, *others)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("language", ["javascript", "python"])
+async def test_the_loop_goes_on_while_an_image_is_compiled(
+    language: SandboxLanguage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading = SlowLoading(monkeypatch)
+    values: list[Any] = []
+
+    async def run() -> None:
+        values.append((await sandbox.run("1 + 1", language=language)).value)
+
+    with Sandbox() as sandbox:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            await anyio.to_thread.run_sync(loading.begun.wait, 10)
+            loading.let_go.set()
+    assert values == [2]
+
+
+def test_an_image_does_not_wait_for_another_to_be_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading = SlowLoading(monkeypatch)
+    engine = loading._engine
+    with ThreadPoolExecutor(1) as threads:
+        python = threads.submit(engine.python_image)
+        assert loading.begun.wait(10)
+        monkeypatch.setattr(engine, "_load", loading._load)
+        assert engine.image("javascript")
+        assert not python.done()
+        loading.let_go.set()
+        assert python.result()
 
 
 @pytest.mark.anyio

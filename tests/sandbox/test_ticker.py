@@ -42,6 +42,30 @@ def test_it_ticks_while_a_run_lasts(ticker: EpochTicker) -> None:
     ticker.leave()
 
 
+def test_ticks_that_it_was_late_for_are_counted(ticker: EpochTicker) -> None:
+    """As many ticks as there was time for, although threads of the host's keep the interpreter's lock."""
+    stop = threading.Event()
+
+    def keep_busy() -> None:
+        while not stop.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=keep_busy) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        ticker.enter()
+        began, before = time.monotonic(), ticker.ticks.count
+        assert until(lambda: ticker.ticks.count >= before + 60)
+        took = time.monotonic() - began
+    finally:
+        ticker.leave()
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert ticker.ticks.count - before > 0.6 * took / TICK_SECONDS
+
+
 def test_it_stops_soon_after_the_last_of_several_runs(ticker: EpochTicker) -> None:
     for _ in range(3):
         ticker.enter()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbridge import Failure, GuestImageError, LanguageError, Sandbox
+from toolbridge import Failure, GuestImageError, LanguageError, Limits, Sandbox
 from toolbridge.sandbox import engine
 from toolbridge.sandbox.compiler import Answer, read_answer, request
 from toolbridge.sandbox.outcome import RunResult
@@ -41,6 +41,32 @@ def test_a_program_runs_without_its_types_and_with_its_lines(title: str, typescr
     result = run(typescript, source)
     assert result.failure is None, str(result.failure)
     assert result.value == value
+
+
+SLOW_TO_READ = "let a = {" + ",".join(f"k{i}: (x: number) => x" for i in range(12000)) + "};\n1"
+
+
+def test_removing_the_types_takes_no_longer_than_the_program_may(typescript: Sandbox) -> None:
+    run(typescript, "1")
+    result = typescript.run_sync(SLOW_TO_READ, language="typescript", limits=Limits(wall_seconds=20, cpu_seconds=0.1))
+    assert result.failure is not None
+    assert result.failure.kind == "timeout"
+    assert "nothing was run" in result.failure.message
+    assert 0.1 < result.usage.cpu_seconds < 1.0
+
+
+@pytest.mark.anyio
+async def test_removing_the_types_is_part_of_what_the_run_used(typescript: Sandbox) -> None:
+    source = "const a: number[] = [];\n" + "a.push(1 as number);\n" * 3000 + "a.length"
+    limits = Limits(memory_bytes=32 * 2**20)
+    for result in (
+        typescript.run_sync(source, language="typescript", limits=limits),
+        await typescript.run(source, language="typescript", limits=limits),
+    ):
+        plain = typescript.run_sync(source.replace(": number[]", "").replace(" as number", ""), limits=limits)
+        assert result.value == plain.value == 3000
+        assert result.usage.cpu_seconds > plain.usage.cpu_seconds + 0.02
+        assert result.usage.wall_seconds > plain.usage.wall_seconds + 0.02
 
 
 def test_every_line_and_nearly_every_column_stays_where_it_is(typescript: Sandbox) -> None:

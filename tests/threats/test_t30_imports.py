@@ -171,7 +171,7 @@ def test_log_keeps_no_more_than_the_limit(instance: Instance, stream: int, texts
         check_ending(state, trapped)
         if trapped:
             break
-    kept = sum(len(chunk) for chunks in state.output._chunks.values() for chunk in chunks)
+    kept = sum(map(len, state.output._kept.values()))
     assert kept <= 500
     assert len(state.output.text(1)) + len(state.output.text(2)) <= 500 + 100
 

@@ -218,6 +218,27 @@ def test_what_is_no_file_is_neither_loaded_nor_waited_for(
     assert loads.files == []
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="elsewhere a file can only be loaded by its name")
+def test_what_was_verified_is_loaded_although_its_name_was_given_to_something_else(
+    directory: Path, image: GuestImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write in a directory above may exchange ours between the check and the loading."""
+    assert answer(directory) == 7
+    form = engine_module._MODULE
+    aside = directory.with_name("aside")
+
+    def exchange_and_deserialise(engine: int, path: bytes, out: object) -> object:
+        name = entry(directory).name
+        directory.rename(aside)
+        directory.mkdir()
+        (directory / name).write_bytes(compiled(EVIL_WAT))
+        return form.deserialise(engine, path, out)
+
+    monkeypatch.setattr(engine_module, "_MODULE", form._replace(deserialise=exchange_and_deserialise))
+    assert answer(directory) == 7
+    assert aside.exists()
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="descriptors are counted in /proc")
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch], ids=["directory", "empty file"])
 def test_what_is_not_loaded_leaves_no_descriptor_open(directory: Path, make: Spoil) -> None:
@@ -228,7 +249,8 @@ def test_what_is_not_loaded_leaves_no_descriptor_open(directory: Path, make: Spo
         path = directory / f"{entry_key('x')}-{'0' * 64}{SUFFIX}"
         if not path.exists():
             make(path)
-        cache.find(entry_key("x"))
+        with cache.find(entry_key("x")) as found:
+            assert found is None
     assert len(os.listdir("/proc/self/fd")) == before
 
 

@@ -36,7 +36,7 @@ class Loaded:
         form = engine_module._component()
 
         def deserialise(engine: int, path: bytes, out: object) -> object:
-            self.files.append(Path(os.fsdecode(path)))
+            self.files.append(Path(os.path.realpath(os.fsdecode(path))))
             return form.deserialise(engine, path, out)
 
         def compile_it(*arguments: object) -> object:

@@ -29,7 +29,7 @@ class Loads:
         form = engine_module._MODULE
 
         def spy_on_deserialise(engine: int, path: bytes, out: object) -> object:
-            self.files.append(Path(os.fsdecode(path)))
+            self.files.append(Path(os.path.realpath(os.fsdecode(path))))
             return form.deserialise(engine, path, out)
 
         def spy_on_compile(*arguments: object) -> object:

@@ -8,10 +8,11 @@ STDOUT, STDERR = 1, 2
 class Output:
     """The two streams of a run, which share one limit. Beyond it text is counted and dropped."""
 
-    __slots__ = ("_chunks", "_dropped", "_room")
+    __slots__ = ("_dropped", "_kept", "_room")
 
     def __init__(self, most_bytes: int) -> None:
-        self._chunks: dict[int, list[bytes]] = {STDOUT: [], STDERR: []}
+        # Not a list of what was printed: an object of the host's for each byte of a guest's is what it would like.
+        self._kept = {STDOUT: bytearray(), STDERR: bytearray()}
         self._dropped = {STDOUT: 0, STDERR: 0}
         self._room = most_bytes
 
@@ -29,11 +30,11 @@ class Output:
     def add(self, stream: int, text: bytes) -> None:
         """Keeps text for which there is room."""
         self._room -= len(text)
-        self._chunks[_known(stream)].append(text)
+        self._kept[_known(stream)] += text
 
     def text(self, stream: int) -> str:
         """A stream's text; where some was dropped, the end says so."""
-        text = b"".join(self._chunks[stream]).decode("utf-8", "replace")
+        text = self._kept[stream].decode("utf-8", "replace")
         if self._dropped[stream]:
             text += f"\n[output limit reached: {self._dropped[stream]} more bytes were dropped]\n"
         return text

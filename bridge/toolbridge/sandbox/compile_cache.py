@@ -12,21 +12,34 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 
 from toolbridge.directories import cache_directory
-from toolbridge.private_files import UnsafePathError, private_directory, read_private_file, write_private_file
+from toolbridge.private_files import UnsafePathError, open_private_file, private_directory, write_private_file
 from toolbridge.sandbox.compile_turn import compile_turn
 
 SUFFIX = ".cwasm"
 _ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{64}\.cwasm")
 _UNUSED_FOR = 30 * 24 * 3600.0
 _MOST_BYTES = 1024 * 1024 * 1024
+# Opened files by number, where the system shows them as files.
+_OPEN_FILES = "/proc/self/fd"
 
 
 def entry_key(*facts: str) -> str:
     """What an entry's name says of its origin."""
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry that was verified, and is held open."""
+
+    path: str
+    loadable: str
+    """Where to load it from: what was verified itself, whatever has become of its name. Elsewhere than on Linux, the
+    name again; then what protects it is that nobody else can write in its directory."""
 
 
 class CompileCache:
@@ -35,17 +48,29 @@ class CompileCache:
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self._directory = None if directory is None else os.fspath(directory)
 
-    def find(self, key: str) -> str | None:
-        """The path of a verified entry, or None. A damaged or foreign one is removed where possible."""
+    @contextlib.contextmanager
+    def find(self, key: str) -> Generator[Entry | None]:
+        """A verified entry, or None. A damaged or foreign one is removed where possible."""
+        found = self._open(key)
+        if found is None:
+            yield None
+            return
+        path, descriptor = found
         try:
-            directory = self._trusted_directory(create=False)
-            for path in _entries(directory, key):
-                if _is_trustworthy(path):
-                    os.utime(path)  # it is in use
-                    return path
+            held = f"{_OPEN_FILES}/{descriptor}"
+            yield Entry(path, held if os.path.exists(held) else path)
+        finally:
+            os.close(descriptor)
+
+    def _open(self, key: str) -> tuple[str, int] | None:
+        with contextlib.suppress(OSError):  # store() will say why, if that matters
+            for path in _entries(self._trusted_directory(create=False), key):
+                descriptor = _open_trustworthy(path)
+                if descriptor is not None:
+                    with contextlib.suppress(OSError):  # a cache that can only be read is as good
+                        os.utime(path)  # it is in use
+                    return path, descriptor
                 self.discard(path)
-        except OSError:
-            pass  # store() will say why, if that matters
         return None
 
     def store(self, key: str, code: bytes) -> str | None:
@@ -90,13 +115,24 @@ def _entries(directory: str, key: str) -> Iterator[str]:
             yield os.path.join(directory, name)
 
 
-def _is_trustworthy(path: str) -> bool:
-    """A file of ours that nobody else can use, whose content is what its name says."""
+def _open_trustworthy(path: str) -> int | None:
+    """A file of ours that nobody else can use, whose content is what its name says, opened; else None."""
     try:
-        content = read_private_file(path, limit=_MOST_BYTES)
+        descriptor = open_private_file(path, limit=_MOST_BYTES)
     except OSError:
-        return False
-    name = os.path.basename(path)
+        return None
+    try:
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read()
+        if _is_named_by(os.path.basename(path), content):
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _is_named_by(name: str, content: bytes) -> bool:
     return name == f"{name[:32]}-{_digest(name[:32], content)}{SUFFIX}"
 
 

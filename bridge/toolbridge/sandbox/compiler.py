@@ -95,6 +95,28 @@ def request(
     return f"answer({json.dumps(told)})"
 
 
+def erasing(source: str, run: Limits, *, is_session: bool) -> tuple[str, Limits, bytes, None, Dialect]:
+    """What is run in order to remove a program's types. Its time is the program's own; its memory is not."""
+    limits = COMPILER_LIMITS.with_(
+        wall_seconds=min(COMPILER_LIMITS.wall_seconds, run.wall_seconds),
+        cpu_seconds=min(COMPILER_LIMITS.cpu_seconds, run.cpu_seconds),
+    )
+    return request(source, "typescript", is_session=is_session), limits, COMPILER_SEED, None, COMPILER
+
+
+def erased(result: RunResult, source: str) -> str | RunResult:
+    """The program without its types, or the result of a run that can't be."""
+    try:
+        answer = read_answer(result)
+    except ValueError as error:
+        answer = Failure("crashed", f"TypeScript's compiler was not understood: {error}.")
+    if isinstance(answer, Failure):
+        return RunResult(failure=_erasure_failure(answer), usage=result.usage)
+    if answer.syntax:
+        return RunResult(failure=syntax_failure(answer, source), usage=result.usage)
+    return answer.code
+
+
 def read_answer(result: RunResult) -> Answer | Failure:
     """What the compiler answered; a failure if it could not.
 
@@ -127,12 +149,12 @@ def syntax_failure(answer: Answer, source: str) -> Failure:
     )
 
 
-def erasure_failure(failure: Failure) -> Failure:
+def _erasure_failure(failure: Failure) -> Failure:
     """The failure for a program whose types could not be removed: too large, or made to be slow."""
     reason = failure.message.split("\n")[0]
     return replace(
         failure,
-        kind="limit" if failure.kind != "crashed" else "crashed",
+        kind=failure.kind if failure.kind in ("crashed", "timeout", "cancelled") else "limit",
         message=f"The program's types could not be removed, so nothing was run. {reason}",
         line=None,
         column=None,

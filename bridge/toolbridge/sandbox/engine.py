@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # Measured: with a native stack of 32 times the engine's own, no recursion overruns it first.
 WASM_STACK_BYTES = 32 * MOST_STACK
-# Of a guest that begins on its caller's thread. Host functions run on it too, below all of the guest's.
+# Of a guest that runs in steps (fiber_call.py). The library's own code runs on it too, below all of the guest's.
 _FIBER_STACK_BYTES = WASM_STACK_BYTES + STACK_HEADROOM
 _OPTIMISE_FOR_SPEED = 1
 
@@ -90,7 +90,8 @@ class Engine:
         self._cache = cache or CompileCache()
         self._linker = library.linker_new(self.pointer)
         define_imports(self._linker, self.pointer)
-        self._lock = threading.Lock()
+        # One for each image: whoever wants a small one doesn't wait while a large one is compiled.
+        self._locks: dict[str, threading.Lock] = {}
         self._ready: dict[str, Image] = {}
         self._spares: dict[str, SpareInstances] = {}
         self._python: ComponentImage | None = None
@@ -103,7 +104,7 @@ class Engine:
         """
         ready = self._ready.get(language)
         if ready is None:
-            with self._lock:
+            with self._lock_of(language):
                 ready = self._ready.get(language)
                 if ready is None:
                     ready = self._link(self._load(_find_image(language), _MODULE, on_compile))
@@ -132,13 +133,16 @@ class Engine:
             GuestImageError: the image is missing or damaged.
         """
         if self._python is None:
-            with self._lock:
+            with self._lock_of("python"):
                 if self._python is None:
                     from toolbridge.sandbox.component_instance import ComponentImage
 
                     component = self._load(_find_image("python"), _component(), on_compile)
                     self._python = ComponentImage(self.pointer, component)
         return self._python
+
+    def _lock_of(self, language: str) -> threading.Lock:
+        return self._locks.setdefault(language, threading.Lock())
 
     def _link(self, module: int) -> Image:
         pre = ctypes.c_void_p()
@@ -161,13 +165,13 @@ class Engine:
         return module
 
     def _find(self, key: str, form: _Form) -> int | None:
-        path = self._cache.find(key)
-        if path is None:
-            return None
-        module = self._deserialise(path, form)
-        if module is None:
-            self._cache.discard(path)  # for another processor, say
-        return module
+        with self._cache.find(key) as entry:
+            if entry is None:
+                return None
+            module = self._deserialise(entry.loadable, form)
+            if module is None:
+                self._cache.discard(entry.path)  # for another processor, say
+            return module
 
     def _deserialise(self, path: str, form: _Form) -> int | None:
         module = ctypes.c_void_p()

@@ -9,6 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any, cast
 
 from toolbridge.boundary.host_call import HostFunction, HostModules
+from toolbridge.boundary.python_names import python_name
 from toolbridge.errors import HostModuleError, MisuseError
 
 Modules = Mapping[str, Mapping[str, Callable[..., Any]]]
@@ -33,12 +34,16 @@ def host_modules(modules: Modules) -> HostModules:
     if not isinstance(modules, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError("modules", modules, 'a mapping such as {"host:demo": {"add": add}}')
     checked: dict[str, dict[str, HostFunction]] = {}
+    python_names: dict[str, str] = {}
     for specifier, functions in modules.items():
         if not isinstance(specifier, str) or not _SPECIFIER.fullmatch(specifier):  # pyright: ignore[reportUnnecessaryIsInstance]
             problem = 'a specifier is "host:" and lower-case letters, digits, "-" or "_", such as "host:demo"'
             raise HostModuleError(specifier, problem)
         if specifier in _RESERVED_MODULES:
             raise HostModuleError(specifier, "this name is taken by toolbridge")
+        namesake = python_names.setdefault(python_name(specifier), specifier)
+        if namesake != specifier:
+            raise HostModuleError(specifier, f"in Python it has the same name as {namesake}: {python_name(specifier)}")
         if not isinstance(functions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise HostModuleError(specifier, f"expected a mapping from name to function, found {functions!r}")
         checked[specifier] = {name: _host_function(specifier, name, value) for name, value in functions.items()}

@@ -46,7 +46,7 @@ class Usage:
 
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """Time in guest code, counted in ticks of a few milliseconds."""
+    """Time in guest code, looked at every few milliseconds. In TypeScript, removing the types is part of it."""
     memory_bytes: int = 0
     """The guest's memory at the end; it never shrinks."""
     output_bytes_dropped: int = 0

@@ -23,12 +23,13 @@ from toolbridge.sandbox.engine import CompileNotice, Engine, shared_engine
 from toolbridge.sandbox.execution import Execution, fresh_seed
 from toolbridge.sandbox.host_modules import Modules, host_modules
 from toolbridge.sandbox.instance import GuestInstance
-from toolbridge.sandbox.outcome import Failure, RunResult
+from toolbridge.sandbox.outcome import Failure, RunResult, Usage
 from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler
 from toolbridge.sandbox.session import Session
 from toolbridge.sandbox.waiting import wait_for, wait_for_async
 
 _USUAL_LIMITS = Limits()
+_NOTHING_SPENT = Usage()
 
 
 class Sandbox:
@@ -87,6 +88,9 @@ class Sandbox:
     ) -> RunResult:
         """Runs a program. Coroutine functions run on the caller's event loop; cancelling ends the guest.
 
+        Calls that are under way at the end are cancelled, and waited for: one that takes its time to clean up, shielded
+        from that, keeps its caller waiting beyond the run's `wall_seconds`.
+
         For the bridge: `host` is what this run is offered in place of the sandbox's modules, `erased` the program
         without its types, if that is known already.
 
@@ -143,13 +147,18 @@ class Sandbox:
         if refused is not None:
             return refused
         dialect = _dialect_of(session, dialect)
-        erased = None
+        erased, spent = None, _NOTHING_SPENT
         if dialect.has_types:
-            erased = _erased(self._run_sync(*_erasing(source, session)), source)
+            from toolbridge.sandbox import compiler
+
+            done = self._run_sync(*compiler.erasing(source, limits, is_session=session is not None))
+            erased, spent = compiler.erased(done, source), done.usage
             if isinstance(erased, RunResult):
                 return erased
         scheduler = TaskScheduler(limits, self._loop.post)
-        execution = self._execution(source, limits, seed, session, scheduler, dialect=dialect, erased=erased)
+        execution = self._execution(
+            source, limits, seed, session, scheduler, dialect=dialect, erased=erased, spent=spent
+        )
         try:
             return wait_for(execution)
         finally:
@@ -176,11 +185,15 @@ class Sandbox:
         if refused is not None:
             return refused
         dialect = _dialect_of(session, dialect)
+        spent = _NOTHING_SPENT
         if dialect.has_types and erased is None:
-            done = _erased(await self._run(*_erasing(source, session)), source)
-            if isinstance(done, RunResult):
-                return done
-            erased = done
+            from toolbridge.sandbox import compiler
+
+            done = await self._run(*compiler.erasing(source, limits, is_session=session is not None))
+            code, spent = compiler.erased(done, source), done.usage
+            if isinstance(code, RunResult):
+                return code
+            erased = code
         await self._prepare(dialect)
         outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
@@ -188,7 +201,7 @@ class Sandbox:
             try:
                 scheduler = TaskScheduler(limits, inbox.post)
                 execution = self._execution(
-                    source, limits, seed, session, scheduler, dialect=dialect, host=host, erased=erased
+                    source, limits, seed, session, scheduler, dialect=dialect, host=host, erased=erased, spent=spent
                 )
                 try:
                     outcome = await wait_for_async(execution, inbox, scheduler)
@@ -205,9 +218,9 @@ class Sandbox:
         return outcome
 
     async def _prepare(self, dialect: Dialect) -> None:
-        """Compiles an image that takes long beside the event loop, which has other things to do."""
+        """Loads an image, which may have to be compiled, beside the event loop, which has other things to do."""
         engine = shared_engine()
-        if dialect.image == "javascript" or engine.is_ready(dialect.image):
+        if engine.is_ready(dialect.image):
             return
         from anyio import to_thread
 
@@ -238,6 +251,7 @@ class Sandbox:
         dialect: Dialect,
         host: HostSide | None = None,
         erased: str | None = None,
+        spent: Usage = _NOTHING_SPENT,
     ) -> Execution:
         self._check_open()
         if seed is not None and len(seed) != 32:
@@ -260,6 +274,7 @@ class Sandbox:
             new_instance=new_instance if session is None else lambda: session.take_instance(new_instance),
             keep_instance=keep_instance if session is None else session.keep_instance,
         )
+        execution.state.charge(spent.wall_seconds, spent.cpu_seconds)
         self._runs.add(execution)
         return execution
 
@@ -275,27 +290,6 @@ def _dialect_of(session: Session | None, dialect: Dialect | None) -> Dialect:
     found = session.dialect if session is not None else dialect
     assert found is not None
     return found
-
-
-def _erasing(source: str, session: Session | None) -> tuple[str, Limits, bytes, None, Dialect]:
-    """What is run in order to remove a program's types."""
-    from toolbridge.sandbox.compiler import COMPILER, COMPILER_LIMITS, COMPILER_SEED, request
-
-    asked = request(source, "typescript", is_session=session is not None)
-    return asked, COMPILER_LIMITS, COMPILER_SEED, None, COMPILER
-
-
-def _erased(result: RunResult, source: str) -> str | RunResult:
-    """The program without its types, or the result of a run that can't be."""
-    from toolbridge.sandbox.compiler import erasure_failure, read_answer, syntax_failure
-
-    try:
-        answer = read_answer(result)
-    except ValueError as error:
-        answer = Failure("crashed", f"TypeScript's compiler was not understood: {error}.")
-    if isinstance(answer, Failure):
-        return RunResult(failure=erasure_failure(answer))
-    return RunResult(failure=syntax_failure(answer, source)) if answer.syntax else answer.code
 
 
 def _guests(
