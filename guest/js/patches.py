@@ -73,6 +73,7 @@ PATCHES = (
         before=(
             "static JSValue toolbridge_import(JSContext *, JSValueConst, JSValueConst);\n"
             "static void toolbridge_forget_variable(JSContext *, JSAtom);\n"
+            "static void toolbridge_note_throw(JSContext *, JSValueConst);\n"
             "static bool strip_sources;\n"
         ),
     ),
@@ -134,6 +135,11 @@ PATCHES = (
         anchor="val = js_dynamic_import(ctx, sp[-2], sp[-1]);",
         before="val = toolbridge_import(ctx, sp[-2], sp[-1]);",
         replace=True,
+    ),
+    Patch(
+        why="A thrown value that is no Error has no stack: the place is noted",
+        anchor="JS_Throw(ctx, *--sp);\n            goto exception;\n\n        CASE(OP_throw_error):",
+        before="sf->cur_pc = pc;\n            toolbridge_note_throw(ctx, sp[-1]);\n            ",
     ),
     Patch(
         why="A session's program may declare a name again",

@@ -280,6 +280,43 @@ def test_calls_that_never_took_effect_are_not_among_those_made() -> None:
     assert notes_of_calls(refused) == ()
 
 
+# ---- values that are no errors
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        ("\nthrow { a: 1 }", (2, 7)),
+        ("const f = () => {\n  throw 'text'\n}\nf()", (2, 9)),
+        ("async function f() {\n  throw 7\n}\nawait f()", (2, 9)),
+        ("const one = {}\ntry {\n  throw one\n} catch (error) {\n  throw error\n}", (3, 9)),
+        ("const one = {}\ntry {\n  throw one\n} finally {\n  f()\n}\nfunction f() {}", (3, 9)),
+        ("try { throw 1 } catch {}\n\nthrow 2", (3, 7)),
+        ("1\neval('throw 3')", (2, 1)),
+        ("[1].forEach((n) => { throw n })", (1, 28)),
+    ],
+)
+def test_a_thrown_value_that_is_no_error_has_its_place(source: str, place: tuple[int, int], demo: Sandbox) -> None:
+    failure = demo.run_sync(source).failure
+    assert failure is not None
+    assert (failure.line, failure.column) == place
+    assert f"> {place[0]} | " in failure.excerpt
+
+
+def test_a_rejection_with_a_value_that_was_never_thrown_has_no_place(demo: Sandbox) -> None:
+    failure = demo.run_sync("try { throw { a: 1 } } catch {}\nawait Promise.reject({ a: 1 })").failure
+    assert failure is not None
+    assert (failure.message, failure.line, failure.excerpt) == ('Uncaught: {"a":1}', None, "")
+
+
+def test_what_one_run_of_a_session_threw_is_forgotten_in_the_next(demo: Sandbox) -> None:
+    with demo.session() as session:
+        assert session.run_sync("\n\nthrow 5").failure is not None
+        failure = session.run_sync("await Promise.reject(5)").failure
+    assert failure is not None
+    assert failure.line is None
+
+
 # ---- excerpts
 
 

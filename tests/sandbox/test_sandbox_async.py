@@ -50,11 +50,11 @@ class SlowLoading:
         monkeypatch.setattr(sandbox_module, "shared_engine", lambda: self._engine)
         monkeypatch.setattr(self._engine, "_load", self.load)
 
-    def load(self, image: GuestImage, *others: Any) -> int:
+    def load(self, image: GuestImage, *others: Any, **named: Any) -> int:
         self.begun.set()
         if not self.let_go.wait(10):
             raise TimeoutError("the event loop stands still")
-        return self._load(image, *others)
+        return self._load(image, *others, **named)
 
 
 @pytest.mark.anyio

@@ -57,7 +57,11 @@ def component(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GuestImage:
     def find(_language: str) -> GuestImage:
         return image
 
+    def runs_nothing(_engine: Engine, _component: int) -> None:
+        """It is too small for the programs that Python is tried with."""
+
     monkeypatch.setattr(engine_module, "guest_image", find)
+    monkeypatch.setattr(Engine, "_check_python", runs_nothing)
     return image
 
 

@@ -137,9 +137,16 @@ class Engine:
                 if self._python is None:
                     from toolbridge.sandbox.component_instance import ComponentImage
 
-                    component = self._load(_find_image("python"), _component(), on_compile)
+                    image = _find_image("python")
+                    component = self._load(image, _component(), on_compile, check=self._check_python)
                     self._python = ComponentImage(self.pointer, component)
         return self._python
+
+    def _check_python(self, component: int) -> None:
+        from toolbridge.sandbox.component_check import check_component
+        from toolbridge.sandbox.component_instance import ComponentImage
+
+        check_component(self, ComponentImage(self.pointer, component))
 
     def _lock_of(self, language: str) -> threading.Lock:
         return self._locks.setdefault(language, threading.Lock())
@@ -150,7 +157,15 @@ class Engine:
         assert pre.value
         return Image(pre.value)
 
-    def _load(self, image: GuestImage, form: _Form, on_compile: CompileNotice | None) -> int:
+    def _load(
+        self,
+        image: GuestImage,
+        form: _Form,
+        on_compile: CompileNotice | None,
+        *,
+        check: Callable[[int], None] | None = None,
+    ) -> int:
+        """Code from the cache, or compiled; `check` is for what was compiled, and raises if it must not be used."""
         key = _cache_key(image)
         module = self._find(key, form)
         if module is not None:
@@ -161,6 +176,8 @@ class Engine:
             module = self._find(key, form)  # another process may have compiled it while this one waited
             if module is None:
                 module = self._compile(image, form)
+                if check is not None:
+                    check(module)
                 self._cache.store(key, _serialise(module, form))
         return module
 

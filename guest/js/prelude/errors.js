@@ -79,9 +79,9 @@ function describeThrown(value) {
   return textOf(() => toString(value));
 }
 
-function describeOne(value) {
+function describeOne(value, stack) {
   if (!(value instanceof Error)) {
-    return { __proto__: null, name: "", message: describeThrown(value), stack: "" };
+    return { __proto__: null, name: "", message: describeThrown(value), stack: stack ?? "" };
   }
   const description = {
     __proto__: null,
@@ -96,9 +96,9 @@ function describeOne(value) {
   return description;
 }
 
-/** What the outcome frame says of a thrown value: its own text and that of its causes. */
-function describeError(value) {
-  const description = describeOne(value);
+/** What the outcome frame says of a thrown value: its own text and that of its causes. `stack`: if it is no Error. */
+function describeError(value, stack) {
+  const description = describeOne(value, stack);
   const causes = [];
   let current = value;
   for (let i = 0; i < MAX_CAUSES && current instanceof Error; i++) {

@@ -10,7 +10,7 @@ static struct {
     JSValue import;         /* (specifier, name | undefined) → module, export or promise */
     JSValue tool_error;     /* (error frame, module, function, stack | undefined) → ToolError */
     JSValue place_handles;  /* (value, handles of a reply frame) → the value with its handles */
-    JSValue describe_error; /* (thrown value) → {name, message, stack} */
+    JSValue describe_error; /* (thrown value, its stack if it has none itself) → {name, message, stack} */
     JSValue next_timer;     /* () → milliseconds until the next timer, -1 for none */
     JSValue run_timers;     /* () → runs those that are due */
     JSValue forget_timers;  /* () → drops all of them */
@@ -50,10 +50,10 @@ static void free_frame_text(JSContext *ctx, char *text)
 /* The names of frame fields, made once. */
 typedef enum {
     FIELD_OK, FIELD_ERROR, FIELD_HANDLES, FIELD_ID, FIELD_VALUE, FIELD_MESSAGE,
-    FIELD_SOURCE, FIELD_SEED, FIELD_FILE, FIELD_STACK, FIELD_COUNT,
+    FIELD_WIRE, FIELD_SOURCE, FIELD_SEED, FIELD_FILE, FIELD_STACK, FIELD_COUNT,
 } Field;
 static const char *const field_names[FIELD_COUNT] = {
-    "ok", "error", "handles", "id", "value", "message", "source", "seed", "file", "stack",
+    "ok", "error", "handles", "id", "value", "message", "wire", "source", "seed", "file", "stack",
 };
 static JSAtom fields[FIELD_COUNT];
 
@@ -73,6 +73,21 @@ static int own_property(JSContext *ctx, JSValueConst object, Field field, JSValu
     if (found > 0)
         *value = property.value; /* a parsed frame has data properties only */
     return found;
+}
+
+/* How many fields a parsed frame has. */
+static int field_count(JSValueConst frame)
+{
+    return JS_IsObject(frame) ? JS_VALUE_GET_OBJ(frame)->shape->prop_count : 0;
+}
+
+static bool has_known_fields_only(JSContext *ctx, JSValueConst reply)
+{
+    static const Field known[] = { FIELD_OK, FIELD_ERROR, FIELD_HANDLES, FIELD_ID };
+    int count = 0;
+    for (size_t i = 0; i < countof(known); i++)
+        count += JS_GetOwnProperty(ctx, NULL, reply, fields[known[i]]) > 0;
+    return count == field_count(reply);
 }
 
 /* The value of a reply, with a handle wherever its frame says that one belongs. `value` is consumed. */
@@ -99,6 +114,10 @@ static JSValue unwrap_reply(JSContext *ctx, JSValue frame, JSValueConst module, 
     JSValue value = JS_UNDEFINED, error;
     if (JS_IsException(frame))
         return frame;
+    if (!has_known_fields_only(ctx, frame)) {
+        JS_FreeValue(ctx, frame);
+        return JS_ThrowInternalError(ctx, "the host's reply has fields that are not known");
+    }
     int found = own_property(ctx, frame, FIELD_OK, &value);
     if (found > 0) {
         value = with_handles(ctx, frame, value);

@@ -20,6 +20,7 @@
 #include "json_reader.c"
 #include "host.c"
 #include "started_calls.c"
+#include "thrown_place.c"
 #include "native.c"
 #include "outcome.c"
 #include "event_loop.c"

@@ -33,6 +33,32 @@ static JSValue native_random_fill(JSContext *ctx, JSValueConst this_value, int a
     return JS_UNDEFINED;
 }
 
+/* native.utf16Text(Uint8Array, big endian) → the text of its pairs of bytes; it has at least one */
+static JSValue native_utf16_text(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    size_t length;
+    uint16_t bits = 0;
+    const uint8_t *bytes = JS_GetUint8Array(ctx, &length, argv[0]);
+    if (!bytes)
+        return JS_EXCEPTION;
+    const int high = JS_ToBool(ctx, argv[1]) ? 0 : 1;
+    const uint32_t count = length / 2;
+    for (uint32_t i = 0; i < count; i++)
+        bits |= bytes[2 * i + high];
+    JSString *text = js_alloc_string(ctx, count, bits != 0);
+    if (!text)
+        return JS_EXCEPTION;
+    for (uint32_t i = 0; i < count; i++) {
+        if (bits)
+            str16(text)[i] = bytes[2 * i + high] << 8 | bytes[2 * i + 1 - high];
+        else
+            str8(text)[i] = bytes[2 * i + 1 - high];
+    }
+    if (!bits)
+        str8(text)[count] = 0;
+    return JS_MKPTR(JS_TAG_STRING, text);
+}
+
 /* native.request(frame text) → the reply's value, or throws */
 static JSValue native_request(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
 {
@@ -125,6 +151,7 @@ static const JSCFunctionListEntry native_functions[] = {
     JS_CFUNC_DEF("log", 2, native_log),
     JS_CFUNC_DEF("now", 0, native_now),
     JS_CFUNC_DEF("randomFill", 1, native_random_fill),
+    JS_CFUNC_DEF("utf16Text", 2, native_utf16_text),
     JS_CFUNC_DEF("request", 1, native_request),
     JS_CFUNC_DEF("timerAdded", 0, native_timer_added),
     JS_CFUNC_DEF("hostFunction", 4, native_host_function),

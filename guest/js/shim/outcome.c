@@ -11,6 +11,9 @@ static const char out_of_memory_frame[] =
 static const char broken_frame[] =
     "{\"wire\":1,\"failure\":{\"kind\":\"raised\",\"error\":{\"name\":\"Error\",\"message\":\"the error could not be described\",\"stack\":\"\"}}}";
 
+/* A run frame that is not understood is answered with a version that no host understands. */
+static const char refused_frame[] = "{\"wire\":0}";
+
 static uint64_t answer(const char *frame, size_t length)
 {
     return (uint64_t)length << 32 | (uint32_t)(uintptr_t)frame;
@@ -49,7 +52,14 @@ static uint64_t answer_failure(const char *kind, JSValue thrown)
 {
     char head[64];
     JSValue json = JS_UNDEFINED;
-    JSValue description = JS_Call(context, hooks.describe_error, JS_UNDEFINED, 1, (JSValueConst *)&thrown);
+    JSValue stack = stack_of_thrown(context, thrown);
+    if (JS_IsException(stack)) {
+        clear_exception();
+        stack = JS_UNDEFINED;
+    }
+    JSValueConst arguments[2] = { thrown, stack };
+    JSValue description = JS_Call(context, hooks.describe_error, JS_UNDEFINED, 2, arguments);
+    JS_FreeValue(context, stack);
     JS_FreeValue(context, thrown);
     if (!JS_IsException(description))
         json = JS_JSONStringify(context, description, JS_UNDEFINED, JS_UNDEFINED);

@@ -75,6 +75,7 @@ static uint64_t run_program(const char *source, size_t length, const char *file)
 static void forget_unfinished(void)
 {
     forget_started_calls(context);
+    forget_thrown(context);
     for (int i = 0; i < unhandled_count; i++) {
         JS_FreeValue(context, unhandled[i].promise);
         JS_FreeValue(context, unhandled[i].reason);
@@ -89,10 +90,26 @@ static void forget_unfinished(void)
     }
 }
 
+/* A field of a run frame: whether it is there, and a string or a number. */
+static bool run_field(JSValueConst frame, Field field, bool is_text, JSValue *value)
+{
+    return own_property(context, frame, field, value) > 0 && (is_text ? JS_IsString(*value) : JS_IsNumber(*value));
+}
+
+static bool is_our_version(JSValueConst frame)
+{
+    JSValue wire = JS_UNDEFINED;
+    bool is_ours = run_field(frame, FIELD_WIRE, false, &wire) && JS_VALUE_GET_TAG(wire) == JS_TAG_INT &&
+                   JS_VALUE_GET_INT(wire) == WIRE_VERSION;
+    JS_FreeValue(context, wire);
+    return is_ours;
+}
+
 /* Runs the program of a run frame, which is consumed. */
 static uint64_t run_frame(JSValue frame)
 {
-    uint64_t packed = 0;
+    enum { RUN_FIELDS = 5 };
+    uint64_t packed = answer(refused_frame, sizeof refused_frame - 1);
     JSValue source = JS_UNDEFINED, seed = JS_UNDEFINED, file = JS_UNDEFINED, stack = JS_UNDEFINED;
     const char *source_text = NULL, *seed_text = NULL, *file_text = NULL;
     size_t source_length, seed_length;
@@ -100,9 +117,9 @@ static uint64_t run_frame(JSValue frame)
 
     if (JS_IsException(frame))
         return answer_exception("raised");
-    if (own_property(context, frame, FIELD_SOURCE, &source) > 0 && own_property(context, frame, FIELD_SEED, &seed) > 0 &&
-        own_property(context, frame, FIELD_FILE, &file) > 0 && own_property(context, frame, FIELD_STACK, &stack) > 0 &&
-        !JS_ToUint32(context, &stack_bytes, stack)) {
+    if (field_count(frame) == RUN_FIELDS && is_our_version(frame) && run_field(frame, FIELD_SOURCE, true, &source) &&
+        run_field(frame, FIELD_SEED, true, &seed) && run_field(frame, FIELD_FILE, true, &file) &&
+        run_field(frame, FIELD_STACK, false, &stack) && !JS_ToUint32(context, &stack_bytes, stack)) {
         source_text = JS_ToCStringLen(context, &source_length, source);
         seed_text = JS_ToCStringLen(context, &seed_length, seed);
         file_text = JS_ToCString(context, file);
@@ -111,6 +128,7 @@ static uint64_t run_frame(JSValue frame)
     JS_FreeValue(context, source); /* the C strings keep what they need */
     JS_FreeValue(context, seed);
     JS_FreeValue(context, file);
+    JS_FreeValue(context, stack);
     if (source_text && seed_text && file_text && seed_random(context, seed_text, seed_length)) {
         JS_SetMaxStackSize(runtime, stack_bytes);
         forget_unfinished();

@@ -41,7 +41,7 @@ static bool reserve_pending(JSContext *ctx)
     return true;
 }
 
-/* Where guest code is now: the innermost frame that is not the prelude's. */
+/* Where guest code is now: the innermost frame of the program's own text. */
 static void guest_location(JSContext *ctx, int32_t *line, int32_t *column)
 {
     *line = *column = 0;
@@ -51,9 +51,9 @@ static void guest_location(JSContext *ctx, int32_t *line, int32_t *column)
             continue;
         JSFunctionBytecode *code = function->u.func.function_bytecode;
         const char *file = code->filename ? JS_AtomToCString(ctx, code->filename) : NULL;
-        bool is_guest = file && strncmp(file, "prelude/", 8) != 0;
+        bool is_program = file && !strcmp(file, "main.js");
         JS_FreeCString(ctx, file);
-        if (is_guest) {
+        if (is_program) {
             *line = find_line_num(ctx, code, frame->cur_pc - code->byte_code_buf - 1, column);
             return;
         }

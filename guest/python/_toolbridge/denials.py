@@ -7,6 +7,7 @@ run. This is so that a program can be repaired, and goes on where it can.
 from __future__ import annotations
 
 import builtins
+import errno
 import importlib.abc
 import importlib.machinery
 import io
@@ -27,6 +28,7 @@ _NO_THREADS = (
     "with asyncio.gather()."
 )
 _NO_PROCESSES = "There are no processes here: call a tool of a host module."
+_NO_VARIABLES = "There are no environment variables here: put the value into the program."
 _NOBODY = "Nobody can be asked from inside a run: put the value into the program."
 _NO_HELP = "There is no help() here: dir(module) lists its names, and the stubs have the types of tools."
 _NUMBERS = "Only the standard library is here: use statistics, math, fractions, decimal or plain lists and dicts."
@@ -113,6 +115,42 @@ def _times() -> os.times_result:
     return os.times_result((spent, 0.0, 0.0, 0.0, spent))
 
 
+# What reads or removes a file finds none; what makes one may not. Programs that try first, and go on, then do so.
+_FINDING_FUNCTIONS = (
+    *("stat", "lstat", "listdir", "scandir", "readlink", "chmod", "chdir", "truncate", "utime"),
+    *("remove", "unlink", "rmdir", "rename", "replace"),
+)
+_MAKING_FUNCTIONS = ("mkdir", "symlink", "link")
+
+
+def _not_found(path: Any = ".", *_more: Any, **_named: Any) -> NoReturn:
+    raise FileNotFoundError(errno.ENOENT, _NO_FILES.removesuffix("."), path)
+
+
+def _no_access(*_arguments: Any, **_named: Any) -> bool:
+    return False
+
+
+class _MissingVariableError(KeyError):
+    """A KeyError that says more."""
+
+    def __str__(self) -> str:
+        return f"{self.args[0]!r}. {_NO_VARIABLES}"
+
+
+_MissingVariableError.__name__ = "KeyError"
+
+
+def _with_advice(find: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
+    def variable(environment: Any, name: Any) -> str:
+        try:
+            return find(environment, name)
+        except KeyError:
+            raise _MissingVariableError(name) from None
+
+    return variable
+
+
 # Of the file descriptors that a program finds open there is none: asking the system about them would end the run.
 _DESCRIPTOR_FUNCTIONS = (
     *("read", "write", "pread", "pwrite", "readv", "writev", "fstat", "isatty", "lseek", "dup", "dup2", "ftruncate"),
@@ -144,10 +182,17 @@ def install() -> None:
         for name in _DESCRIPTOR_FUNCTIONS:
             if hasattr(module, name):
                 setattr(module, name, _denied(_NO_FILES, PermissionError))
+        for name in _FINDING_FUNCTIONS:
+            setattr(module, name, _not_found)
+        module.access = _no_access  # type: ignore[attr-defined]
+        for name in _MAKING_FUNCTIONS:
+            setattr(module, name, _denied(_NO_FILES, PermissionError))
         module._exit = _exit  # type: ignore[attr-defined]
         module.abort = _denied("abort() ends the run: raise an exception instead.", RuntimeError)  # type: ignore[attr-defined]
     for name in ("system", "popen", "fork", "execv", "execve", "execvp", "spawnv", "kill", "wait", "waitpid"):
         setattr(os, name, _denied(_NO_PROCESSES, PermissionError))
+    environment: Any = type(os.environ)
+    environment.__getitem__ = _with_advice(environment.__getitem__)
     time.sleep = wire.sleep
     # The system's own count computing time from when the image was made, on another machine.
     time.process_time, time.process_time_ns = time.monotonic, time.monotonic_ns
@@ -169,6 +214,9 @@ def _install_for_modules() -> None:
     after_import("zoneinfo", patch_zones)
     after_import("concurrent.futures.thread", _without_pool)
     after_import("signal", _without_signals)
+    after_import("tempfile", _without_temporary_files)
+    after_import("sqlite3", _without_databases_in_files)
+    after_import("http.client", _without_https)
 
 
 def _without_threads(module: Any) -> None:
@@ -217,6 +265,33 @@ def _without_unknown_addresses(module: Any) -> None:
 
 def _without_child_processes(module: Any) -> None:
     module.BaseEventLoop._make_subprocess_transport = _denied(_NO_PROCESSES, PermissionError)
+
+
+def _without_temporary_files(module: Any) -> None:
+    module._get_default_tempdir = _denied(_NO_FILES, PermissionError)
+
+
+def _without_databases_in_files(module: Any) -> None:
+    connect = module.connect
+
+    def connect_with_advice(*arguments: Any, **named: Any) -> Any:
+        try:
+            return connect(*arguments, **named)
+        except module.OperationalError as error:
+            raise module.OperationalError(f"{error}. {_DATABASE}") from None
+
+    module.connect = sys.modules["sqlite3.dbapi2"].connect = connect_with_advice  # type: ignore[attr-defined]
+
+
+def _without_https(module: Any) -> None:
+    """It has no such class, and must not seem to: urllib.request would use it."""
+
+    def without(name: str) -> NoReturn:
+        advice = f". {_NO_NETWORK}" if name == "HTTPSConnection" else ""
+        # Given an object that has nothing like it, Python suggests nothing.
+        raise AttributeError(f"module 'http.client' has no attribute {name!r}{advice}", name=name, obj=None)
+
+    module.__getattr__ = without
 
 
 def _without_signals(module: Any) -> None:

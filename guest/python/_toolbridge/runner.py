@@ -17,10 +17,21 @@ import wit_world
 
 from . import denials, event_loop, failures, host_modules, image_memory, output, program, standard_library, values, wire
 
+_RUN_FIELDS = {"wire": int, "source": str, "file": str, "seed": str, "stack": int}
+
+
+def _is_run_frame(frame: Any) -> bool:
+    return (
+        type(frame) is dict
+        and frame.keys() == _RUN_FIELDS.keys()
+        and all(type(frame[name]) is kind for name, kind in _RUN_FIELDS.items())
+        and frame["wire"] == wire.WIRE_VERSION
+    )
+
 
 def _outcome(frame: dict[str, Any]) -> str:
     """Runs the program of a run frame: the outcome frame."""
-    if frame.get("wire") != wire.WIRE_VERSION:
+    if not _is_run_frame(frame):
         return '{"wire":0}'
     file = frame["file"]
     wire.forget_started()
@@ -135,7 +146,8 @@ def _warm_up() -> None:
     log, wire.log = wire.log, _keep_silent
     world = WitWorld()
     for source in _PROGRAMS:
-        frame = wire.dumps({"wire": wire.WIRE_VERSION, "source": source, "file": "main.py", "seed": "5a" * 32})
+        told = {"wire": wire.WIRE_VERSION, "source": source, "file": "main.py", "seed": "5a" * 32, "stack": 1}
+        frame = wire.dumps(told)
         for _ in range(_TIMES):
             world.run(frame)
             sys.modules.pop("__main__", None)

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, cast
 
-from .handles import Handle
+from .handles import Handle, size_text
 from .wire import dumps
 
 _MOST_BITS = 14_000  # longer numbers can't be read as decimal text on the other side
@@ -29,7 +29,7 @@ class UnconvertibleError(TypeError):
 
 
 def value_text(value: Any) -> str:
-    """The run's value as JSON. Handles show as what they are, NaN becomes null.
+    """The run's value as JSON. Handles and bytes show as what they are, NaN becomes null.
 
     Raises:
         UnconvertibleError: some part of it has no JSON form.
@@ -119,9 +119,18 @@ def _default_of_call(value: Any) -> Any:
 
 
 def _default_of_value(value: Any) -> Any:
+    shown = _shown(value)
+    return _known(value) if shown is None else shown
+
+
+def _shown(value: Any) -> str | None:
+    """What the run's value has in place of data that it doesn't hold itself: a handle's text, also for plain bytes."""
     if isinstance(value, Handle):
         return repr(value)
-    return _known(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        size = value.nbytes if isinstance(value, memoryview) else len(value)
+        return f"<application/octet-stream {size_text(size)}>"
+    return None
 
 
 def _known(value: Any) -> Any:
@@ -156,9 +165,10 @@ class _Walk:
             return value
         if isinstance(value, (int, float)):
             return self._number(value, path)
-        if isinstance(value, Handle):
-            return value._as_argument() if self._for_call else repr(value)
-        return self._composed(value, path, depth, above)
+        if self._for_call and isinstance(value, Handle):
+            return value._as_argument()
+        shown = None if self._for_call else _shown(value)
+        return self._composed(value, path, depth, above) if shown is None else shown
 
     def _composed(self, value: Any, path: str, depth: int, above: tuple[int, ...]) -> Any:
         if depth > _MOST_DEPTH:

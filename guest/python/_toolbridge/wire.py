@@ -10,6 +10,7 @@ from typing import Any
 import wit_world
 
 WIRE_VERSION = 1
+_REPLY_FIELDS = {"ok", "error", "handles", "id"}
 
 _decoder: Any = json.JSONDecoder()
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
@@ -35,9 +36,16 @@ def printable(text: str) -> str:
     return text
 
 
+def _reply(frame: str) -> dict[str, Any]:
+    reply = loads(_whole(frame))
+    if not reply.keys() <= _REPLY_FIELDS:
+        raise RuntimeError("the host's reply has fields that are not known")
+    return reply
+
+
 def request(frame: str) -> dict[str, Any]:
     """The reply to a request."""
-    return loads(_whole(wit_world.call(printable(frame))))
+    return _reply(wit_world.call(printable(frame)))
 
 
 def _whole(frame: str) -> str:
@@ -87,7 +95,7 @@ def wait(seconds: float | None) -> bool:
         raise RuntimeError("nothing is under way that could be waited for")
     if not frame:
         return False
-    reply = loads(_whole(frame))
+    reply = _reply(frame)
     settle = _started.pop(reply["id"], None)
     if settle is not None:
         settle(reply)

@@ -36,6 +36,21 @@ def message_of(sandbox: Sandbox, source: str) -> str:
         ("open('x.txt', 'w')", "There are no files here"),
         ("import pathlib\npathlib.Path('x').write_text('y')", "There are no files here"),
         ("import pathlib\npathlib.Path('x').read_text()", "There are no files here"),
+        ("import os\nos.makedirs('a/b')", "PermissionError: There are no files here"),
+        ("import pathlib\npathlib.Path('a').mkdir(exist_ok=True)", "There are no files here"),
+        ("import os\nos.remove('x')", "There are no files here: keep data in variables"),
+        ("import os\nos.rename('x', 'y')", "There are no files here"),
+        ("import os\nos.listdir()", "There are no files here"),
+        ("import os\nos.stat('x')", "use io.StringIO and io.BytesIO: 'x'"),
+        ("import pathlib\nlist(pathlib.Path('.').iterdir())", "There are no files here"),
+        ("import tempfile\ntempfile.NamedTemporaryFile()", "PermissionError: There are no files here"),
+        ("import tempfile\ntempfile.TemporaryDirectory()", "There are no files here"),
+        (
+            "import sqlite3\nsqlite3.connect('a.db')",
+            "OperationalError: unable to open database file. There is no database",
+        ),
+        ("import http.client\nhttp.client.HTTPSConnection('x')", "There is no network here: call a tool"),
+        ("import os\nos.environ['HOME']", "KeyError: 'HOME'. There are no environment variables here: put the value"),
         ("input('name? ')", "Nobody can be asked from inside a run"),
         ("breakpoint()", "Nobody can be asked"),
         ("help(print)", "dir(module) lists its names"),
@@ -81,3 +96,22 @@ event.set(); q.put(1); q.put(2)
 
 def test_standard_input_is_empty(sandbox: Sandbox) -> None:
     assert sandbox.run_sync("import sys\n[sys.stdin.read(), list(sys.stdin)]", language="python").value == ["", []]
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        (
+            "import os\n[os.path.exists('x'), os.path.isdir('/'), os.access('x', os.R_OK), os.getenv('HOME', 'none')]",
+            [False, False, False, "none"],
+        ),
+        ("import os\ntry:\n    os.remove('x')\nexcept FileNotFoundError:\n    result = 'gone'", "gone"),
+        ("import glob, os\n[glob.glob('*'), list(os.walk('.'))]", [[], []]),
+        ("import sqlite3\nsqlite3.connect(':memory:').execute('select 1').fetchall()", [[1]]),
+        ("import tempfile\nwith tempfile.SpooledTemporaryFile() as file:\n    result = file.write(b'abc')", 3),
+        ("import http.client\n[hasattr(http.client, 'HTTPSConnection'), hasattr(http.client, 'OK')]", [False, True]),
+    ],
+)
+def test_a_program_that_only_looks_goes_on(source: str, value: object, sandbox: Sandbox) -> None:
+    result = sandbox.run_sync(source, language="python")
+    assert result.value == value, str(result.failure)
