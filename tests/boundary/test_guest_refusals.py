@@ -44,6 +44,7 @@ def use_run_frames(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> 
 def test_a_golden_run_frame_is_taken(
     language: SandboxLanguage, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sandbox.run_sync("1", language=language)  # an image that has to be compiled is tried with frames, too
     use_run_frames(monkeypatch, {})
     assert sandbox.run_sync("", language=language).value == 2
 
@@ -53,6 +54,7 @@ def test_a_golden_run_frame_is_taken(
 def test_a_run_frame_that_the_wire_does_not_allow_is_refused(
     odd: str, language: SandboxLanguage, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sandbox.run_sync("1", language=language)
     with monkeypatch.context() as patches:
         use_run_frames(patches, ODD_FIELDS[odd])
         failure = sandbox.run_sync("", language=language).failure

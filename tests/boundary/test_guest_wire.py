@@ -38,7 +38,7 @@ def crossings(monkeypatch: pytest.MonkeyPatch) -> Crossings:
 
     def watched_read(memory: GuestMemory, pointer: int, length: int) -> bytes:
         data = read(memory, pointer, length)
-        # What is no frame: the mailbox, when a tick finds it empty; a whole memory, when it is compared with a fresh one.
+        # What is no frame: a mailbox that a tick finds empty; a whole memory, when it is compared with a fresh one.
         if length < memory.size and not (length == MAILBOX_BYTES and data.startswith(b"\0")):
             found.from_guest.append(data)
         return data

@@ -20,7 +20,7 @@ from . import denials, event_loop, failures, host_modules, image_memory, output,
 _RUN_FIELDS = {"wire": int, "source": str, "file": str, "seed": str, "stack": int}
 
 
-def _is_run_frame(frame: Any) -> bool:
+def _is_run_frame(frame: dict[str, Any]) -> bool:
     return (
         type(frame) is dict
         and frame.keys() == _RUN_FIELDS.keys()
