@@ -32,6 +32,7 @@ from toolbridge.servers.failures import call_failure
 from toolbridge.servers.input_required import answer_questions
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.news import News
+from toolbridge.servers.pausable_deadline import pausable
 from toolbridge.servers.server_requests import ServerRequests
 from toolbridge.servers.session_callbacks import session_callbacks
 from toolbridge.servers.watched_dispatcher import WatchedDispatcher
@@ -195,7 +196,7 @@ class Connection:
         told = None if on_progress is None else passed_on(on_progress, secrets)
         failure: BaseException = TimeoutError()
         # The dispatcher keeps the time; this scope is for one that is stuck, and for the end of the connection.
-        with anyio.CancelScope(deadline=anyio.current_time() + seconds + 0.5) as scope:
+        with anyio.CancelScope(deadline=anyio.current_time() + seconds + 0.5) as scope, pausable(scope):
             self._calls.add(scope)
             try:
                 result = await self._request("tools/call", params, seconds, told)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -30,6 +29,7 @@ from toolbridge.servers.connection_places import ConnectionPlaces
 from toolbridge.servers.events import ServerState
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.own_server import ToolServer
+from toolbridge.servers.pausable_deadline import PausableDeadline, pausable
 from toolbridge.servers.server_requests import ServerRequests
 from toolbridge.servers.slot import Slot
 from toolbridge.servers.start import Start, approved_start, open_channel
@@ -110,8 +110,9 @@ async def _open_and_watch(slot: Slot, attempt: Attempt, around: Surroundings, sc
     # The SDK takes a good part of a second to import, which would hold up the host's other tasks.
     await anyio.to_thread.run_sync(importlib.import_module, "toolbridge.servers.connection")
     scope.deadline = anyio.current_time() + slot.connect_seconds(around.limits)
-    if await _serve(slot, attempt, around, start, scope):
-        await _serve(slot, attempt, around, start, scope)
+    with pausable(scope) as deadline:
+        if await _serve(slot, attempt, around, start, deadline):
+            await _serve(slot, attempt, around, start, deadline)
 
 
 async def _approved(slot: Slot, attempt: Attempt, around: Surroundings) -> Start:
@@ -148,7 +149,7 @@ async def _offer(slot: Slot, attempt: Attempt, around: Surroundings, tools: Tool
         connection.close()
 
 
-async def _serve(slot: Slot, attempt: Attempt, around: Surroundings, start: Start, scope: anyio.CancelScope) -> bool:
+async def _serve(slot: Slot, attempt: Attempt, around: Surroundings, start: Start, deadline: PausableDeadline) -> bool:
     """One start of the server, until it ends. True when it should be started again for the older handshake."""
     from toolbridge.servers.connection import EndedAtProbeError, open_connection
     from toolbridge.servers.failures import innermost
@@ -166,7 +167,7 @@ async def _serve(slot: Slot, attempt: Attempt, around: Surroundings, start: Star
                 probe=not slot.is_old,
             ) as connection:
                 listing = await connection.discover(slot.secrets)
-                scope.deadline = math.inf
+                deadline.lift()
                 await around.keep_listing(slot, listing)
                 slot.connection = connection  # not before: nothing is called until it is known what may be
                 around.set_state(slot, "connected")

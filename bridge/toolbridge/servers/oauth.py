@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import AsyncGenerator
 
-import anyio
 import httpx2
 from mcp.shared.auth import (
     AuthorizationCodeResult,
@@ -21,8 +18,9 @@ from toolbridge.config.server_config import OAuth
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers.http_rules import origin
 from toolbridge.servers.oauth_flow import OAuthFlow
-from toolbridge.servers.requests_in_flight import waiting_for_a_person
+from toolbridge.servers.pausable_deadline import waiting_for_a_person
 from toolbridge.servers.sign_in import SIGN_IN_COMMAND, SignIn, SignInAttempt, SignInFailedError
+from toolbridge.servers.sign_in_turns import SignInTurns
 from toolbridge.servers.token_store import Credentials, TokenStore
 
 # A token that ends while a request is on its way would have been refused.
@@ -52,9 +50,8 @@ class OAuthSession:
         self._sign_in = sign_in
         self._flow = OAuthFlow(url, http, _Storage(self))
         self._context = self._flow.context
-        self._lock = anyio.Lock()
+        self._turns = SignInTurns()
         self._loaded = False
-        self._asking = False
         self._asked_in_vain = False
         self._problem = ""
         self._page = ""
@@ -80,7 +77,7 @@ class OAuthSession:
     async def token(self) -> str | None:
         """The token to send; None as long as nobody has signed in."""
         if not self._loaded or (self._ends_soon() and self._context.can_refresh_token()):
-            async with self._taking_turns():
+            async with self._turns.taking():
                 await self._load()
                 if self._ends_soon() and self._context.can_refresh_token():
                     await self._refresh()
@@ -97,7 +94,7 @@ class OAuthSession:
         Raises:
             ServerConnectError: a person was asked, in vain.
         """
-        async with self._taking_turns():
+        async with self._turns.taking():
             if await self._renewed_by_another(used):
                 return True
             wants_more_rights = refused.status_code == 403
@@ -116,16 +113,6 @@ class OAuthSession:
             return True
 
     # ---- what is kept
-
-    @contextlib.asynccontextmanager
-    async def _taking_turns(self) -> AsyncGenerator[None]:
-        # Whoever comes second waits for the same person.
-        with waiting_for_a_person() if self._asking else contextlib.nullcontext():
-            await self._lock.acquire()
-        try:
-            yield
-        finally:
-            self._lock.release()
 
     async def _load(self) -> None:
         if not self._loaded:
@@ -231,11 +218,8 @@ class OAuthSession:
                 context.client_info = None  # registered for another address: register anew
             context.redirect_handler = self._remember_page
             context.callback_handler = lambda: self._answer_of_a_person(attempt)
-            self._asking = True
-            try:
+            with self._turns.asking():
                 await self._flow.run(self._challenge(refused))
-            finally:
-                self._asking = False
         self._problem = ""
         if self._current() is None:
             raise SignInFailedError(self._flow.refusal or "the authorization server gave no token")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 import anyio
 from mcp.shared.dispatcher import CallOptions, ProgressFnT
@@ -13,8 +12,8 @@ from mcp_types import RequestId
 
 from toolbridge.servers.channel import ChannelClosedError, RequestTimedOutError
 from toolbridge.servers.messages import request_key
+from toolbridge.servers.pausable_deadline import pausable
 
-_scope: ContextVar[anyio.CancelScope | None] = ContextVar("toolbridge_request", default=None)
 _RUN_OUT_SECONDS = 1.0
 
 
@@ -60,11 +59,10 @@ class RequestsInFlight:
             self._scopes[key] = scope
             if (on_progress := options.get("on_progress")) is not None:
                 self._progress[key] = on_progress
-            token = _scope.set(scope)
             try:
-                yield
+                with pausable(scope):
+                    yield
             finally:
-                _scope.reset(token)
                 self._progress.pop(key, None)
                 del self._scopes[key]
                 if self._last_answered is not None and not self._scopes:
@@ -99,21 +97,6 @@ class RequestsInFlight:
         self.ended.set()
         for scope in self._scopes.values():
             scope.cancel()
-
-
-@contextmanager
-def waiting_for_a_person() -> Generator[None]:
-    """A request's deadline is for the server: it stands still while a person is asked to sign in."""
-    scope = _scope.get()
-    if scope is None or scope.deadline == math.inf:
-        yield
-        return
-    left = scope.deadline - anyio.current_time()
-    scope.deadline = math.inf
-    try:
-        yield
-    finally:
-        scope.deadline = anyio.current_time() + left
 
 
 def seconds_left() -> float:
