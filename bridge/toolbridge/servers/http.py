@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import anyio
+import anyio.abc
 import httpx2
 
 from toolbridge.config.server_config import ServerConfig
@@ -153,16 +154,32 @@ async def _open_client(
             refused = "it wants a sign-in, whose tokens are not sent unencrypted: use https"
             yield HttpClient(server.name, url, headers, client, unauthorized=refused)
         else:
-            session = OAuthSession(
-                server.name,
-                url,
-                client,
-                options=server.oauth,
-                client_secret=client_secret,
-                store=store or TokenStore(),
-                sign_in=sign_in,
-            )
-            yield HttpClient(server.name, url, headers, client, session=session)
+            async with _tasks_beside() as tasks:
+                session = OAuthSession(
+                    server.name,
+                    url,
+                    client,
+                    options=server.oauth,
+                    client_secret=client_secret,
+                    store=store or TokenStore(),
+                    sign_in=sign_in,
+                    tasks=tasks,
+                )
+                try:
+                    yield HttpClient(server.name, url, headers, client, session=session)
+                finally:
+                    session.close()
+
+
+@asynccontextmanager
+async def _tasks_beside() -> AsyncGenerator[anyio.abc.TaskGroup]:
+    """A task group, none of whose tasks fails: what is raised inside is raised as it is, and in no group."""
+    try:
+        async with anyio.create_task_group() as tasks:
+            yield tasks
+    except BaseExceptionGroup as group:
+        (error,) = group.exceptions
+        raise error from error.__cause__
 
 
 def _checked_url(server: ServerConfig, *, secrets: bool) -> httpx2.URL:

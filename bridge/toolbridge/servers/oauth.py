@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import time
-
+import anyio.abc
 import httpx2
-from mcp.shared.auth import (
-    AuthorizationCodeResult,
-    OAuthClientInformationFull,
-    OAuthMetadata,
-    OAuthToken,
-    ProtectedResourceMetadata,
-)
-from pydantic import AnyUrl, ValidationError
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
+from pydantic import AnyUrl
 
 from toolbridge.config.server_config import OAuth
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers.http_rules import origin
 from toolbridge.servers.oauth_flow import OAuthFlow
+from toolbridge.servers.oauth_kept import KeptSignIn
+from toolbridge.servers.oauth_renewal import Renewals
 from toolbridge.servers.pausable_deadline import waiting_for_a_person
 from toolbridge.servers.sign_in import SIGN_IN_COMMAND, SignIn, SignInAttempt, SignInFailedError
 from toolbridge.servers.sign_in_turns import SignInTurns
-from toolbridge.servers.token_store import Credentials, TokenStore
-
-# A token that ends while a request is on its way would have been refused.
-_EARLY_SECONDS = 15.0
-_LONG_AGO = 1.0
+from toolbridge.servers.token_store import TokenStore
 
 
 class OAuthSession:
@@ -41,19 +32,25 @@ class OAuthSession:
         client_secret: str | None,
         store: TokenStore,
         sign_in: SignIn | None,
+        tasks: anyio.abc.TaskGroup,
     ) -> None:
         self._server = server
-        self._origin = origin(url)
         self._options = options or OAuth()
         self._client_secret = client_secret
-        self._store = store
         self._sign_in = sign_in
         self._flow = OAuthFlow(url, http, _Storage(self))
         self._context = self._flow.context
+        self.kept = KeptSignIn(
+            server,
+            origin(url),
+            self._context,
+            store=store,
+            options=self._options,
+            client_secret=client_secret,
+        )
         self._turns = SignInTurns()
-        self._loaded = False
+        self._renewals = Renewals(self._flow, self.kept, tasks)
         self._asked_in_vain = False
-        self._problem = ""
         self._page = ""
 
     def __repr__(self) -> str:
@@ -70,18 +67,26 @@ class OAuthSession:
 
     def advice(self) -> str:
         """What helps when a request was refused for want of a sign-in."""
-        if self._problem:
-            return f"the sign-in could not be renewed ({self._problem}): run `{SIGN_IN_COMMAND} {self._server}`"
+        if self._renewals.problem:
+            return (
+                f"the sign-in could not be renewed ({self._renewals.problem}): run `{SIGN_IN_COMMAND} {self._server}`"
+            )
         return f"it wants a sign-in: run `{SIGN_IN_COMMAND} {self._server}`"
 
     async def token(self) -> str | None:
         """The token to send; None as long as nobody has signed in."""
-        if not self._loaded or (self._ends_soon() and self._context.can_refresh_token()):
+        kept = self.kept
+        if not kept.is_loaded or kept.must_be_renewed:
             async with self._turns.taking():
-                await self._load()
-                if self._ends_soon() and self._context.can_refresh_token():
-                    await self._refresh()
-        return self._current()
+                await self._renewals.settled()
+                await kept.load()
+                if kept.must_be_renewed:
+                    await self._renewals.renew()
+        return kept.token
+
+    def close(self) -> None:
+        """The channel closes. A renewal that is under way is not given up at once."""
+        self._renewals.hurry()
 
     async def renew(self, refused: httpx2.Response, used: str | None, *, may_ask: bool) -> bool:
         """Get another token after a request was refused; whether there is one.
@@ -95,10 +100,11 @@ class OAuthSession:
             ServerConnectError: a person was asked, in vain.
         """
         async with self._turns.taking():
-            if await self._renewed_by_another(used):
-                return True
+            await self._renewals.settled()
+            if self.kept.token not in (None, used) or (await self.kept.adopt_news() and not self.kept.ends_soon):
+                return True  # by another request, or another process
             wants_more_rights = refused.status_code == 403
-            if not wants_more_rights and self._context.can_refresh_token() and await self._refresh():
+            if not wants_more_rights and self._context.can_refresh_token() and await self._renewals.renew():
                 return True
             # Asking again and again would teach people to click it away.
             if self._sign_in is None or not may_ask or self._asked_in_vain:
@@ -112,97 +118,7 @@ class OAuthSession:
                 raise ServerConnectError(self._server, f"could not be signed in to: {error}") from None
             return True
 
-    # ---- what is kept
-
-    async def _load(self) -> None:
-        if not self._loaded:
-            self._adopt(await self._store.load(self._server, self._origin) or Credentials())
-            self._loaded = True
-
-    def _adopt(self, kept: Credentials) -> None:
-        context = self._context
-        try:
-            context.current_tokens = OAuthToken.model_validate(kept.tokens) if kept.tokens else None
-            context.client_info = OAuthClientInformationFull.model_validate(kept.client) if kept.client else None
-            metadata, resource = kept.authorization_server, kept.resource
-            context.oauth_metadata = OAuthMetadata.model_validate(metadata) if metadata else None
-            context.protected_resource_metadata = (
-                ProtectedResourceMetadata.model_validate(resource) if resource else None
-            )
-        except ValidationError:  # kept by another version
-            context.current_tokens = context.client_info = None
-            context.oauth_metadata = context.protected_resource_metadata = None
-        context.token_expiry_time = kept.expires_at
-        if self._options.client_id is not None:
-            context.client_info = self._configured_client(self._options.client_id, context.client_info)
-
-    def _configured_client(self, client_id: str, kept: OAuthClientInformationFull | None) -> OAuthClientInformationFull:
-        """The client that was registered by hand, bound to the issuer that it was first used with.
-
-        Its secret goes to no other authorization server, whatever the server names later.
-        """
-        return OAuthClientInformationFull(
-            client_id=client_id,
-            client_secret=self._client_secret,
-            token_endpoint_auth_method="client_secret_basic" if self._client_secret else "none",
-            issuer=kept.issuer if kept is not None and kept.client_id == client_id else None,
-        )
-
-    async def save(self) -> None:
-        """Keep what there is now."""
-        context = self._context
-        tokens, client = context.current_tokens, context.client_info
-        metadata, resource = context.oauth_metadata, context.protected_resource_metadata
-        if client is not None and client.client_id == self._options.client_id:
-            # Its secret was given as a reference, and stays one.
-            issuer = client.issuer or (str(metadata.issuer) if metadata else None)
-            client = client.model_copy(update={"client_secret": None, "issuer": issuer})
-        kept = Credentials(
-            tokens=tokens.model_dump(mode="json", exclude_none=True) if tokens else None,
-            expires_at=context.token_expiry_time,
-            client=client.model_dump(mode="json", exclude_none=True) if client else None,
-            authorization_server=metadata.model_dump(mode="json", exclude_none=True) if metadata else None,
-            resource=resource.model_dump(mode="json", exclude_none=True) if resource else None,
-        )
-        await self._store.save(self._server, self._origin, kept)
-
-    def _current(self) -> str | None:
-        tokens = self._context.current_tokens
-        return tokens.access_token if tokens is not None else None
-
-    def _ends_soon(self) -> bool:
-        ends = self._context.token_expiry_time
-        return self._context.current_tokens is not None and ends is not None and ends - _EARLY_SECONDS < time.time()
-
-    async def _renewed_by_another(self, used: str | None) -> bool:
-        """Whether another request, or another process, has got a token meanwhile."""
-        if self._current() not in (None, used):
-            return True
-        kept = await self._store.load(self._server, self._origin)
-        if kept is None or not kept.tokens or kept.tokens.get("access_token") in (None, used):
-            return False
-        self._adopt(kept)
-        return self._current() is not None and not self._ends_soon()
-
-    # ---- getting tokens
-
-    async def _refresh(self) -> bool:
-        """Renew the tokens without a person; whether that worked."""
-        context = self._context
-        before = context.current_tokens
-        context.token_expiry_time = _LONG_AGO  # it was refused, whatever it says
-        try:
-            await self._flow.run(None)
-            self._problem = self._flow.refusal
-        except SignInFailedError as error:
-            self._problem = str(error)
-        if self._problem and not self._flow.refused_for_good:
-            # The authorization server may be back later, and still know these.
-            context.current_tokens, context.token_expiry_time = before, _LONG_AGO
-            return False
-        if self._current() is None:
-            await self.save()
-        return self._current() is not None
+    # ---- asking a person
 
     async def _ask_a_person(self, sign_in: SignIn, refused: httpx2.Response) -> None:
         context = self._context
@@ -220,8 +136,8 @@ class OAuthSession:
             context.callback_handler = lambda: self._answer_of_a_person(attempt)
             with self._turns.asking():
                 await self._flow.run(self._challenge(refused))
-        self._problem = ""
-        if self._current() is None:
+        self._renewals.problem = ""
+        if self.kept.token is None:
             raise SignInFailedError(self._flow.refusal or "the authorization server gave no token")
 
     def _challenge(self, refused: httpx2.Response) -> httpx2.Response:
@@ -257,11 +173,11 @@ class _Storage:
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         self._session._context.current_tokens = tokens
-        await self._session.save()
+        await self._session.kept.save()
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         return self._session._context.client_info
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         self._session._context.client_info = client_info
-        await self._session.save()
+        await self._session.kept.save()

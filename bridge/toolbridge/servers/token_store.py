@@ -9,7 +9,8 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
@@ -19,12 +20,16 @@ import anyio.to_thread
 
 from toolbridge.private_files import UnsafePathError, private_directory, read_private_file, write_private_file
 from toolbridge.servers.daemon_thread import on_daemon_thread
+from toolbridge.trust.file_lock import LockTimeoutError, file_lock
 
 STATE_VARIABLE = "TOOLBRIDGE_STATE_DIR"
 _SERVICE = "toolbridge"
 _MOST_BYTES = 256 * 1024
 # A keyring may wait for a person to unlock it, or for a bus that never answers.
 _KEYRING_SECONDS = 5.0
+# As long as whoever holds it may take: a keyring, the authorization server, the keyring again.
+_LOCK_SECONDS = 40.0
+_LOCK_PAUSE = 0.05
 _VERSION = 1
 _LOGGER = logging.getLogger("toolbridge")
 
@@ -95,6 +100,30 @@ class TokenStore:
         in_keyring = await self._in_keyring(forget)
         in_file = await anyio.to_thread.run_sync(self._remove_file, server, origin)
         return bool(in_keyring) or in_file
+
+    @asynccontextmanager
+    async def exclusive(self, server: str, origin: str) -> AsyncGenerator[None]:
+        """While no other process renews this sign-in: two that did would each undo the other's.
+
+        A lock that can't be had is done without: that may cost the sign-in, where waiting would cost the run.
+        """
+        path = self._path(server, origin).with_suffix(".lock")
+        with ExitStack() as held:
+            with anyio.move_on_after(_LOCK_SECONDS):
+                # Who holds it is another process, which sets no event of ours.
+                while not await anyio.to_thread.run_sync(self._take_lock, server, path, held):  # noqa: ASYNC110
+                    await anyio.sleep(_LOCK_PAUSE)
+            yield
+
+    def _take_lock(self, server: str, path: Path, held: ExitStack) -> bool:
+        """Whether there is nothing more to wait for."""
+        try:
+            held.enter_context(file_lock(path, seconds=0))
+        except LockTimeoutError:
+            return False
+        except OSError as error:
+            _LOGGER.warning("The sign-in of server %r is renewed without a lock: %s", server, error)
+        return True
 
     # ---- the keyring
 
