@@ -295,6 +295,22 @@ async def test_a_flood_of_notifications_and_requests_holds_up_no_answer() -> Non
         assert len(running.dispatcher._unasked._notices._waiting) <= 256
 
 
+@pytest.mark.parametrize("how", ["401", "hangs up"])
+async def test_a_request_that_was_taken_never_looks_as_if_it_had_not_been_sent(how: str) -> None:
+    async def answer(request: Received, stream: SocketStream) -> None:
+        if request.rpc == "tools/call":
+            await stream.send(EVENTS_HEAD + chunk(b"id: 7\nretry: 0\ndata: {}\n\n") + chunk(b""))
+        elif how == "401":
+            await stream.send(reply(status="401 Unauthorized"))
+        else:
+            hang_up()
+
+    async with raw_server(answer) as server, session(server.url()) as running:
+        with pytest.raises(ServerDisconnectedError, match="may have taken effect"):
+            await running.ask("tools/call")
+        assert server.methods() == ["tools/call", "GET"]
+
+
 async def test_a_stream_that_breaks_is_resumed_where_it_stopped_without_asking_again() -> None:
     async def answer(request: Received, stream: SocketStream) -> None:
         if request.method == "POST":

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.abc import SocketStream
 
+from servers.http_servers import EVENTS_HEAD, Received, chunk, raw_server, reply, result
 from threats.gated_servers import Reached, gated
 from toolbridge import Config, RunResult, ServerConfig, ToolUse, load_config
 from toolbridge.trust.flow_labels import labels_of
@@ -93,6 +95,37 @@ async def test_a_session_does_not_forget_between_programs(tmp_path: Path, reache
         assert (await session.run('require("host:mcp-web").page({})')).failure is None
         refused(await session.run('require("host:mcp-mail").send({})'))
     assert ("mail", "send") not in reached.calls
+
+
+async def test_a_call_that_was_sent_counts_whatever_becomes_of_its_answer(tmp_path: Path, reached: Reached) -> None:
+    """The server takes the call, breaks off, and then wants a sign-in: it would seem that nothing was ever sent."""
+    listing = {"tools": [{"name": "page", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}
+    handshake = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "web", "version": "1"},
+    }
+
+    async def answer(request: Received, stream: SocketStream) -> None:
+        if request.rpc == "tools/call":
+            news = b'id: 7\nretry: 0\ndata: {"jsonrpc": "2.0", "method": "notifications/message"}\n\n'
+            await stream.send(EVENTS_HEAD + chunk(news) + chunk(b""))
+        elif request.rpc in ("initialize", "tools/list"):
+            await stream.send(reply(result(request, handshake if request.rpc == "initialize" else listing)))
+        elif request.rpc == "server/discover":
+            await stream.send(reply(status="404 Not Found"))
+        else:
+            await stream.send(reply(status="401 Unauthorized" if request.method == "GET" else "202 Accepted"))
+
+    async with raw_server(answer) as server:
+        files, _, mail = three(reached)
+        web = ServerConfig.http("web", server.url(), labels=["untrusted"])
+        async with gated(tmp_path, files, web, mail) as runtime:
+            await runtime.servers.connect("web")
+            message = refused(await runtime.run(f"{IMPORTS}{LEAKS['with a page that failed']}", check=False))
+        assert "last-event-id" in server.received[-1].headers
+    assert "mcp__web__page" in message
+    assert reached.calls == [("files", "read")]
 
 
 async def test_a_call_that_never_left_does_not_count(tmp_path: Path, reached: Reached) -> None:

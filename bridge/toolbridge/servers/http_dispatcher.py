@@ -190,7 +190,19 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         return outcome if outcome is not None else await self._resume(exchange, headers)
 
     async def _resume(self, exchange: Exchange, headers: dict[str, str]) -> dict[str, Any] | MCPError:
-        """Ask for the rest of a stream that ended without the answer. This sends nothing a second time."""
+        """Ask for the rest of a stream that ended without the answer. This sends nothing a second time.
+
+        Raises:
+            ServerDisconnectedError: it can't be asked any more. It took the request, which must not look unsent.
+        """
+        try:
+            return await self._rest_of(exchange, headers)
+        except ServerError as error:
+            then = str(error).removeprefix(f"Server {self._http.server!r} ")
+            problem = f"broke off before it had answered; what was asked of it may have taken effect. Then it {then}"
+            raise ServerDisconnectedError(self._http.server, problem) from None
+
+    async def _rest_of(self, exchange: Exchange, headers: dict[str, str]) -> dict[str, Any] | MCPError:
         for _ in range(_MOST_RESUMPTIONS):
             if not exchange.last_event_id or headers.get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS:
                 break
