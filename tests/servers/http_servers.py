@@ -24,8 +24,9 @@ from toolbridge.config.server_config import OAuth, ServerConfig
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.servers.channel import Channel
 from toolbridge.servers.http import open_http, open_sse
+from toolbridge.servers.http_rules import check_url
 from toolbridge.servers.sign_in import SignIn
-from toolbridge.servers.token_store import TokenStore
+from toolbridge.servers.token_store import TokenStore, place_of
 
 LIMITS = ServerLimits()
 
@@ -160,6 +161,11 @@ def chunk(data: bytes) -> bytes:
 
 def config(url: str, *, transport: str = "http", name: str = "weather", oauth: OAuth | None = None) -> ServerConfig:
     return ServerConfig(name, cast("Any", transport), url=url, oauth=oauth)
+
+
+def place(url: str, name: str = "weather") -> str:
+    """Where the sign-in of such a server is kept."""
+    return place_of(config(url, name=name), check_url(url, secrets=False))
 
 
 @dataclass

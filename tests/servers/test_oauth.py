@@ -20,7 +20,7 @@ from pydantic import AnyUrl
 from starlette.responses import Response
 
 from servers.authorization_server import ProtectedServer, json_answer, protected_server
-from servers.http_servers import LIMITS, Received, config, never, raw_server, reply, result, session
+from servers.http_servers import LIMITS, Received, config, never, place, raw_server, reply, result, session
 from toolbridge.config.server_config import OAuth
 from toolbridge.errors import ServerConnectError, ServerError, ServerTimeoutError
 from toolbridge.servers.http import sign_in_to, sign_out
@@ -69,7 +69,7 @@ async def initialize(running: Any) -> None:
 
 
 async def kept(store: TokenStore, server: ProtectedServer) -> Credentials:
-    found = await store.load("weather", server.url.removesuffix("/mcp"))
+    found = await store.load("weather", place(server.url))
     assert found is not None
     return found
 
@@ -447,7 +447,7 @@ async def test_a_server_that_repeats_our_token_does_not_get_it_into_an_error(sto
         await stream.send(reply({**result(request), "error": error, "result": None}))
 
     async with raw_server(answer) as server:
-        await store.save("weather", server.url(""), Credentials(tokens={"access_token": token}))
+        await store.save("weather", place(server.url()), Credentials(tokens={"access_token": token}))
         async with session(server.url(), store=store) as running:
             error = await running.error()
         assert server.received[0].headers["authorization"] == f"Bearer {token}"
@@ -460,7 +460,7 @@ async def test_a_token_that_can_not_be_sent_is_not_sent(store: TokenStore) -> No
         await stream.send(reply(result(request)))
 
     async with raw_server(answer) as server:
-        await store.save("weather", server.url(""), Credentials(tokens={"access_token": "a\r\nX-Evil: 1"}))
+        await store.save("weather", place(server.url()), Credentials(tokens={"access_token": "a\r\nX-Evil: 1"}))
         async with session(server.url(), store=store) as running:
             with pytest.raises(ServerConnectError, match="authorization has a line break"):
                 await running.ask()

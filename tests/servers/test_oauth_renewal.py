@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from servers.authorization_server import ProtectedServer, json_answer, protected_server
-from servers.http_servers import LIMITS, config, session, until
+from servers.http_servers import LIMITS, config, place, session, until
 from servers.test_oauth import browser, initialize, kept
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers import oauth_kept, oauth_renewal, token_store
@@ -115,7 +115,7 @@ async def test_a_refused_refresh_leaves_the_other_processes_tokens(
 
     class RefusedMeanwhile(Response):
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            await store.save("weather", place(protected), renewed)
+            await store.save("weather", place(protected.url), renewed)
             await json_answer({"error": "invalid_grant"}, 400)(scope, receive, send)
 
     protected.authorization.instead["/token"] = RefusedMeanwhile()
@@ -129,7 +129,7 @@ async def test_a_lock_that_another_process_does_not_let_go_of_is_not_waited_for_
 ) -> None:
     monkeypatch.setattr(token_store, "_LOCK_SECONDS", 0.2)
     protected.forget_access()
-    async with store.exclusive("weather", place(protected)), session(protected.url, store=store) as running:
+    async with store.exclusive("weather", place(protected.url)), session(protected.url, store=store) as running:
         await initialize(running)
     assert renewals(protected) == 1
 
@@ -195,7 +195,3 @@ async def test_an_authorization_server_that_answers_badly_does_not_cost_the_sign
         protected.authorization.instead = {}
         await initialize(running)
     assert len(protected.visited) == 1
-
-
-def place(server: ProtectedServer) -> str:
-    return server.url.removesuffix("/mcp")

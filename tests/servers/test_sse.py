@@ -28,6 +28,7 @@ from servers.http_servers import (
     config,
     events,
     hang_up,
+    place,
     raw_server,
     reply,
     session,
@@ -156,7 +157,7 @@ async def test_a_server_that_repeats_our_token_does_not_get_it_into_an_error(tmp
     ]
     store = TokenStore(tmp_path / "tokens", use_keyring=False)
     async with raw_server(sse) as server:
-        await store.save("weather", server.url(""), Credentials(tokens={"access_token": "t0ken-of-ours"}))
+        await store.save("weather", place(server.url("/sse")), Credentials(tokens={"access_token": "t0ken-of-ours"}))
         async with session(server.url("/sse"), transport="sse", store=store) as opened:
             assert str(await opened.error()) == "Bearer ***"
 

@@ -7,9 +7,10 @@ import os
 import stat
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
+import httpx2
 import keyring
 import keyring.core
 import keyring.errors
@@ -17,12 +18,13 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 
+from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.servers import token_store
-from toolbridge.servers.token_store import Credentials, TokenStore
+from toolbridge.servers.token_store import Credentials, TokenStore, place_of
 
 pytestmark = pytest.mark.anyio
 
-ORIGIN = "https://mcp.example.com"
+PLACE = "https://mcp.example.com 0123456789abcdef"
 SECRET = "the-access-token"
 KEPT = Credentials(tokens={"access_token": SECRET, "refresh_token": "r"}, expires_at=12.5, client={"client_id": "c"})
 
@@ -119,28 +121,28 @@ def damage(directory: Path, how: str) -> None:
 
 
 async def test_what_is_kept_comes_back(directory: Path) -> None:
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
-    assert await TokenStore(directory).load("weather", ORIGIN) == KEPT
+    await TokenStore(directory).save("weather", PLACE, KEPT)
+    assert await TokenStore(directory).load("weather", PLACE) == KEPT
 
 
 async def test_nothing_kept_is_nothing(directory: Path) -> None:
-    assert await TokenStore(directory).load("weather", ORIGIN) is None
-    assert await TokenStore(directory).remove("weather", ORIGIN) is False
+    assert await TokenStore(directory).load("weather", PLACE) is None
+    assert await TokenStore(directory).remove("weather", PLACE) is False
 
 
 @pytest.mark.parametrize(
-    ("server", "origin"),
-    [("other", ORIGIN), ("weather", "https://evil.example"), ("weather", "http://mcp.example.com")],
+    ("server", "place"),
+    [("other", PLACE), ("weather", "https://evil.example"), ("weather", "http://mcp.example.com")],
 )
-async def test_neither_another_server_nor_another_origin_gets_it(directory: Path, server: str, origin: str) -> None:
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
-    assert await TokenStore(directory).load(server, origin) is None
-    the_file(directory).rename(TokenStore(directory)._path(server, origin))
-    assert await TokenStore(directory).load(server, origin) is None
+async def test_neither_another_server_nor_another_place_gets_it(directory: Path, server: str, place: str) -> None:
+    await TokenStore(directory).save("weather", PLACE, KEPT)
+    assert await TokenStore(directory).load(server, place) is None
+    the_file(directory).rename(TokenStore(directory)._path(server, place))
+    assert await TokenStore(directory).load(server, place) is None
 
 
 async def test_only_this_user_can_read_the_file(directory: Path) -> None:
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
+    await TokenStore(directory).save("weather", PLACE, KEPT)
     assert mode(directory) == 0o700
     assert mode(the_file(directory)) == 0o600
 
@@ -150,22 +152,22 @@ async def test_only_this_user_can_read_the_file(directory: Path) -> None:
 async def test_a_file_that_others_could_have_touched_is_not_read(
     directory: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
+    await TokenStore(directory).save("weather", PLACE, KEPT)
     damage(directory, how)
     with caplog.at_level(logging.WARNING):
-        assert await TokenStore(directory).load("weather", ORIGIN) is None
+        assert await TokenStore(directory).load("weather", PLACE) is None
     assert "is not read" in caplog.text
     assert SECRET not in caplog.text
 
 
-ENTRY = b'{"version":1,"server":"weather","origin":"https://mcp.example.com",'
+ENTRY = f'{{"version":2,"server":"weather","place":"{PLACE}",'.encode()
 DAMAGED = {
     "empty": b"",
     "half": b"{",
     "list": b"[]",
     "null": b"null",
     "not UTF-8": b"\xff\xfe",
-    "other version": b'{"version": 2}',
+    "other version": b'{"version": 1}',
     "deep": b"[" * 100_000,
     "odd tokens": ENTRY + b'"tokens":"x"}',
     "odd time": ENTRY + b'"expires_at":"x"}',
@@ -176,10 +178,10 @@ DAMAGED = {
 async def test_a_damaged_entry_is_ignored_with_a_warning(
     directory: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
+    await TokenStore(directory).save("weather", PLACE, KEPT)
     the_file(directory).write_bytes(DAMAGED[how])
     with caplog.at_level(logging.WARNING):
-        assert await TokenStore(directory).load("weather", ORIGIN) is None
+        assert await TokenStore(directory).load("weather", PLACE) is None
     assert "damaged" in caplog.text
 
 
@@ -188,38 +190,62 @@ async def test_a_place_that_can_not_be_written_costs_a_warning(
 ) -> None:
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):
-        await TokenStore(tmp_path / "file" / "tokens").save("weather", ORIGIN, KEPT)
+        await TokenStore(tmp_path / "file" / "tokens").save("weather", PLACE, KEPT)
     assert "is not kept" in caplog.text
     assert SECRET not in caplog.text
 
 
+async def test_a_place_that_can_not_be_looked_at_has_nothing_to_remove_and_costs_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    store = TokenStore(tmp_path / "file" / "tokens")
+    with caplog.at_level(logging.WARNING):
+        assert await store.remove("weather", PLACE) is False
+    assert "is not removed" in caplog.text
+    keyring.set_keyring(memory := MemoryKeyring())
+    await store.save("weather", PLACE, KEPT)
+    assert len(memory.kept) == 1
+
+
+def test_a_place_is_a_url_and_where_its_configuration_came_from() -> None:
+    def place(url: str, *origin: str) -> str:
+        return place_of(ServerConfig("weather", "http", url=url, origin=Origin(*cast("Any", origin))), httpx2.URL(url))
+
+    urls = ["https://x.example/a", "https://x.example/b", "https://x.example/a/", "https://y.example/a"]
+    origins = [(), ("user", "/u.json"), ("project", "/p.json"), ("project", "/q.json"), ("plugin", "acme")]
+    assert len({place(url, *origin) for url in urls for origin in origins}) == len(urls) * len(origins)
+    assert place("https://x.example/a?b=1") == place("https://x.example/a")
+    assert "a-key-in-the-path" not in place("https://x.example/a-key-in-the-path/mcp")
+
+
 async def test_what_is_removed_is_gone(directory: Path) -> None:
     store = TokenStore(directory)
-    await store.save("weather", ORIGIN, KEPT)
-    assert await store.remove("weather", ORIGIN) is True
-    assert await store.load("weather", ORIGIN) is None
+    await store.save("weather", PLACE, KEPT)
+    assert await store.remove("weather", PLACE) is True
+    assert await store.load("weather", PLACE) is None
     assert files(directory) == []
 
 
 async def test_a_keyring_is_used_where_there_is_one_and_no_file_remains(directory: Path) -> None:
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
+    await TokenStore(directory).save("weather", PLACE, KEPT)
     memory = MemoryKeyring()
     keyring.set_keyring(memory)
-    assert await TokenStore(directory).load("weather", ORIGIN) == KEPT  # still from the file
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
+    assert await TokenStore(directory).load("weather", PLACE) == KEPT  # still from the file
+    await TokenStore(directory).save("weather", PLACE, KEPT)
     assert files(directory) == []
-    assert list(memory.kept) == [("toolbridge", f"weather {ORIGIN}")]
-    assert await TokenStore(directory).load("weather", ORIGIN) == KEPT
-    assert await TokenStore(directory).load("other", ORIGIN) is None
-    assert await TokenStore(directory).remove("weather", ORIGIN) is True
+    assert list(memory.kept) == [("toolbridge", f"weather {PLACE}")]
+    assert await TokenStore(directory).load("weather", PLACE) == KEPT
+    assert await TokenStore(directory).load("other", PLACE) is None
+    assert await TokenStore(directory).remove("weather", PLACE) is True
     assert memory.kept == {}
 
 
 @pytest.mark.parametrize("kind", [fail.Keyring, null.Keyring])
 async def test_a_keyring_that_keeps_nothing_is_none(directory: Path, kind: Any) -> None:
     keyring.set_keyring(kind())
-    await TokenStore(directory).save("weather", ORIGIN, KEPT)
-    assert await TokenStore(directory).load("weather", ORIGIN) == KEPT
+    await TokenStore(directory).save("weather", PLACE, KEPT)
+    assert await TokenStore(directory).load("weather", PLACE) == KEPT
 
 
 async def test_a_keyring_that_writes_plain_files_is_none(directory: Path) -> None:
@@ -227,7 +253,7 @@ async def test_a_keyring_that_writes_plain_files_is_none(directory: Path) -> Non
     type(plain).__module__ = "keyrings.alt.file"
     try:
         keyring.set_keyring(plain)
-        await TokenStore(directory).save("weather", ORIGIN, KEPT)
+        await TokenStore(directory).save("weather", PLACE, KEPT)
     finally:
         type(plain).__module__ = __name__
     assert plain.kept == {}
@@ -239,8 +265,8 @@ async def test_a_keyring_that_fails_is_replaced_by_the_file_and_quoted_nowhere(
 ) -> None:
     keyring.set_keyring(BrokenKeyring())
     with caplog.at_level(logging.DEBUG):
-        await TokenStore(directory).save("weather", ORIGIN, KEPT)
-        assert await TokenStore(directory).load("weather", ORIGIN) == KEPT
+        await TokenStore(directory).save("weather", PLACE, KEPT)
+        assert await TokenStore(directory).load("weather", PLACE) == KEPT
     assert "PasswordSetError" in caplog.text
     assert SECRET not in caplog.text
 
@@ -253,8 +279,8 @@ async def test_a_keyring_that_does_not_answer_is_waited_for_once_and_not_for_lon
     keyring.set_keyring(stuck)
     with anyio.fail_after(2):
         for _ in range(20):
-            await TokenStore(directory).save("weather", ORIGIN, KEPT)
-            assert await TokenStore(directory).load("weather", ORIGIN) == KEPT
+            await TokenStore(directory).save("weather", PLACE, KEPT)
+            assert await TokenStore(directory).load("weather", PLACE) == KEPT
     stuck.released.set()
 
 
@@ -264,10 +290,10 @@ def test_no_value_is_in_a_repr() -> None:
 
 async def test_the_usual_place_is_this_users_state_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLBRIDGE_STATE_DIR", str(tmp_path / "chosen"))
-    await TokenStore().save("weather", ORIGIN, KEPT)
+    await TokenStore().save("weather", PLACE, KEPT)
     assert token_directories(tmp_path) == [tmp_path / "chosen" / "tokens"]
     monkeypatch.delenv("TOOLBRIDGE_STATE_DIR")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    await TokenStore().save("weather", ORIGIN, KEPT)
+    await TokenStore().save("weather", PLACE, KEPT)
     assert len(token_directories(tmp_path)) == 2

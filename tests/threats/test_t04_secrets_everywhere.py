@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from anyio.abc import SocketStream
 
@@ -26,7 +27,7 @@ from servers.http_servers import Received, raw_server, reply
 from threats.planted_secrets import Found, encodings, found_in, found_under, json_lines, plain_secret, secret
 from toolbridge import AuditLog, Config, Runtime, ServerError, load_config, open_runtime
 from toolbridge.servers.start import prepare
-from toolbridge.servers.token_store import Credentials, TokenStore
+from toolbridge.servers.token_store import Credentials, TokenStore, place_of
 from toolbridge.trust.approval_prompt import approval_prompt
 from toolbridge.trust.approval_store import ApprovalStore, StoredAnswer
 from toolbridge.trust.approvers import StoredApprovals
@@ -327,11 +328,13 @@ def test_a_server_that_is_reached_by_http_gives_no_secret_away(
             else:
                 entry["url"] = server.url()
                 entry["oauth"] = {"clientId": "me", "clientSecret": "${PLANTED_GOLF}"}
-                tokens = {"access_token": SECRETS["an access token"], "token_type": "Bearer"}
-                await TokenStore().save("web", server.url("").rstrip("/"), Credentials(tokens=tokens))
             world.leaky = {"command": "true", "disabled": True}
             world.configure(web=entry)
             async with opened(world, logged, seen) as runtime:
+                if how == "by sign-in":
+                    tokens = {"access_token": SECRETS["an access token"], "token_type": "Bearer"}
+                    place = place_of(runtime.config.servers["web"], httpx2.URL(server.url()))
+                    await TokenStore().save("web", place, Credentials(tokens=tokens))
                 await runtime.servers.connect("web")
                 sent = [each.headers.get("authorization", "") for each in server.received]
                 used = SECRETS["a header" if how == "by header" else "an access token"]

@@ -100,7 +100,7 @@ async def test_a_session_does_not_forget_between_programs(tmp_path: Path, reache
 async def test_a_call_that_was_sent_counts_whatever_becomes_of_its_answer(tmp_path: Path, reached: Reached) -> None:
     """The server takes the call, breaks off, and then wants a sign-in: it would seem that nothing was ever sent."""
     listing = {"tools": [{"name": "page", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}
-    handshake = {
+    handshake: dict[str, Any] = {
         "protocolVersion": "2025-11-25",
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "web", "version": "1"},

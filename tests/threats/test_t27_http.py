@@ -17,7 +17,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from servers.certificates import certificate
-from servers.http_servers import EVENTS_HEAD, RawServer, Received, chunk, raw_server, reply, session
+from servers.http_servers import EVENTS_HEAD, RawServer, Received, chunk, place, raw_server, reply, result, session
 from toolbridge.errors import ServerError
 from toolbridge.servers import http_transport
 from toolbridge.servers.channel import BadAnswerError
@@ -141,6 +141,30 @@ async def test_a_sign_in_does_not_follow_redirects_to_another_origin(tmp_path: P
         assert (other.received, opened) == ([], [])
 
 
+# ---- tokens of one resource
+
+
+@pytest.mark.parametrize("kept_under", ["its own place", "the place of the other"])
+async def test_a_token_for_one_path_is_not_sent_to_another_on_the_same_host(tmp_path: Path, kept_under: str) -> None:
+    """Many servers may share a host, and whoever writes a configuration chooses their names."""
+
+    async def answer(request: Received, stream: SocketStream) -> None:
+        await stream.send(reply(result(request)))
+
+    store = TokenStore(tmp_path / "tokens", use_keyring=False)
+    async with raw_server(answer) as server:
+        victim, attacker = server.url("/victim"), server.url("/attacker")
+        is_misplaced = kept_under == "the place of the other"
+        resource = {"resource": victim, "authorization_servers": ["https://x.example"]} if is_misplaced else None
+        kept = Credentials(tokens={"access_token": SECRET}, resource=resource)
+        await store.save("weather", place(attacker if is_misplaced else victim), kept)
+        for url in (victim, attacker):
+            async with session(url, store=store) as running:
+                await running.ask("ping")
+        sent = {each.target: each.headers.get("authorization") for each in server.received}
+    assert sent == {"/victim": None if is_misplaced else f"Bearer {SECRET}", "/attacker": None}
+
+
 # ---- metadata addresses
 
 
@@ -197,7 +221,7 @@ async def test_tokens_are_not_sent_unencrypted_to_another_machine(tmp_path: Path
     opened: list[str] = []
     sign_in = BrowserSignIn(seconds=1, open_page=opened.append)
     store = TokenStore(tmp_path / "tokens", use_keyring=False)
-    await store.save("weather", "http://mcp.example.com", Credentials(tokens={"access_token": SECRET}))
+    await store.save("weather", place("http://mcp.example.com/mcp"), Credentials(tokens={"access_token": SECRET}))
 
     async def ask(_request: Received, stream: SocketStream) -> None:
         await stream.send(reply(status="401 Unauthorized"))

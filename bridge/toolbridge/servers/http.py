@@ -19,7 +19,7 @@ from toolbridge.servers.http_addresses import is_this_machine
 from toolbridge.servers.http_answers import EVENT_STREAM
 from toolbridge.servers.http_client import HttpClient
 from toolbridge.servers.http_dispatcher import HttpDispatcher
-from toolbridge.servers.http_rules import HttpRuleError, check_headers, check_url, origin
+from toolbridge.servers.http_rules import HttpRuleError, check_headers, check_url
 from toolbridge.servers.http_transport import open_client
 from toolbridge.servers.line_dispatcher import LineDispatcher
 from toolbridge.servers.messages import encode_line
@@ -27,7 +27,7 @@ from toolbridge.servers.oauth import OAuthSession
 from toolbridge.servers.requests_in_flight import RequestsInFlight
 from toolbridge.servers.sign_in import SignIn
 from toolbridge.servers.sse_pipe import SsePipe, check_event_stream
-from toolbridge.servers.token_store import TokenStore
+from toolbridge.servers.token_store import TokenStore, place_of
 
 _END_SESSION_SECONDS = 1.0
 _AUTHORIZATION = "authorization"
@@ -127,7 +127,7 @@ async def sign_in_to(
 async def sign_out(server: ServerConfig, *, store: TokenStore | None = None) -> bool:
     """Forget the sign-in to a server; whether there was one."""
     url = _checked_url(server, secrets=False)
-    return await (store or TokenStore()).remove(server.name, origin(url))
+    return await (store or TokenStore()).remove(server.name, place_of(server, url))
 
 
 @asynccontextmanager
@@ -157,6 +157,7 @@ async def _open_client(
             async with _tasks_beside() as tasks:
                 session = OAuthSession(
                     server.name,
+                    place_of(server, url),
                     url,
                     client,
                     options=server.oauth,

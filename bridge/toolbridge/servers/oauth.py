@@ -9,7 +9,6 @@ from pydantic import AnyUrl
 
 from toolbridge.config.server_config import OAuth
 from toolbridge.errors import ServerConnectError
-from toolbridge.servers.http_rules import origin
 from toolbridge.servers.oauth_flow import OAuthFlow
 from toolbridge.servers.oauth_kept import KeptSignIn
 from toolbridge.servers.oauth_renewal import Renewals
@@ -25,6 +24,7 @@ class OAuthSession:
     def __init__(
         self,
         server: str,
+        place: str,
         url: httpx2.URL,
         http: httpx2.AsyncClient,
         *,
@@ -42,7 +42,7 @@ class OAuthSession:
         self._context = self._flow.context
         self.kept = KeptSignIn(
             server,
-            origin(url),
+            place,
             self._context,
             store=store,
             options=self._options,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken, ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed, resource_url_from_server_url
 from pydantic import ValidationError
 
 from toolbridge.config.server_config import OAuth
@@ -15,6 +17,7 @@ from toolbridge.servers.token_store import Credentials, TokenStore
 
 # A token that ends while a request is on its way would have been refused.
 _EARLY_SECONDS = 15.0
+_LOGGER = logging.getLogger("toolbridge")
 
 
 class KeptSignIn:
@@ -23,7 +26,7 @@ class KeptSignIn:
     def __init__(
         self,
         server: str,
-        origin: str,
+        place: str,
         context: OAuthContext,
         *,
         store: TokenStore,
@@ -31,7 +34,7 @@ class KeptSignIn:
         client_secret: str | None,
     ) -> None:
         self._server = server
-        self._origin = origin
+        self._place = place
         self._context = context
         self._store = store
         self._options = options
@@ -64,17 +67,17 @@ class KeptSignIn:
 
     def exclusive(self) -> AbstractAsyncContextManager[None]:
         """While no other process renews it."""
-        return self._store.exclusive(self._server, self._origin)
+        return self._store.exclusive(self._server, self._place)
 
     async def load(self) -> None:
         """Look for it, once."""
         if not self._loaded:
-            self._adopt(await self._store.load(self._server, self._origin) or Credentials())
+            self._adopt(await self._kept() or Credentials())
             self._loaded = True
 
     async def adopt_news(self) -> bool:
         """Take over tokens that another process has got meanwhile; whether there are any."""
-        kept = await self._store.load(self._server, self._origin)
+        kept = await self._kept()
         if kept is None or not kept.tokens or kept.tokens.get("access_token") in (None, self.token, *self._known):
             return False
         self._adopt(kept)
@@ -82,7 +85,7 @@ class KeptSignIn:
 
     async def forget(self, refused: OAuthToken | None) -> None:
         """Keep no longer what the authorization server has refused for good; what others stored since then, stays."""
-        kept = await self._store.load(self._server, self._origin)
+        kept = await self._kept()
         tokens = {} if kept is None else kept.tokens or {}
         if refused is None or tokens.get("refresh_token") in (None, refused.refresh_token):
             await self.save()
@@ -106,7 +109,15 @@ class KeptSignIn:
             authorization_server=_fields(metadata),
             resource=_fields(resource),
         )
-        await self._store.save(self._server, self._origin, kept)
+        await self._store.save(self._server, self._place, kept)
+
+    async def _kept(self) -> Credentials | None:
+        """What is in the store, if it is for this URL: a token is for one resource, whoever else is on the host."""
+        kept = await self._store.load(self._server, self._place)
+        if kept is None or kept.resource is None or _covers(kept.resource.get("resource"), self._context.server_url):
+            return kept
+        _LOGGER.warning("The sign-in that was kept for server %r is for another place and is not used", self._server)
+        return None
 
     def _adopt(self, kept: Credentials) -> None:
         context = self._context
@@ -145,3 +156,10 @@ class KeptSignIn:
 
 def _fields(model: Any) -> dict[str, Any] | None:
     return model.model_dump(mode="json", exclude_none=True) if model is not None else None
+
+
+def _covers(resource: object, url: str) -> bool:
+    try:
+        return check_resource_allowed(resource_url_from_server_url(url), str(resource))
+    except ValueError:
+        return False

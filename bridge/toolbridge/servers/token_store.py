@@ -1,6 +1,7 @@
 """SECURITY: where sign-ins are kept: the system's keyring, or a file that only this user can read (T4, T35).
 
-An entry belongs to one server at one origin: another server, or the same one moved elsewhere, does not get it.
+An entry belongs to one server at one place (see `place_of`): another server, another URL of the same host, or another
+configuration that has the name and the URL from elsewhere, does not get it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import anyio
 import anyio.to_thread
+import httpx2
 
-from toolbridge.private_files import UnsafePathError, private_directory, read_private_file, write_private_file
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.private_files import private_directory, read_private_file, write_private_file
 from toolbridge.servers.daemon_thread import on_daemon_thread
+from toolbridge.servers.http_rules import origin
 from toolbridge.trust.file_lock import LockTimeoutError, file_lock
 
 STATE_VARIABLE = "TOOLBRIDGE_STATE_DIR"
@@ -30,7 +34,7 @@ _KEYRING_SECONDS = 5.0
 # As long as whoever holds it may take: a keyring, the authorization server, the keyring again.
 _LOCK_SECONDS = 40.0
 _LOCK_PAUSE = 0.05
-_VERSION = 1
+_VERSION = 2
 _LOGGER = logging.getLogger("toolbridge")
 
 T = TypeVar("T")
@@ -61,53 +65,53 @@ class TokenStore:
         self._directory = None if directory is None else Path(directory)
         self._use_keyring = use_keyring
 
-    async def load(self, server: str, origin: str) -> Credentials | None:
-        """What is kept for a server at an origin; None if nothing is, or nothing that can be trusted."""
-        kept = await self._in_keyring(lambda keyring: keyring.get_password(_SERVICE, _entry(server, origin)))
+    async def load(self, server: str, place: str) -> Credentials | None:
+        """What is kept for a server at a place; None if nothing is, or nothing that can be trusted."""
+        kept = await self._in_keyring(lambda keyring: keyring.get_password(_SERVICE, _entry(server, place)))
         if kept is None:
-            kept = await anyio.to_thread.run_sync(self._read, server, origin)
+            kept = await anyio.to_thread.run_sync(self._read, server, place)
         if kept is None:
             return None
-        found = _parse(kept, server, origin)
+        found = _parse(kept, server, place)
         if found is None:
             _LOGGER.warning("The sign-in that was kept for server %r is damaged and is not used", server)
         return found
 
-    async def save(self, server: str, origin: str, credentials: Credentials) -> None:
+    async def save(self, server: str, place: str, credentials: Credentials) -> None:
         """Keep a sign-in: in the keyring, or else in a file."""
-        fields = {"version": _VERSION, "server": server, "origin": origin, **asdict(credentials)}
+        fields = {"version": _VERSION, "server": server, "place": place, **asdict(credentials)}
         text = json.dumps(fields, separators=(",", ":"))
 
         def put(keyring: Any) -> bool:
-            keyring.set_password(_SERVICE, _entry(server, origin), text)
+            keyring.set_password(_SERVICE, _entry(server, place), text)
             return True
 
         if await self._in_keyring(put):
-            await anyio.to_thread.run_sync(self._remove_file, server, origin)
+            await anyio.to_thread.run_sync(self._remove_file, server, place)
         else:
-            await anyio.to_thread.run_sync(self._write, server, origin, text)
+            await anyio.to_thread.run_sync(self._write, server, place, text)
 
-    async def remove(self, server: str, origin: str) -> bool:
+    async def remove(self, server: str, place: str) -> bool:
         """Forget a sign-in, wherever it is; whether there was one."""
 
         def forget(keyring: Any) -> bool:
-            entry = _entry(server, origin)
+            entry = _entry(server, place)
             if keyring.get_password(_SERVICE, entry) is None:
                 return False
             keyring.delete_password(_SERVICE, entry)
             return True
 
         in_keyring = await self._in_keyring(forget)
-        in_file = await anyio.to_thread.run_sync(self._remove_file, server, origin)
+        in_file = await anyio.to_thread.run_sync(self._remove_file, server, place)
         return bool(in_keyring) or in_file
 
     @asynccontextmanager
-    async def exclusive(self, server: str, origin: str) -> AsyncGenerator[None]:
+    async def exclusive(self, server: str, place: str) -> AsyncGenerator[None]:
         """While no other process renews this sign-in: two that did would each undo the other's.
 
         A lock that can't be had is done without: that may cost the sign-in, where waiting would cost the run.
         """
-        path = self._path(server, origin).with_suffix(".lock")
+        path = self._path(server, place).with_suffix(".lock")
         with ExitStack() as held:
             with anyio.move_on_after(_LOCK_SECONDS):
                 # Who holds it is another process, which sets no event of ours.
@@ -149,44 +153,55 @@ class TokenStore:
 
     # ---- the file
 
-    def _path(self, server: str, origin: str) -> Path:
+    def _path(self, server: str, place: str) -> Path:
         if self._directory is None:
             self._directory = _default_directory()
-        return self._directory / f"{hashlib.sha256(_entry(server, origin).encode()).hexdigest()[:32]}.json"
+        return self._directory / f"{hashlib.sha256(_entry(server, place).encode()).hexdigest()[:32]}.json"
 
-    def _read(self, server: str, origin: str) -> str | None:
+    def _read(self, server: str, place: str) -> str | None:
         try:
-            return read_private_file(self._path(server, origin), limit=_MOST_BYTES).decode("utf-8", "replace")
+            return read_private_file(self._path(server, place), limit=_MOST_BYTES).decode("utf-8", "replace")
         except FileNotFoundError:
             return None
         except OSError as error:
             _LOGGER.warning("The sign-in of server %r is not read: %s", server, error)
             return None
 
-    def _write(self, server: str, origin: str, text: str) -> None:
+    def _write(self, server: str, place: str, text: str) -> None:
         try:
-            write_private_file(self._path(server, origin), text.encode())
+            write_private_file(self._path(server, place), text.encode())
         except OSError as error:
             _LOGGER.warning("The sign-in of server %r is not kept: %s", server, error)
 
-    def _remove_file(self, server: str, origin: str) -> bool:
-        path = self._path(server, origin)
+    def _remove_file(self, server: str, place: str) -> bool:
+        path = self._path(server, place)
         try:
             private_directory(path.parent, create=False)
             path.unlink()
         except FileNotFoundError:
             return False
-        except UnsafePathError as error:
+        except OSError as error:
             _LOGGER.warning("The sign-in of server %r is not removed: %s", server, error)
             return False
         return True
 
 
-def _entry(server: str, origin: str) -> str:
-    return f"{server} {origin}"
+def place_of(server: ServerConfig, url: httpx2.URL) -> str:
+    """Where a server's sign-in belongs: its URL, and the file or plugin that its configuration came from.
+
+    Of the path and of that source there is a digest only: a path may hold a key, and a keyring shows the names of its
+    entries.
+    """
+    path = url.raw_path.partition(b"?")[0].decode("ascii", "replace")
+    source = json.dumps([path, server.origin.kind, server.origin.detail])
+    return f"{origin(url)} {hashlib.sha256(source.encode()).hexdigest()[:32]}"
 
 
-def _parse(text: str, server: str, origin: str) -> Credentials | None:
+def _entry(server: str, place: str) -> str:
+    return f"{server} {place}"
+
+
+def _parse(text: str, server: str, place: str) -> Credentials | None:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -194,7 +209,7 @@ def _parse(text: str, server: str, origin: str) -> Credentials | None:
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, Any]", value)
-    if (fields.get("version"), fields.get("server"), fields.get("origin")) != (_VERSION, server, origin):
+    if (fields.get("version"), fields.get("server"), fields.get("place")) != (_VERSION, server, place):
         return None
     expires_at = fields.get("expires_at")
     objects = {name: fields.get(name) for name in ("tokens", "client", "authorization_server", "resource")}

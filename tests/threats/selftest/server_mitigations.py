@@ -135,6 +135,19 @@ SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T27}::test_a_metadata_address_is_not_reached_in_any_spelling",
     ),
     off(
+        *("T27", "keep tokens to the URL that they were given for", "servers/token_store.py"),
+        *("    source = json.dumps([path, server", "    source = json.dumps([server"),
+        f"{_T27}::test_a_token_for_one_path_is_not_sent_to_another_on_the_same_host",
+    ),
+    off(
+        *("T27", "use no token that was given for another resource", "servers/oauth_kept.py"),
+        *(
+            "        if kept is None or kept.resource is None or _covers(",
+            "        if kept is None or _covers.__name__ or (",
+        ),
+        f"{_T27}::test_a_token_for_one_path_is_not_sent_to_another_on_the_same_host",
+    ),
+    off(
         *("T27", "send secrets encrypted only", "servers/http_rules.py"),
         *('    if url.scheme == "http" and not is_this_machine(host) and (', '    if url.scheme == "ftp" and ('),
         f"{_T27}::test_secrets_are_not_sent_unencrypted_to_another_machine",
