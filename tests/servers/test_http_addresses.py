@@ -81,6 +81,15 @@ def test_no_spelling_of_a_metadata_address_gets_through(address: str) -> None:
         "64:ff9b::169.254.169.254",
         "2002:a9fe:a9fe::1",
         "::169.254.169.254",
+        "::ffff:0:a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "64:ff9b:1:a9fe:a9:fe00::",
+        "64:ff9b:1:aaa9:fe:a9fe::",
+        "64:ff9b:1:aaaa:a9:fea9:fe00:0",
+        "2001:db8::5efe:a9fe:a9fe",
+        "2001:db8::200:5efe:a9fe:a9fe",
+        "2001:0:a9fe:a9fe::1",
+        "2001:0:808:808:0:0:5601:5601",
     ],
 )
 def test_addresses_that_are_never_reached(host: str) -> None:
@@ -108,6 +117,11 @@ def test_addresses_that_are_never_reached(host: str) -> None:
         ("::ffff:127.0.0.1", Reach.LOOPBACK),
         ("64:ff9b::7f00:1", Reach.LOOPBACK),
         ("2002:7f00:1::", Reach.LOOPBACK),
+        ("::ffff:0:7f00:1", Reach.LOOPBACK),
+        ("64:ff9b:1::7f00:1", Reach.LOOPBACK),
+        ("::ffff:0:a00:1", Reach.PRIVATE),
+        ("::ffff:0:5db8:d822", Reach.PUBLIC),
+        ("64:ff9b:1::5db8:d822", Reach.PRIVATE),
     ],
 )
 def test_how_near_an_address_is(address: str, reach: Reach) -> None:
@@ -122,7 +136,11 @@ def test_a_host_that_says_it_is_this_machine(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost.example.com", "127.0.0.1.nip.io", "example.com", "10.0.0.1", "mylocalhost"]
+    "host",
+    [
+        *("localhost.example.com", "127.0.0.1.nip.io", "example.com", "10.0.0.1", "mylocalhost"),
+        *("::ffff:0:7f00:1", "2002:7f00:1::", "64:ff9b::7f00:1", "::7f00:1"),
+    ],
 )
 def test_a_host_that_does_not_say_so(host: str) -> None:
     assert not is_this_machine(host)

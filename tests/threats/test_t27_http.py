@@ -182,6 +182,8 @@ async def test_a_token_for_one_path_is_not_sent_to_another_on_the_same_host(tmp_
         "metadata.google.internal",
         "[fe80::1]",
         "[64:ff9b::169.254.169.254]",
+        "[::ffff:0:169.254.169.254]",
+        "[64:ff9b:1::169.254.169.254]",
         "0.0.0.0",
     ],
 )

@@ -63,11 +63,16 @@ _PRIVATE = (
     IPv4Network("198.18.0.0/15"),  # what local proxies give out in place of real addresses
     IPv6Network("fc00::/7"),
     IPv6Network("fec0::/10"),
-    IPv6Network("64:ff9b:1::/48"),  # a network's own NAT64
+    IPv6Network("64:ff9b:1::/48"),  # a network's own NAT64: see `_OWN_NAT64`
 )
 _THIS_NETWORK = IPv4Network("0.0.0.0/8")
-_NAT64 = IPv6Network("64:ff9b::/96")
-_IPV4_COMPATIBLE = IPv6Network("::/96")
+_LAST_32_BITS = (
+    IPv6Network("::/96"),  # IPv4-compatible
+    IPv6Network("::ffff:0:0:0/96"),  # IPv4-translated (SIIT)
+    IPv6Network("64:ff9b::/96"),  # NAT64
+)
+_OWN_NAT64 = IPv6Network("64:ff9b:1::/48")
+_ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def literal_address(host: str) -> Address | None:
@@ -85,7 +90,8 @@ def is_this_machine(host: str) -> bool:
     if name == "localhost" or name.endswith(".localhost"):
         return True
     address = literal_address(host)
-    return address is not None and any(each.is_loopback for each in _meanings(address))
+    # Not what is wrapped in a translated or tunnelled one: that would leave for the network, which then brings it back.
+    return address is not None and _meanings(address)[0].is_loopback
 
 
 def check_host_name(host: str) -> None:
@@ -151,10 +157,11 @@ def _never(address: Address) -> str:
 
 
 def _meanings(address: Address) -> list[Address]:
-    """The address, and each IPv4 address that it may end at: mapped, translated or tunnelled."""
+    """The address itself first, and each IPv4 address that it may end at: mapped, translated or tunnelled."""
     meanings: list[Address] = [address]
     if isinstance(address, IPv6Address):
-        low = IPv4Address(int(address) & 0xFFFF_FFFF)
+        number = int(address)
+        low = IPv4Address(number & 0xFFFF_FFFF)
         if address.ipv4_mapped:
             # An IPv4-mapped address is that IPv4 address and nothing else.
             return [address.ipv4_mapped]
@@ -162,9 +169,19 @@ def _meanings(address: Address) -> list[Address]:
             meanings.append(address.sixtofour)
         if address.teredo:
             meanings.extend(address.teredo)
-        if address in _NAT64 or (address in _IPV4_COMPATIBLE and int(address) > 1):
+        is_translated = number > 1 and any(address in network for network in _LAST_32_BITS)
+        if is_translated or (number >> 32) & 0xFFFF_FFFF in _ISATAP:
             meanings.append(low)
+        if address in _OWN_NAT64:
+            # With a shorter prefix than 96 bits, the last ones are zero.
+            meanings += [low] if number & 0xFF_FFFF else _within_shorter_prefixes(number)
     return meanings
+
+
+def _within_shorter_prefixes(number: int) -> list[Address]:
+    """What an address means where a NAT64's prefix has 48, 56 or 64 bits: bits 64 to 71 are left out (RFC 6052)."""
+    without_gap = (number >> 64 << 56) | (number & (1 << 56) - 1)
+    return [IPv4Address(without_gap >> (120 - prefix - 32) & 0xFFFF_FFFF) for prefix in (48, 56, 64)]
 
 
 def _loose_ipv4(host: str) -> IPv4Address | None:
