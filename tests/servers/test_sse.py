@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 from mcp.client._probe import negotiate_auto
 from mcp.client.session import ClientSession
 from mcp.server.mcpserver import MCPServer
@@ -35,7 +35,7 @@ from servers.http_servers import (
     until,
     uvicorn_server,
 )
-from toolbridge.errors import ServerConnectError, ServerError
+from toolbridge.errors import ServerConnectError, ServerDisconnectedError, ServerError, ServerTimeoutError
 from toolbridge.servers.channel import BadAnswerError, ChannelClosedError, RequestTimedOutError
 from toolbridge.servers.http import open_sse
 from toolbridge.servers.token_store import Credentials, TokenStore
@@ -111,7 +111,8 @@ async def test_a_post_may_take_as_long_as_a_call_of_its_server() -> None:
 
     limits = replace(LIMITS, call_seconds=0.2)
     async with running(Busy(), limits=limits) as (_server, opened):
-        assert "did not take the request in time" in str(await opened.error())
+        with pytest.raises(ServerTimeoutError, match="did not take the request"):
+            await opened.ask()
     async with running(Busy(), limits=limits, call_timeout=20.0) as (_server, opened):
         assert await opened.ask() == {"ok": True}
 
@@ -119,12 +120,11 @@ async def test_a_post_may_take_as_long_as_a_call_of_its_server() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (reply(status="401 Unauthorized"), "it wants a sign-in"),
         (reply(status="403 Forbidden"), "does not allow"),
         (reply(status="307 T", headers={"location": "https://evil.example/"}), "redirect to https://evil.example"),
         (reply({"error": {"code": -32602, "message": "No such city"}}, status="400 Bad"), "No such city"),
     ],
-    ids=["401", "403", "redirect", "an error of its own"],
+    ids=["403", "redirect", "an error of its own"],
 )
 async def test_what_a_post_is_refused_with_is_told(answer: bytes, words: str) -> None:
     sse = SseServer()
@@ -132,6 +132,77 @@ async def test_what_a_post_is_refused_with_is_told(answer: bytes, words: str) ->
     async with running(sse) as (_server, opened):
         assert words in str(await opened.error())
         assert await opened.ask("ping") == {"ok": True}
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "words"),
+    [
+        ("401", ServerConnectError, "it wants a sign-in"),
+        ("hangs up", ServerDisconnectedError, "may have taken effect"),
+    ],
+)
+async def test_a_post_that_came_to_nothing_is_no_refusal_by_the_server(
+    how: str, kind: type[ServerError], words: str
+) -> None:
+    sse = SseServer()
+
+    def post(request: Received) -> bytes | None:
+        if request.rpc == "tools/call" and how == "hangs up":
+            hang_up()
+        return reply(status="401 Unauthorized") if request.rpc == "tools/call" else None
+
+    sse.post = post
+    async with running(sse) as (_server, opened):
+        with pytest.raises(kind, match=words):
+            await opened.ask()
+        assert await opened.ask("ping") == {"ok": True}
+
+
+async def test_a_server_that_can_not_be_posted_to_any_more_is_not_reached() -> None:
+    listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port: int = listener.extra(SocketAttribute.local_port)
+
+    async def open_a_stream_and_no_more() -> None:
+        async with await listener.listeners[0].accept() as stream:
+            await listener.aclose()
+            await stream.send(EVENTS_HEAD + chunk(b"event: endpoint\ndata: /messages\n\n"))
+            await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(open_a_stream_and_no_more)
+        async with session(f"http://127.0.0.1:{port}/sse", transport="sse") as opened:
+            with pytest.raises(ServerConnectError, match="could not be reached"):
+                await opened.ask()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_notification_that_is_not_answered_holds_up_no_request() -> None:
+    sse = SseServer()
+
+    async def stuck(request: Received, stream: SocketStream) -> None:
+        if request.rpc.startswith("notifications/"):
+            await anyio.sleep_forever()
+        await sse(request, stream)
+
+    async with raw_server(stuck) as server, session(server.url("/sse"), transport="sse") as opened:
+        for _ in range(20):
+            await opened.dispatcher.notify("notifications/progress", {})
+        assert await opened.ask() == {"ok": True}
+        assert server.methods().count("notifications/progress") <= 4
+
+
+async def test_a_busy_server_is_asked_again_for_its_stream() -> None:
+    sse = SseServer()
+
+    async def busy(request: Received, stream: SocketStream) -> None:
+        if len(server.received) <= 2:
+            await stream.send(reply(status="503 S", headers={"retry-after": "0"}))
+        else:
+            await sse(request, stream)
+
+    async with raw_server(busy) as server, session(server.url("/sse"), transport="sse") as opened:
+        assert await opened.ask() == {"ok": True}
+        assert server.methods() == ["GET", "GET", "GET", "tools/call"]
 
 
 async def test_a_post_that_is_not_answered_holds_up_no_other_request() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import anyio
@@ -19,12 +20,13 @@ from toolbridge.servers.http_addresses import is_this_machine
 from toolbridge.servers.http_answers import EVENT_STREAM
 from toolbridge.servers.http_client import HttpClient
 from toolbridge.servers.http_dispatcher import HttpDispatcher
+from toolbridge.servers.http_retry import busy_delay
 from toolbridge.servers.http_rules import HttpRuleError, check_headers, check_url
 from toolbridge.servers.http_transport import open_client
 from toolbridge.servers.line_dispatcher import LineDispatcher
 from toolbridge.servers.messages import encode_line
 from toolbridge.servers.oauth import OAuthSession
-from toolbridge.servers.requests_in_flight import RequestsInFlight
+from toolbridge.servers.requests_in_flight import RequestsInFlight, seconds_left
 from toolbridge.servers.sign_in import SignIn
 from toolbridge.servers.sse_pipe import SsePipe, check_event_stream
 from toolbridge.servers.token_store import TokenStore, place_of
@@ -85,11 +87,23 @@ async def open_sse(
         wanted = {"accept": EVENT_STREAM, "cache-control": "no-store"}
         # Some answer a post only when they have answered the call in it.
         limits = replace(limits, call_seconds=server.call_timeout or limits.call_seconds)
-        async with http.send("GET", wanted, may_sign_in=True) as response:
-            check_event_stream(server.name, response)
-            pipe = SsePipe(http, response, limits)
-            await pipe.find_endpoint()
-            yield Channel(LineDispatcher(pipe, limits.message_bytes), lambda: pipe.end_reason, http.tokens)
+        for attempts in count(1):
+            async with http.send("GET", wanted, may_sign_in=True) as response:
+                wait, left = response.headers.get("retry-after"), seconds_left()
+                delay = busy_delay(response.status_code, wait, attempts=attempts, seconds_left=left)
+                if delay is None:
+                    check_event_stream(server.name, response)
+                    yield await _sse_channel(http, response, limits)
+                    return
+            await anyio.sleep(delay)
+
+
+async def _sse_channel(http: HttpClient, response: httpx2.Response, limits: ServerLimits) -> Channel:
+    pipe = SsePipe(http, response, limits)
+    await pipe.find_endpoint()
+    dispatcher = LineDispatcher(pipe, limits.message_bytes)
+    pipe.on_failure = dispatcher.fail
+    return Channel(dispatcher, lambda: pipe.end_reason, http.tokens)
 
 
 async def sign_in_to(

@@ -47,7 +47,14 @@ def retry_delay(
         attempts: how often the request has been sent.
         seconds_left: until nobody waits for the answer any more.
     """
-    if status not in BUSY_STATUSES or not may_be_repeated(method) or attempts >= _MOST_ATTEMPTS:
+    if not may_be_repeated(method):
+        return None
+    return busy_delay(status, retry_after, attempts=attempts, seconds_left=seconds_left)
+
+
+def busy_delay(status: int, retry_after: str | None, *, attempts: int, seconds_left: float) -> float | None:
+    """The same for what does nothing but ask, such as opening a stream of events."""
+    if status not in BUSY_STATUSES or attempts >= _MOST_ATTEMPTS:
         return None
     asked = parse_retry_after(retry_after)
     if asked is None:

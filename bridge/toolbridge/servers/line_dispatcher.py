@@ -17,6 +17,7 @@ from mcp.shared.dispatcher import CallOptions, Dispatcher, OnNotify, OnNotifyInt
 from mcp.shared.exceptions import MCPError
 from mcp.shared.transport_context import TransportContext
 
+from toolbridge.errors import ServerError
 from toolbridge.servers.channel import ChannelClosedError, RequestTimedOutError
 from toolbridge.servers.inbound_lines import Handlers, InboundLines
 from toolbridge.servers.inbound_requests import InboundRequests
@@ -84,6 +85,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
             RequestTimedOutError: `opts["timeout"]` is over.
             BadAnswerError: the answer is none.
             MCPError: the server answered with an error, or the request can't be written as JSON.
+            ServerError: the pipe could not send it, or not learn whether it was taken.
         """
         if self._ended:
             raise ChannelClosedError(sent=False)
@@ -117,9 +119,13 @@ class LineDispatcher(Dispatcher[TransportContext]):
         if request.outcome is None:
             assert timeout is not None
             raise RequestTimedOutError(method, timeout)
-        if isinstance(request.outcome, MCPError):
+        if isinstance(request.outcome, (MCPError, ServerError)):
             raise request.outcome
         return request.outcome
+
+    def fail(self, request_id: object, error: ServerError) -> None:
+        """End a request that the pipe could not bring to the server, if it still waits."""
+        self._pending.answer(request_id, error)
 
     async def notify(
         self,

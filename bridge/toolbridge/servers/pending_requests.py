@@ -11,6 +11,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp_types import RequestId
 
+from toolbridge.errors import ServerError
 from toolbridge.servers.messages import request_key
 
 # Some servers have no more than 31 bits for an id.
@@ -26,7 +27,7 @@ class PendingRequest:
         self.wire_id = wire_id
         self.on_progress = on_progress
         self.answered = anyio.Event()
-        self.outcome: dict[str, Any] | MCPError | None = None
+        self.outcome: dict[str, Any] | MCPError | ServerError | None = None
         self.abandoned = False
 
 
@@ -68,7 +69,7 @@ class PendingRequests:
         key = request_key(wire_id)
         return self._requests.get(key) if key is not None else None
 
-    def answer(self, wire_id: object, outcome: dict[str, Any] | MCPError) -> bool:
+    def answer(self, wire_id: object, outcome: dict[str, Any] | MCPError | ServerError) -> bool:
         """Hand over an outcome; False when no request waits for it."""
         key = request_key(wire_id)
         request = self._requests.pop(key, None) if key is not None else None

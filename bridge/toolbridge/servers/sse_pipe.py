@@ -1,7 +1,7 @@
 """SECURITY: the older HTTP transport (one stream of events, messages by POST), as the pipe of a line dispatcher.
 
 Each event is a line for the dispatcher, which is as wary of it as of a process's output. What goes wrong with one POST
-is put into the stream as the answer to that one request.
+is put into the stream, between the events, as the end of that one request.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
+import anyio.abc
 import httpx2
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR
 
 from toolbridge.config.server_limits import ServerLimits
-from toolbridge.errors import ServerConnectError, ServerError
+from toolbridge.errors import ServerConnectError, ServerError, ServerTimeoutError
 from toolbridge.servers.channel import BadAnswerError
 from toolbridge.servers.http_answers import EVENT_STREAM, EventStream, HttpStatusError, error_in
 from toolbridge.servers.http_body import content_type
@@ -30,7 +33,17 @@ from toolbridge.trust.sanitise import for_error
 
 _MOST_ENDPOINT = 8192
 _MOST_UNREAD = 8
+# Fewer than the connections that there are beside those for calls.
+_MOST_BESIDE = 4
 _LOGGER = logging.getLogger("toolbridge")
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A request that has no answer."""
+
+    request_id: object
+    error: ServerError
 
 
 class SsePipe:
@@ -42,13 +55,16 @@ class SsePipe:
         self._limits = limits
         self._events = EventStream(response, limits.message_bytes)
         self._endpoint: httpx2.URL | None = None
-        self._received: deque[bytes] = deque()
+        self.on_failure: Callable[[object, ServerError], None] = lambda _id, _error: None
+        """Takes requests that were not taken, as far as the server is to blame, or the way to it."""
+        self._received: deque[bytes | _Failure] = deque()
         self._has_received = anyio.Event()
         self._has_taken = anyio.Event()
         self._outgoing: deque[bytes] = deque()
         self._has_outgoing = anyio.Event()
         self._has_room = anyio.Event()
         self._posting: dict[object, anyio.CancelScope] = {}
+        self._beside = 0
 
     async def find_endpoint(self) -> None:
         """Read on until the server has said where to post.
@@ -66,15 +82,20 @@ class SsePipe:
 
     async def receive(self) -> bytes:
         """The next line; none when the stream has ended."""
-        while not self._received and not self.end_reason:
+        while not (line := self.receive_nowait()) and not self.end_reason:
             self._has_received = anyio.Event()
             await self._has_received.wait()
-        return self.receive_nowait()
+        return line
 
     def receive_nowait(self) -> bytes:
         """A line that is there already; none when there is not."""
         self._has_taken.set()
-        return self._received.popleft() if self._received else b""
+        while self._received:
+            found = self._received.popleft()
+            if isinstance(found, bytes):
+                return found
+            self.on_failure(found.request_id, found.error)
+        return b""
 
     def send_nowait(self, data: bytes | memoryview) -> int:
         """Post a message soon, if not too many wait already. Never takes half of one."""
@@ -102,7 +123,7 @@ class SsePipe:
                     self._fail(answered_request(event.head, event.tail), INTERNAL_ERROR, problem)
                 elif event.name == "message" and event.data:
                     # A line break inside JSON is only space; inside a string it would be no JSON.
-                    self._receive_line(self._http.without_tokens(event.data).replace(b"\n", b" ") + b"\n")
+                    self._receive(self._http.without_tokens(event.data).replace(b"\n", b" ") + b"\n")
                     await self._until_taken()
             self.end_reason = "it ended its stream of events"
             self._has_received.set()
@@ -116,8 +137,8 @@ class SsePipe:
             self._has_taken = anyio.Event()
             await self._has_taken.wait()
 
-    def _receive_line(self, line: bytes) -> None:
-        self._received.append(line)
+    def _receive(self, received: bytes | _Failure) -> None:
+        self._received.append(received)
         self._has_received.set()
 
     async def _post_all(self) -> None:
@@ -131,10 +152,26 @@ class SsePipe:
                 message = cast("dict[str, Any]", json.loads(data))
                 if "id" in message and "method" in message:
                     posts.start_soon(self._post, data, message)
-                    continue
-                self._call_off(message)
-                # What comes after a notification may rely on it.
+                elif message.get("method") == "notifications/initialized":
+                    await self._post(data, message)  # what comes after it may rely on it
+                else:
+                    self._call_off(message)
+                    self._post_beside(posts, data, message)
+
+    def _post_beside(self, posts: anyio.abc.TaskGroup, data: bytes, message: dict[str, Any]) -> None:
+        """Post what nobody waits for: it holds up nothing, and is lost where too much of it is on its way already."""
+        if self._beside >= _MOST_BESIDE:
+            self._fail(None, INTERNAL_ERROR, "too many before it were not answered")
+            return
+        self._beside += 1
+
+        async def post() -> None:
+            try:
                 await self._post(data, message)
+            finally:
+                self._beside -= 1
+
+        posts.start_soon(post)
 
     def _call_off(self, message: dict[str, Any]) -> None:
         """Do not go on posting a request that nobody waits for any more."""
@@ -148,14 +185,16 @@ class SsePipe:
         seconds = self._limits.connect_seconds if request_id is None else self._limits.call_seconds
         try:
             with anyio.CancelScope() as scope, anyio.fail_after(seconds):
-                self._posting[request_id] = scope
+                if request_id is not None:
+                    self._posting[request_id] = scope
                 await self._post_repeatedly(data, str(message.get("method", "")), seconds)
         except MCPError as error:
             self._fail(request_id, error.error.code, error.error.message)
         except ServerError as error:
-            self._fail(request_id, INTERNAL_ERROR, str(error).removeprefix(f"Server {self._http.server!r} "))
+            self._fail_with(request_id, error)
         except TimeoutError:
-            self._fail(request_id, INTERNAL_ERROR, "it did not take the request in time")
+            problem = f"did not take the request within {seconds:g} s; it may still take effect"
+            self._fail_with(request_id, ServerTimeoutError(self._http.server, problem))
         finally:
             self._posting.pop(request_id, None)
 
@@ -181,7 +220,14 @@ class SsePipe:
             _LOGGER.debug("Server %r did not take a message: %s", self._http.server, problem)
             return
         error = {"code": code, "message": problem}
-        self._receive_line(encode_line({"jsonrpc": "2.0", "id": request_id, "error": error}))
+        self._receive(encode_line({"jsonrpc": "2.0", "id": request_id, "error": error}))
+
+    def _fail_with(self, request_id: object, error: ServerError) -> None:
+        """End a request of ours with what became of it, which is no word of the server."""
+        if request_id is None:
+            _LOGGER.debug("%s", error)
+        else:
+            self._receive(_Failure(request_id, error))
 
     def _checked_endpoint(self, data: bytes) -> httpx2.URL:
         server = self._http.server
