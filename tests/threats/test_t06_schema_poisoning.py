@@ -12,6 +12,11 @@ import pytest
 from codegen import corpus
 from codegen.stub_syntax import PYTHON_NODES, TYPESCRIPT_KINDS
 from threats import stub_facts
+from toolbridge import Sandbox
+from toolbridge.check.checker import Checker
+from toolbridge.check.world import World
+from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.stubs import generate
 
 TEXTS = [pytest.param(f"text-{number}", id=name) for number, name in enumerate(stub_facts.text_ids())]
 EVERY_SERVER = tuple(stub_facts.hostile_servers())
@@ -158,6 +163,37 @@ def test_a_compact_line_stays_one_line(language: int) -> None:
         if re.search(r"text[-_]\d", name):
             assert len(found) == benign, (name, found)
         assert max(map(len, found)) < 2000
+
+
+LIKE_DECLARATIONS = (
+    "Query language:\ntype name of the thing, then a colon.\nMore.",
+    "Example:\nfunction second(input) { return 1 }\nThe end.",
+    "Example:\nexport function second(input?: any): any;\ninterface SecondInput { b: number }\n}",
+    "const second = /* 1\nclass second {\n} */ `",
+)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("text", LIKE_DECLARATIONS)
+async def test_a_text_that_looks_like_a_declaration_changes_nothing_in_a_check(text: str) -> None:
+    tools = tuple(
+        ToolDefinition(
+            name,
+            {"type": "object", "properties": {"a": {"type": "string", "description": text}}, "required": ["a"]},
+            description=text,
+            output_schema={"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
+        )
+        for name in ("first", "second", "third")
+    )
+    catalog = build_catalog([ServerListing("s", tools, instructions=text)])
+    world = World(generate(catalog, language="typescript").files, ("host:mcp-s",))
+    head = 'import { second } from "host:mcp-s";\n'
+    with Sandbox() as sandbox:
+        checker = Checker(sandbox)
+        right = await checker.check(head + 'const { name } = second({ a: "1" }); name.length', "typescript", world)
+        wrong = await checker.check(head + 'second({ a: "1" }).size', "typescript", world)
+    assert (right.report.ok, right.report.warning) == (True, ""), right.report.failure
+    assert [each.line for each in wrong.report.problems] == [2]
 
 
 def _declared(stub: str) -> set[str]:

@@ -10,6 +10,7 @@ from toolbridge.boundary.host_call import no_such_module
 from toolbridge.check.needed_stubs import needed_stubs
 from toolbridge.check.report import CheckReport, Problem, problem
 from toolbridge.check.spelling import nearest
+from toolbridge.check.stub_comments import without_comments
 from toolbridge.check.world import SessionNames, World
 from toolbridge.sandbox.compiler import Answer, Complaint, StubLine, read_answer, request, syntax_failure
 from toolbridge.sandbox.javascript_failure import hint_for_missing_name
@@ -109,7 +110,7 @@ def _missing_export(module: str, name: str, meant: str | None, world: World) -> 
     if meant:
         return f'module "{module}" has no export "{name}". Did you mean "{meant}"?'
     file = f"{module.removeprefix('host:').removesuffix('/async')}.d.ts"
-    names = _EXPORTED.findall(world.stubs.get(file, ""))
+    names = _EXPORTED.findall(without_comments(world.stubs.get(file, "")))
     guess = nearest(name, names)
     if guess:
         return f'module "{module}" has no export "{name}". Did you mean "{guess}"?'

@@ -39,6 +39,11 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
         _T6,
     ),
     off(
+        *("T6", "read no declaration in a comment", "check/needed_stubs.py"),
+        *('    bare = without_comments(text).split("\\n")\n', '    bare = text.split("\\n")\n'),
+        f"{_T6}::test_a_text_that_looks_like_a_declaration_changes_nothing_in_a_check",
+    ),
+    off(
         *("T12", "give every server a module of its own", "codegen/catalog.py"),
         *("        if module in modules_of:\n", "        if module in ():\n"),
         "test_t12_own_places.py",
