@@ -22,12 +22,14 @@ function problemsOf(file, request) {
     files: Object.values(files),
     isTypeScript: request.language === "typescript",
     known: new Set(request.known),
-    misunderstood: [], // calls about which a complaint was no mistake; complaints come in the program's order
+    misunderstood: [], // calls about which a complaint was no mistake
+    reassigned: new Set(), // variables of which the same is true
     ...assignments(file),
   };
-  const found = [];
-  for (const diagnostic of program.getSemanticDiagnostics(file)) {
-    if (diagnostic.file !== file || !isMistake(diagnostic, checker, facts)) continue;
+  const found = [], diagnostics = program.getSemanticDiagnostics(file).filter((each) => each.file === file);
+  for (const diagnostic of diagnostics) noteGuess(diagnostic, checker, facts);
+  for (const diagnostic of diagnostics) {
+    if (!isMistake(diagnostic, checker, facts)) continue;
     found.push(report(diagnostic, checker));
     if (found.length === MOST_PROBLEMS) break;
   }

@@ -23,7 +23,8 @@ HERE = Path(__file__).parent
 GARBAGE_BYTES = 1 << 30
 # In the order in which they are evaluated.
 OWN_FILES = (
-    *("world.js", "session.js", "report.js", "stub_line.js", "fits.js", "severity.js"),
+    *("world.js", "session.js", "report.js", "stub_line.js"),
+    *("asked_for.js", "may_fit.js", "fits.js", "severity.js"),
     *("erase.js", "enums.js", "namespaces.js", "imports.js", "check.js", "warm.js"),
 )
 # ECMAScript as our engine has it: its library's top file, and what comes with it but isn't there.

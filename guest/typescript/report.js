@@ -18,8 +18,17 @@ function messageOf(diagnostic) {
   return whole.length > LONGEST_MESSAGE ? whole.slice(0, LONGEST_MESSAGE) + "…" : whole;
 }
 
+// Of a property that is taken out of an object (`const { titel } = …`), the compiler says nothing better.
+function suggestion(diagnostic, checker) {
+  if (diagnostic.code !== 2339 || checker === undefined) return "";
+  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
+  const { type } = ts.isIdentifier(node) && !ts.isPropertyAccessExpression(node.parent) ? ownerOf(node, checker) : {};
+  const meant = type && checker.getSuggestedSymbolForNonexistentProperty(node, type);
+  return meant ? ` Did you mean '${meant.name}'?` : "";
+}
+
 function report(diagnostic, checker) {
-  const message = messageOf(diagnostic);
+  const message = messageOf(diagnostic) + suggestion(diagnostic, checker);
   const stub = checker && stubLine(diagnostic, message, checker);
   return { code: diagnostic.code, ...place(diagnostic.file, diagnostic.start), message, stub };
 }

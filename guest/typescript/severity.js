@@ -35,56 +35,6 @@ function isIn(node, test) {
 var isType = (node) => ts.isTypeNode(node) && !ts.isExpressionWithTypeArguments(node);
 var isTried = (node) => ts.isBlock(node) && ts.isTryStatement(node.parent) && node.parent.tryBlock === node;
 
-// ---- what the program does to its objects
-
-function isAssigned(node) {
-  const parent = node.parent;
-  return ts.isBinaryExpression(parent) && parent.left === node &&
-    parent.operatorToken.kind >= ts.SyntaxKind.FirstAssignment && parent.operatorToken.kind <= ts.SyntaxKind.LastAssignment;
-}
-
-// Asked for rather than used: `typeof a.b`, `a.b ?? c`, `a.b?.c`, `if (a.b)`, `a.b === undefined`.
-function isProbed(node) {
-  const { parent } = node;
-  if (ts.isTypeOfExpression(parent) || ts.isPrefixUnaryExpression(parent) || ts.isIfStatement(parent)) return true;
-  if (ts.isConditionalExpression(parent)) return parent.condition === node;
-  if (ts.isPropertyAccessExpression(parent) || ts.isElementAccessExpression(parent) || ts.isCallExpression(parent)) {
-    return parent.expression === node && parent.questionDotToken !== undefined;
-  }
-  if (!ts.isBinaryExpression(parent)) return false;
-  const isNothing = (each) => each.kind === ts.SyntaxKind.NullKeyword || (ts.isIdentifier(each) && each.text === "undefined");
-  const kind = parent.operatorToken.kind;
-  const isChoice = kind === ts.SyntaxKind.QuestionQuestionToken || kind === ts.SyntaxKind.BarBarToken ||
-    kind === ts.SyntaxKind.AmpersandAmpersandToken;
-  return (isChoice && parent.left === node) || isNothing(parent.left) || isNothing(parent.right);
-}
-
-/** Names of properties that the program sets or asks for, and whether it sets some whose names only a run shows. */
-function assignments(file) {
-  const assigned = new Set();
-  let isOpen = false;
-  const addKeys = (node) => {
-    if (ts.isObjectLiteralExpression(node)) for (const each of node.properties) if (each.name?.text) assigned.add(each.name.text);
-  };
-  const visit = (node) => {
-    if (ts.isPropertyAccessExpression(node) && (isAssigned(node) || isProbed(node))) assigned.add(node.name.text);
-    if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.InKeyword && ts.isStringLiteralLike(node.left)) {
-      assigned.add(node.left.text);
-    }
-    if (ts.isElementAccessExpression(node) && isAssigned(node)) {
-      if (ts.isStringLiteralLike(node.argumentExpression)) assigned.add(node.argumentExpression.text);
-      else isOpen = true;
-    }
-    if (ts.isCallExpression(node) && /^(?:Object\.(?:assign|defineProperty|defineProperties|fromEntries))$/.test(node.expression.getText(file))) {
-      if (!node.expression.getText(file).endsWith("assign")) isOpen = true;
-      node.arguments.forEach(addKeys);
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(file);
-  return { assigned, isOpen };
-}
-
 // ---- names, properties
 
 // `typeof process` is how programs ask whether there is one.
@@ -97,19 +47,34 @@ function isSureName(node, program) {
   return !program.known.has(name) && !(name && isAskedFor(name, program.file));
 }
 
+// Where a property is read from: the expression, if there is one, and its type.
+function ownerOf(node, checker) {
+  const { parent } = node, pattern = parent.parent;
+  const of = (expression) => ({ expression, type: checker.getTypeAtLocation(expression) });
+  if (ts.isPropertyAccessExpression(parent) || ts.isElementAccessExpression(parent)) return of(parent.expression);
+  if (ts.isBindingElement(parent)) return { expression: pattern.parent.initializer, type: checker.getTypeAtLocation(pattern) };
+  const isTakenOut = pattern && ts.isObjectLiteralExpression(pattern) && isAssigned(pattern); // `({ title } = issue)`
+  return isTakenOut ? of(pattern.parent.right) : {};
+}
+
 function isSureProperty(node, message, checker, program) {
   if (/on type '(?:never|\{\})'/.test(message)) return false;
   const name = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : undefined;
-  if (name !== undefined && program.assigned.has(name)) return false;
-  const access = node.parent;
-  if (!access || !ts.isPropertyAccessExpression(access)) return true;
-  if (isAssigned(access)) return false;
-  const owner = checker.getTypeAtLocation(access.expression);
-  if (owner.isUnion() && owner.types.some((each) => checker.getPropertyOfType(each, name))) return false;
-  if (isStale(access.expression, owner, checker) || isGuess(access.expression, checker, program.misunderstood)) return false;
-  // Objects of the program's own are open: always in JavaScript, else if it sets properties by name.
-  const isOwn = owner.symbol?.declarations?.[0]?.getSourceFile() === program.file;
-  return !(isOwn && (program.isOpen || !program.isTypeScript));
+  if (name !== undefined && (program.assigned.has(name) || program.asked.has(name))) return false;
+  if (ts.isPropertyAccessExpression(node.parent) && isAssigned(node.parent)) return false;
+  const { expression, type } = ownerOf(node, checker);
+  if (type === undefined) return true;
+  if (type.isUnion() && type.types.some((each) => checker.getPropertyOfType(each, name))) return false;
+  if (expression !== undefined && (isStale(expression, type, checker) || isGuess(expression, checker, program))) return false;
+  return !isOpen(type, program);
+}
+
+// Objects of the program's own are open: always in JavaScript, else if it sets properties by name or only declared what
+// it needs of them.
+function isOpen(type, program) {
+  const declaration = type.symbol?.declarations?.[0];
+  if (declaration?.getSourceFile() !== program.file) return (ts.getObjectFlags(type) & ts.ObjectFlags.Mapped) !== 0;
+  return program.isOpen || !program.isTypeScript || ts.isInterfaceDeclaration(declaration) || ts.isTypeLiteralNode(declaration);
 }
 
 // `result[0]` of an object that a stub declares without any such key.
@@ -118,7 +83,8 @@ function isSureIndex(node, checker, program) {
   if (!access || !ts.isElementAccessExpression(access) || isAssigned(access)) return false;
   const key = access.argumentExpression, owner = checker.getTypeAtLocation(access.expression);
   if (!ts.isStringLiteralLike(key) && !ts.isNumericLiteral(key)) return false;
-  return !owner.isUnion() && isStub(owner.symbol?.declarations?.[0]?.getSourceFile()) && !program.assigned.has(key.text);
+  if (program.assigned.has(key.text) || program.asked.has(key.text)) return false;
+  return !owner.isUnion() && isStub(owner.symbol?.declarations?.[0]?.getSourceFile());
 }
 
 // Flow analysis doesn't see what callbacks assign: `let best = null` is null to it ever after.
@@ -169,6 +135,16 @@ function isSureCalculation(node, checker) {
   return operands.some((each) => isSurelyNoNumber(checker.getTypeAtLocation(each), checker));
 }
 
+/** What the compiler misunderstood of the program, by the complaints that are no mistakes. */
+function noteGuess(diagnostic, checker, program) {
+  if (!OF_FIT.has(diagnostic.code) || isMistake(diagnostic, checker, program)) return;
+  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length), call = callOf(node);
+  if (call !== undefined) program.misunderstood.push(call);
+  // `let rows = []; rows = …`: whatever is assigned to it, it is a list to the compiler.
+  const variable = isAssigned(node) ? checker.getSymbolAtLocation(node) : undefined;
+  if (variable !== undefined) program.reassigned.add(variable);
+}
+
 /** Whether a run with this in it goes wrong. */
 function isMistake(diagnostic, checker, program) {
   const { code, file, start, length } = diagnostic;
@@ -177,10 +153,7 @@ function isMistake(diagnostic, checker, program) {
   const message = ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n");
   if (OF_FIT.has(code)) {
     if (isOpenRequire(node) || (isRequire(node) && isIn(node, isTried))) return false;
-    if (isSureMisfit(diagnostic, node, checker, program)) return true;
-    const call = callOf(node);
-    if (call !== undefined) program.misunderstood.push(call);
-    return false;
+    return isSureMisfit(diagnostic, node, checker, program);
   }
   if (OF_MODULES.has(code)) return !isIn(node, isTried);
   if (OF_NAMES.has(code)) return isSureName(node, program);

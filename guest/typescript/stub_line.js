@@ -57,6 +57,16 @@ function lineOfImport(node, message, checker) {
   return undefined;
 }
 
+// The property that was meant, or the type that does not have what was asked for; of a module, its first line.
+function lineOfOwner({ expression, type }, message, checker) {
+  const meant = SUGGESTED.exec(message)?.[1];
+  const line = meant && lineOfDeclaration(checker.getPropertyOfType(type, meant)?.declarations);
+  const found = line ?? lineOfType(type);
+  if (found || expression === undefined) return found;
+  const module = checker.getSymbolAtLocation(expression);
+  return lineOfDeclaration(module && (module.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(module) : module)?.declarations);
+}
+
 var OF_EXPORTS = new Set([2305, 2724, 2459, 2460, 2614]);
 
 /** {file, line, text}, or undefined when the mistake has nothing to do with stubs. */
@@ -66,16 +76,9 @@ function stubLine(diagnostic, message, checker) {
   }
   const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
   if (OF_EXPORTS.has(diagnostic.code)) return lineOfImport(node, message, checker);
-  if (ts.isIdentifier(node) && ts.isPropertyAccessExpression(node.parent) && node.parent.name === node) {
-    const owner = checker.getTypeAtLocation(node.parent.expression);
-    const meant = SUGGESTED.exec(message)?.[1];
-    const line = meant && lineOfDeclaration(checker.getPropertyOfType(owner, meant)?.declarations);
-    if (line) return line;
-    const type = lineOfType(owner);
-    if (type) return type;
-    const module = checker.getSymbolAtLocation(node.parent.expression);
-    return lineOfDeclaration(module && (module.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(module) : module)?.declarations);
-  }
+  const isRead = OF_PROPERTIES.has(diagnostic.code) || OF_INDICES.has(diagnostic.code);
+  const owner = isRead ? ownerOf(ts.isElementAccessExpression(node) ? node.argumentExpression : node, checker) : {};
+  if (owner.type !== undefined) return lineOfOwner(owner, message, checker);
   const both = OF_COMPARISONS.has(diagnostic.code) ? compared(node) : undefined;
   if (both !== undefined) return lineOfProperty(both[0], checker) ?? lineOfProperty(both[1], checker);
   return lineOfCall(node, checker) ?? lineOfType(ts.isExpression(node) ? checker.getTypeAtLocation(node) : undefined);
