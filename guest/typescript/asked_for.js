@@ -7,7 +7,8 @@ function isAssigned(node) {
 }
 
 function isNothing(node) {
-  return node.kind === ts.SyntaxKind.NullKeyword || ts.isVoidExpression(node) || (ts.isIdentifier(node) && node.text === "undefined");
+  if (ts.isIdentifier(node)) return node.text === "undefined";
+  return node.kind === ts.SyntaxKind.NullKeyword || ts.isVoidExpression(node);
 }
 
 var isCondition = (node, parent) =>
@@ -22,7 +23,8 @@ function isAskedForAt(node) {
   const { parent } = node, { SyntaxKind } = ts;
   if (ts.isTypeOfExpression(parent) || isCondition(node, parent)) return true;
   if (ts.isPrefixUnaryExpression(parent)) return parent.operator === SyntaxKind.ExclamationToken;
-  if (ts.isParenthesizedExpression(parent) || ts.isNonNullExpression(parent) || ts.isAsExpression(parent)) return isAskedForAt(parent);
+  const isWrapped = ts.isParenthesizedExpression(parent) || ts.isNonNullExpression(parent) || ts.isAsExpression(parent);
+  if (isWrapped) return isAskedForAt(parent);
   if (ts.isCallExpression(parent) && parent.arguments.includes(node)) return ASKS.test(parent.expression.getText());
   if (ts.isPropertyAccessExpression(parent) || ts.isElementAccessExpression(parent) || ts.isCallExpression(parent)) {
     return parent.expression === node && parent.questionDotToken !== undefined;
@@ -49,8 +51,9 @@ function assignments(file) {
     }
   };
   const visit = (node) => {
-    const key = ts.isPropertyAccessExpression(node) ? node.name : ts.isElementAccessExpression(node) ? node.argumentExpression : undefined;
-    const isNamed = key !== undefined && (ts.isIdentifier(key) ? ts.isPropertyAccessExpression(node) : ts.isStringLiteralLike(key));
+    const isByName = ts.isPropertyAccessExpression(node);
+    const key = isByName ? node.name : ts.isElementAccessExpression(node) ? node.argumentExpression : undefined;
+    const isNamed = key !== undefined && (isByName || ts.isStringLiteralLike(key));
     if (isNamed && isAssigned(node)) assigned.add(key.text);
     else if (isNamed && isAskedForAt(node)) asked.add(key.text);
     else if (key !== undefined && !isNamed && isAssigned(node)) isOpen = true;

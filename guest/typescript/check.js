@@ -11,15 +11,13 @@ function declarationsOf(names) {
   return Object.entries(names).map(([name, type]) => `declare var ${name}: ${type};`).join("\n");
 }
 
-function problemsOf(file, request) {
-  const files = { [file.fileName]: file };
-  for (const [name, text] of Object.entries(request.stubs ?? {})) files["/" + name] = parse("/" + name, text);
+function problemsOf(file, stubs, request) {
+  const files = Object.fromEntries([file, ...stubs].map((each) => [each.fileName, each]));
   if (request.names) files["/session.d.ts"] = parse("/session.d.ts", declarationsOf(request.names));
   const program = programOf(files);
   const checker = program.getTypeChecker();
   const facts = {
     file,
-    files: Object.values(files),
     isTypeScript: request.language === "typescript",
     known: new Set(request.known),
     misunderstood: [], // calls about which a complaint was no mistake
@@ -42,14 +40,15 @@ globalThis.answer = (request) => {
   const syntax = file.parseDiagnostics.slice(0, MOST_PROBLEMS).map((each) => report(each));
   if (syntax.length) return { syntax, problems: [] };
   const answer = { syntax: [], problems: [] };
+  const stubs = Object.entries(request.stubs ?? {}).map(([name, text]) => parse("/" + name, text));
   if (request.erase) {
-    const erased = erase(file, request.session);
+    const erased = erase(file, request.session, stubs);
     if (erased.problems) return { syntax: erased.problems.slice(0, MOST_PROBLEMS), problems: [] };
     answer.code = erased.code;
   }
   if (request.check) {
     answer.names = declaredNames(file);
-    answer.problems = problemsOf(file, request);
+    answer.problems = problemsOf(file, stubs, request);
   }
   return answer;
 };

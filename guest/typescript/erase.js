@@ -7,7 +7,8 @@ class Edits {
   insert(at, text) { this.replace(at, at, text); }
   /** Of a text in which all positions are still those of the source. */
   applyTo(text) {
-    this.list.sort((a, b) => a.start - b.start || a.order - b.order);
+    // What is inserted comes before what stands there, or is inside it.
+    this.list.sort((a, b) => a.start - b.start || (a.end > a.start) - (b.end > b.start) || a.order - b.order);
     let out = "", at = 0;
     for (const { start, end, text: replacement } of this.list) {
       if (start < at) continue; // inside something that was replaced as a whole
@@ -16,38 +17,40 @@ class Edits {
     }
     return out + text.slice(at);
   }
-}
-
-// ---- parameter properties
-
-var PROPERTY_MODIFIERS = new Set([
-  ts.SyntaxKind.PublicKeyword, ts.SyntaxKind.PrivateKeyword, ts.SyntaxKind.ProtectedKeyword,
-  ts.SyntaxKind.ReadonlyKeyword, ts.SyntaxKind.OverrideKeyword,
-]);
-
-function isSuperCall(statement) {
-  return ts.isExpressionStatement(statement) && ts.isCallExpression(statement.expression) &&
-    statement.expression.expression.kind === ts.SyntaxKind.SuperKeyword;
-}
-
-function editConstructor(node, { file, edits, blank }) {
-  const names = [];
-  for (const parameter of node.parameters) {
-    const found = (parameter.modifiers ?? []).filter((each) => PROPERTY_MODIFIERS.has(each.kind));
-    for (const each of found) edits.replace(each.getStart(file), each.end, blank(each.getStart(file), each.end));
-    if (found.length && ts.isIdentifier(parameter.name)) names.push(parameter.name.text);
+  /** Those between two places, as edits of the text from the first to the second. */
+  within(start, end) {
+    const inner = new Edits();
+    const found = this.list.filter((each) => each.start >= start && each.end <= end);
+    for (const each of found) inner.replace(each.start - start, each.end - start, each.text);
+    return inner;
   }
-  const after = node.body.statements.find(isSuperCall);
-  const assignments = names.map((name) => ` this.${name} = ${name};`).join("");
-  edits.insert(after ? after.end : node.body.getStart(file) + 1, (after ? ";" : "") + assignments);
 }
+
+var isStarter = (node) => ts.isExpressionStatement(node) && (ts.isBlock(node.parent) || ts.isSourceFile(node.parent));
+
+// A parenthesis that does not become a call of what the line before ends with.
+function opening(node) {
+  let at = node;
+  while (at.parent && at.parent.pos === at.pos && ts.isExpression(at.parent)) at = at.parent;
+  return isStarter(at.parent) && at.parent.pos === at.pos ? ";(" : "(";
+}
+
+// Without its types, what would be read otherwise: as a block, or as the end of `return`.
+var READ_OTHERWISE = /^(?:\{|(?:function|class|async|let)\b)/;
 
 // ---- all of it
 
+// What has types to be erased inside of what is written out here.
+function valuesIn(node) {
+  if (ts.isEnumDeclaration(node)) return node.members.map((each) => each.initializer).filter(Boolean);
+  return ts.isAsExpression(node) || ts.isSatisfiesExpression(node) ? [node.expression] : [];
+}
+
 class Eraser {
-  constructor(file, used) {
+  constructor(file, used, references) {
     this.file = file;
     this.used = used;
+    this.references = references;
     this.edits = new Edits();
     this.problems = [];
     this.constructors = new Set();
@@ -56,10 +59,16 @@ class Eraser {
 
   run() {
     const others = [];
-    const blanked = eraseTypes(this.file, (node) => others.push(node));
+    const blanked = eraseTypes(this.file, (node) => {
+      others.push(node);
+      for (const inner of valuesIn(node)) eraseTypes.visitor(inner);
+    });
+    // An enum is made of what is left of its members' values.
+    others.sort((a, b) => ts.isEnumDeclaration(a) - ts.isEnumDeclaration(b));
     for (const node of others) this.edit(node, blanked);
     for (const statement of this.file.statements) if (ts.isImportDeclaration(statement)) editImport(statement, this);
-    this.refuseDecorators();
+    for (const { at, text } of this.references) this.edits.insert(at, text);
+    this.refuseUnsupported();
     return this.edits.applyTo(blanked);
   }
 
@@ -80,22 +89,24 @@ class Eraser {
     const { file, edits } = this;
     const start = node.getStart(file);
     if (ts.isEnumDeclaration(node)) {
-      const text = enumText(node, blanked, file, declarationOf(node, file.statements));
+      const text = enumText(node, blanked, this);
       if (text === undefined) this.refuse(node, "An enum's members have plain names here.");
       else edits.replace(start, node.end, text);
     } else if (ts.isModuleDeclaration(node)) {
-      if (!editNamespace(node, this)) this.refuse(node, "A namespace has one plain name here: nest it instead.");
+      editNamespace(node, this);
     } else if (ts.isImportEqualsDeclaration(node)) {
       const keyword = node.getFirstToken(file);
       if (isExported(node)) this.refuse(node, "`export import` is not supported: use a constant.");
       else if (node.isTypeOnly || !this.used.has(node.name.text)) edits.replace(start, node.end, this.blank(start, node.end));
       else edits.replace(keyword.getStart(file), keyword.end, "const ");
     } else if (ts.isAsExpression(node) || ts.isSatisfiesExpression(node)) { // without it, operators would bind otherwise
-      edits.insert(start, "(");
+      edits.insert(start, opening(node));
       edits.replace(node.expression.end, node.end, ")" + this.blank(node.expression.end + 1, node.end));
     } else if (ts.isTypeAssertionExpression(node)) {
-      const end = node.expression.getStart(file);
-      edits.replace(start, end, this.blank(start, end));
+      const end = node.expression.getStart(file), gone = this.blank(start, end);
+      const isOpened = /[\n\r]/.test(gone) || READ_OTHERWISE.test(file.text.slice(end, end + 9));
+      edits.replace(start, end, isOpened ? opening(node) + gone.slice(1) : gone);
+      if (isOpened) edits.insert(node.end, ")");
     } else if (PROPERTY_MODIFIERS.has(node.kind)) {
       const made = node.parent.parent;
       if (!this.constructors.has(made)) editConstructor(made, this);
@@ -107,19 +118,25 @@ class Eraser {
     }
   }
 
-  refuseDecorators() {
-    if (!this.file.text.includes("@")) return;
+  // What would be left as it is, and is no JavaScript of our engine's.
+  refuseUnsupported() {
+    if (!/@|\baccessor\b/.test(this.file.text)) return;
     const visit = (node) => {
       if (ts.isDecorator(node)) this.refuse(node, "Decorators are not supported: call the function instead.");
+      if (node.kind === ts.SyntaxKind.AccessorKeyword) {
+        this.refuse(node, "`accessor` is not supported: write a getter and a setter.");
+      }
       ts.forEachChild(node, visit);
     };
     visit(this.file);
   }
 }
 
-/** {code} or {problems}: the program without its types. */
-function erase(file, isSession) {
-  const eraser = new Eraser(file, usedNames(file, isSession));
+/** {code} or {problems}: the program without its types, some of which its stubs know. */
+function erase(file, isSession, stubs) {
+  const used = usedNames(file, isSession);
+  for (const name of importedTypes(file, typesOfModules(stubs))) used.delete(name);
+  const eraser = new Eraser(file, used, referencesBetweenParts(file));
   const code = eraser.run();
   return eraser.problems.length ? { problems: eraser.problems } : { code };
 }

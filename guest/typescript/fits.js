@@ -69,7 +69,16 @@ function isGuess(node, checker, { misunderstood, reassigned }) {
     holds(declaration.initializer);
 }
 
-// An argument that a function of the program's own hands on to a tool as it is: `const look = (id: number) => get_issue({ id })`.
+// What an identifier that stands for a value is given as: itself, or a property of its name.
+function givenSymbol(node, checker) {
+  const { parent } = node;
+  if (ts.isShorthandPropertyAssignment(parent)) return checker.getShorthandAssignmentValueSymbol(parent);
+  const isValue = (ts.isPropertyAssignment(parent) && parent.initializer === node) ||
+    (ts.isCallExpression(parent) && parent.expression !== node);
+  return isValue ? checker.getSymbolAtLocation(node) : undefined;
+}
+
+// An argument that a function of the program's own hands on to a tool as it is: `(id: number) => get_issue({ id })`.
 function isRefusedLater(node, checker, program) {
   const call = callOf(node.parent), index = call?.arguments?.indexOf(node) ?? -1;
   const parameter = index < 0 ? undefined : checker.getResolvedSignature(call)?.parameters[index];
@@ -77,14 +86,11 @@ function isRefusedLater(node, checker, program) {
   if (!declaration || !ts.isParameter(declaration) || declaration.dotDotDotToken || !declaration.parent.body) return false;
   const source = checker.getTypeAtLocation(node), fitting = new Fitting(checker, program);
   const isRefusedAt = (at) => {
-    const isValue = ts.isShorthandPropertyAssignment(at.parent) || (ts.isPropertyAssignment(at.parent) && at.parent.initializer === at) ||
-      (ts.isCallExpression(at.parent) && at.parent.expression !== at);
-    if (!isValue || receiver(at, 2345, checker) !== "stub") return false;
-    const symbol = ts.isShorthandPropertyAssignment(at.parent) ? checker.getShorthandAssignmentValueSymbol(at.parent) : checker.getSymbolAtLocation(at);
+    if (givenSymbol(at, checker) !== parameter || receiver(at, 2345, checker) !== "stub") return false;
     const target = checker.getContextualType(at);
-    return symbol === parameter && target !== undefined && !fitting.mayFit(source, target);
+    return target !== undefined && !fitting.mayFit(source, target);
   };
-  const visit = (at) => (ts.isIdentifier(at) && at.text === parameter.name && isRefusedAt(at)) || ts.forEachChild(at, visit) || false;
+  const visit = (at) => (ts.isIdentifier(at) && isRefusedAt(at)) || ts.forEachChild(at, visit) || false;
   return visit(declaration.parent.body);
 }
 

@@ -45,6 +45,30 @@ function localNames(clause) {
   return name ? [name, ...named] : named;
 }
 
+/** What stubs declare as types and nothing else: module → names. */
+function typesOfModules(files) {
+  const found = new Map();
+  for (const module of files.flatMap((file) => file.statements.filter(ts.isModuleDeclaration))) {
+    if (!ts.isStringLiteral(module.name) || !module.body) continue;
+    const isOfTypes = (each) => ts.isInterfaceDeclaration(each) || ts.isTypeAliasDeclaration(each);
+    const names = new Set(module.body.statements.filter(isOfTypes).map((each) => each.name.text));
+    for (const each of module.body.statements) if (!isOfTypes(each) && each.name) names.delete(each.name.text);
+    found.set(module.name.text, names);
+  }
+  return found;
+}
+
+/** The imported names that are types, wherever else a program uses such a name. */
+function importedTypes(file, types) {
+  const names = [];
+  for (const { moduleSpecifier, importClause } of file.statements.filter(ts.isImportDeclaration)) {
+    const bindings = importClause?.namedBindings, known = types.get(moduleSpecifier.text);
+    if (!known || !bindings || !ts.isNamedImports(bindings)) continue;
+    for (const each of bindings.elements) if (known.has((each.propertyName ?? each.name).text)) names.push(each.name.text);
+  }
+  return names;
+}
+
 /** Edits of an import declaration. */
 function editImport(node, { file, edits, used, blank }) {
   const clause = node.importClause;

@@ -7,18 +7,18 @@ var DIGITS = /^-?\d{16,}$/; // the host sends such a text as the integer that it
 var { TypeFlags } = ts;
 var KNOWS_NOTHING = TypeFlags.Any | TypeFlags.Unknown | TypeFlags.Instantiable | TypeFlags.NonPrimitive;
 var NOTHING = TypeFlags.Null | TypeFlags.Undefined | TypeFlags.Void;
-var PRIMITIVE = TypeFlags.StringLike | TypeFlags.NumberLike | TypeFlags.BooleanLike | TypeFlags.BigIntLike | TypeFlags.ESSymbolLike;
+var TEXTS_AND_NUMBERS = [TypeFlags.StringLike, TypeFlags.NumberLike, TypeFlags.BooleanLike];
+var PRIMITIVE = TEXTS_AND_NUMBERS.reduce((all, each) => all | each, TypeFlags.BigIntLike | TypeFlags.ESSymbolLike);
 var ANYTHING_GOES = /^(?:Handle|String|Number|Boolean|ArrayBuffer|SharedArrayBuffer|DataView|[A-Z]\w*\d+(?:Clamped)?Array)$/;
 
 // A text that was written out elsewhere is any text to the compiler, also when it is one of those allowed.
 function mayBeSamePrimitive(source, target) {
   if ("value" in source && "value" in target) return source.value === target.value; // an enum's member, too
   if (target.flags & TypeFlags.NumberLike && "value" in source && DIGITS.test(source.value)) return true;
-  return [TypeFlags.StringLike, TypeFlags.NumberLike, TypeFlags.BooleanLike].some((kind) =>
-    source.flags & kind && target.flags & kind && !("value" in source));
+  return TEXTS_AND_NUMBERS.some((kind) => source.flags & kind && target.flags & kind && !("value" in source));
 }
 
-/** A type as it is for one check, with what the program sets on its objects. */
+/** Compares types for one check, which knows what the program sets on its objects. */
 class Fitting {
   constructor(checker, program) {
     this.checker = checker;

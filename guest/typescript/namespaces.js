@@ -12,6 +12,11 @@ function hasValue(node) {
   return body !== undefined && (ts.isModuleBlock(body) ? body.statements.some(hasValue) : hasValue(body));
 }
 
+function memberOf(name, canBeSet) {
+  const set = canBeSet ? `, set: (value) => { ${name} = value; }` : "";
+  return `${name}: { get: () => ${name}${set}, enumerable: true, configurable: true }`;
+}
+
 // Each exported name as a property of the namespace, which can be set if it can be assigned inside.
 function exportedMembers(body) {
   const members = [];
@@ -22,8 +27,7 @@ function exportedMembers(body) {
     else if (statement.name) names[statement.name.text] = "any";
     const canBeSet = list !== undefined && (list.flags & ts.NodeFlags.Const) === 0;
     for (const name of Object.keys(names)) {
-      const set = canBeSet ? `, set: (value) => { ${name} = value; }` : "";
-      members.push(`${name}: { get: () => ${name}${set}, enumerable: true, configurable: true }`);
+      members.push(memberOf(name, canBeSet));
     }
   }
   return members;
@@ -37,19 +41,37 @@ function declarationOf(node, statements) {
   return isThere ? "" : `var ${text}; `;
 }
 
-/** Edits of a namespace; false for one that can't be written so. */
+// What another part of the namespace has already made of the namespaces and enums in it.
+function madeBefore(name, body) {
+  const isMade = (each) => isExported(each) && hasValue(each) && (ts.isModuleDeclaration(each) || ts.isEnumDeclaration(each));
+  const names = new Set(body.statements.filter(isMade).map((each) => each.name.text));
+  return [...names].map((each) => `var ${each} = ${name}.${each}; `).join("");
+}
+
+function headOf(name, before, members) {
+  return `(function (${name}) { ${before}Object.defineProperties(${name}, { ${members.join(", ")} });`;
+}
+
+var footOf = (name) => `})(${name} || (${name} = {}));`;
+
+/** Edits of a namespace. */
 function editNamespace(node, eraser) {
-  const { file, edits } = eraser, { body } = node;
-  if (!body || !ts.isModuleBlock(body) || !ts.isIdentifier(node.name)) return false;
-  const name = node.name.text, start = node.getStart(file), inside = body.getStart(file) + 1, end = body.end - 1;
-  const head = `${declarationOf(node, file.statements)}(function (${name}) { ` +
-    `Object.defineProperties(${name}, { ${exportedMembers(body).join(", ")} });`;
+  const { file, edits } = eraser, start = node.getStart(file);
+  let head = declarationOf(node, file.statements), foot = "", { body } = node, name = node.name.text;
+  for (; ts.isModuleDeclaration(body); { body } = body) { // `namespace A.B`
+    const inner = body.name.text;
+    head += headOf(name, `var ${inner} = ${name}.${inner}; `, [memberOf(inner, false)]);
+    foot = ` ${footOf(name)}${foot}`;
+    name = inner;
+  }
+  const inside = body.getStart(file) + 1, end = body.end - 1;
+  head += headOf(name, madeBefore(name, body), exportedMembers(body));
   // What is inside is erased as a program of its own, in which it has the same place.
   const before = eraser.blank(0, inside);
-  const inner = new Eraser(parse(file.fileName, before + file.text.slice(inside, end)), eraser.used);
+  const references = eraser.references.filter(({ at }) => at >= inside && at < end);
+  const inner = new Eraser(parse(file.fileName, before + file.text.slice(inside, end)), eraser.used, references);
   inner.dropExports();
   const text = inner.run().slice(inside);
   eraser.problems.push(...inner.problems);
-  edits.replace(start, body.end, head + lineBreaks(file.text.slice(start, inside)) + text + `})(${name} || (${name} = {}));`);
-  return true;
+  edits.replace(start, body.end, head + lineBreaks(file.text.slice(start, inside)) + text + footOf(name) + foot);
 }

@@ -1,10 +1,9 @@
 // What is said of a diagnostic: its place, counted in characters from 1, and its message.
 
-// Columns count code points: that is what people, and Python, count.
+// Columns count code points, and lines end where editors end them: that is what people, and Python, count.
 function place(file, position) {
-  const { line } = file.getLineAndCharacterOfPosition(position);
-  const start = file.getLineStarts()[line];
-  return { line: line + 1, column: [...file.text.slice(start, position)].length + 1 };
+  const lines = file.text.slice(0, position).split(/\r\n?|\n/);
+  return { line: lines.length, column: [...lines.at(-1)].length + 1 };
 }
 
 var LONGEST_MESSAGE = 600;

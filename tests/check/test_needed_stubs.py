@@ -77,7 +77,7 @@ def stub_of(texts: Mapping[str, str], instructions: str = "") -> str:
 
 
 @settings(max_examples=50, deadline=None)
-@given(texts=st.fixed_dictionaries({name: TEXTS for name in ("alpha", "beta", "gamma")}), instructions=TEXTS)
+@given(texts=st.fixed_dictionaries(dict.fromkeys(("alpha", "beta", "gamma"), TEXTS)), instructions=TEXTS)
 def test_no_text_of_a_server_makes_a_declaration_or_takes_one_away(texts: dict[str, str], instructions: str) -> None:
     stub = stub_of(texts, instructions)
     needed = needed_stubs({"s": stub}, 'import { beta } from "host:mcp-s"; beta({ a: "1" }).v')["s"]

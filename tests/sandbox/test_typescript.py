@@ -94,7 +94,7 @@ def test_an_error_points_into_the_authors_own_line(typescript: Sandbox) -> None:
         ("class A {\n  @log m() {}\n}", 2, 3, "Decorators are not supported"),
         ("const a = 1;\nexport = a;", 2, 1, "`export =` is not supported"),
         ("enum E { [`a${1}`] = 1 }", 1, 1, "An enum's members have plain names"),
-        ("namespace A.B { export const x = 1 }", 1, 1, "A namespace has one plain name here"),
+        ("class A {\n  accessor x = 1;\n}", 2, 3, "`accessor` is not supported"),
         ("const é = '😀'; const b: number = ;", 1, 34, "Expression expected."),
     ],
 )

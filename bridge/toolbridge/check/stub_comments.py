@@ -1,4 +1,4 @@
-"""TypeScript stubs without their comments: what a server wrote about its tools is no declaration, whatever it looks like."""
+"""TypeScript stubs without their comments: what a server says of its tools declares nothing, whatever it looks like."""
 
 from __future__ import annotations
 

@@ -1,0 +1,130 @@
+"""Mistakes in JavaScript and TypeScript that must be found, each with the line of the stubs that it offends."""
+
+from __future__ import annotations
+
+import pytest
+
+from check.corpus import world
+from toolbridge import Sandbox
+from toolbridge.check.checker import Checker
+from toolbridge.check.report import Problem
+from toolbridge.check.world import SessionNames, World
+from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.stubs import generate
+
+pytestmark = pytest.mark.anyio
+
+HEAD = 'import { get_issue, create_issue, list_issues } from "host:mcp-tracker";\n'
+LANGUAGES = ("typescript", "javascript")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def problems(source: str, language: str) -> tuple[Problem, ...]:
+    with Sandbox() as sandbox:
+        return (await Checker(sandbox).check(source, language, world("typescript"))).report.problems
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "get_issue(JSON.stringify({ id: 1 }))",
+        "get_issue(Number('1'))",
+        "get_issue({ id: null })",
+        "get_issue({ id: undefined })",
+        "get_issue({ id: new Date() })",
+        "get_issue({ id: '7' })",
+        "get_issue({ id: () => 1 })",
+        "create_issue({ project: 'a', title: 'b', labels: { a: 1 } })",
+        "const r = get_issue({ id: 1 }); if (r.title) create_issue({ project: 'a' })",
+        "const look = (id) => get_issue({ id }); look(1); list_issues({ projekt: 'a' })",
+    ],
+)
+async def test_an_argument_that_a_tool_refuses_is_found(mistake: str, language: str) -> None:
+    (problem,) = await problems(HEAD + mistake, language)
+    assert problem.line == 2
+    assert "(mcp-tracker.d.ts, line " in problem.stub
+
+
+async def test_an_argument_that_is_handed_on_to_a_tool_is_found() -> None:
+    (problem,) = await problems(HEAD + "const look = (id: number) => get_issue({ id });\nlook('4')", "typescript")
+    assert problem.line == 3
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "read",
+    [
+        "const { titel } = get_issue({ id: 1 })",
+        "let titel; ({ titel } = get_issue({ id: 1 }))",
+        "list_issues({ project: 'a' }).issues.map(({ titel }) => titel)",
+        "const { issues: [{ titel }] } = list_issues({ project: 'a' })",
+        "get_issue({ id: 1 })['titel']",
+    ],
+)
+async def test_a_property_that_is_misspelt_comes_with_the_one_that_was_meant(read: str, language: str) -> None:
+    (problem,) = await problems(HEAD + read, language)
+    assert "Did you mean 'title'?" in problem.message
+    assert problem.stub.endswith(": title: string;")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_a_key_that_a_result_can_not_have_comes_with_its_type(language: str) -> None:
+    (problem,) = await problems(HEAD + "list_issues({ project: 'a' })[0]", language)
+    assert problem.stub.endswith(": interface ListIssuesOutput {")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_an_export_that_is_required_and_not_there_comes_with_the_one_that_was_meant(language: str) -> None:
+    (problem,) = await problems('const { get_isue } = require("host:mcp-tracker"); get_isue({ id: 1 })', language)
+    assert problem.message == 'module "host:mcp-tracker" has no export "get_isue". Did you mean "get_issue"?'
+    assert "export function get_issue(" in problem.stub
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_lines_are_counted_as_an_editor_counts_them(language: str) -> None:
+    (problem,) = await problems(f"{HEAD}const s = 'a\u2028b';\r\nget_issue({{ idd: 1 }})", language)
+    assert (problem.line, problem.column) == (3, 13)
+
+
+def answer_of_two_shapes() -> ToolDefinition:
+    texts = {"type": "array", "items": {"type": "string"}}
+    found = {"type": "object", "properties": {"ok": {"const": True}, "items": texts}, "required": ["ok", "items"]}
+    failed = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+    return ToolDefinition("find", {"type": "object", "properties": {}}, output_schema={"anyOf": [found, failed]})
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("errors", ["raise", "return"])
+async def test_a_result_of_several_shapes_may_be_taken_apart(language: str, errors: str) -> None:
+    catalog = build_catalog([ServerListing("s", (answer_of_two_shapes(),))])
+    files = generate(catalog, language="typescript", errors="return" if errors == "return" else "raise").files
+    source = 'import { find } from "host:mcp-s";\nconst { ok, error, items } = find();\nok ? items.length : error'
+    with Sandbox() as sandbox:
+        checker = Checker(sandbox)
+        right = (await checker.check(source, language, World(files, ("host:mcp-s",)))).report
+        wrong = (await checker.check(source.replace("items }", "itms }"), language, World(files, ()))).report
+    assert right.ok, str(right.failure)
+    assert "itms" in wrong.problems[0].message
+
+
+async def test_an_imported_type_is_not_asked_for_when_a_session_runs() -> None:
+    first = 'import { GetIssueInput, get_issue } from "host:mcp-tracker";'
+    with Sandbox() as sandbox:
+        checked = await Checker(sandbox).check(first, "typescript", world("typescript"), SessionNames())
+    assert checked.erased is not None
+    assert "GetIssueInput" not in checked.erased
+    assert "get_issue" in checked.erased
+
+
+async def test_an_imported_type_may_share_its_name_with_a_parameter() -> None:
+    program = "const f = (GetIssueInput: number) => GetIssueInput;\nf(1)"
+    source = f'import {{ GetIssueInput }} from "host:mcp-tracker";\n{program}'
+    with Sandbox() as sandbox:
+        checked = await Checker(sandbox).check(source, "typescript", world("typescript"))
+    assert checked.report.ok
+    assert (checked.erased or "").split("\n")[0].strip() == ";"
