@@ -8,25 +8,24 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from toolbridge.check.bounded_process import ProcessFailed, run_bounded
+from toolbridge.check.checkable_stubs import checkable_stubs
 from toolbridge.check.python_mistakes import find_mistakes
+from toolbridge.check.python_pairs import PairCalls
 from toolbridge.check.python_program import Finding, Program
 from toolbridge.check.report import MOST_PROBLEMS, CheckReport, problem
-from toolbridge.check.world import SessionNames, World
+from toolbridge.check.world import ANYTHING, SessionNames, World
 
 NO_TY = "Python programs are not checked before they run: the package `ty` is not installed."
 _SECONDS = 10.0
 _MEMORY_BYTES = 2 * 1024**3
 _MOST_OUTPUT = 4 * 1024**2
-# Every TypedDict in the stubs has all of its keys: an object that may have others is a plain dictionary there.
-_TYPED_DICT = re.compile(r"^(class \w+\(TypedDict(?:, total=False)?)\):", re.MULTILINE)
 _ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
 
 
@@ -48,7 +47,9 @@ async def check_python(source: str, world: World, session: SessionNames | None) 
     if ty is None:
         return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
     earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
-    files = _files(world, earlier + source)
+    program = Program(source, world, session.words if session is not None else set())
+    calls = PairCalls(program)
+    files = _files(world, earlier + calls.text + source)
     directory = await to_thread.run_sync(_write, files)
     try:
         output = await run_bounded(
@@ -65,8 +66,7 @@ async def check_python(source: str, world: World, session: SessionNames | None) 
         return CheckReport(warning=warning, is_checked=False)
     finally:
         await to_thread.run_sync(_remove, directory)
-    program = Program(source, world, session.words if session is not None else set(), earlier.count("\n"))
-    mistakes = find_mistakes(findings, program)
+    mistakes = find_mistakes(_placed(findings, earlier.count("\n"), calls), program)
     shown = mistakes[:MOST_PROBLEMS]
     return CheckReport(tuple(problem(source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown))
 
@@ -80,7 +80,8 @@ def _command(ty: str, directory: Path) -> list[str]:
 
 
 def _files(world: World, program: str) -> dict[str, str]:
-    files = {f"program/{name}": _TYPED_DICT.sub(r"\1, closed=True):", text) for name, text in world.stubs.items()}
+    files = {f"program/{name}": text for name, text in checkable_stubs(world.stubs).items()}
+    files[f"program/{ANYTHING}.pyi"] = _ANYTHING
     for specifier in world.untyped:
         folder = f"program/host/{specifier.removeprefix('host:').replace('-', '_')}"
         files[f"{folder}/__init__.pyi"] = files[f"{folder}/aio.pyi"] = _ANYTHING
@@ -122,6 +123,18 @@ def _findings(output: bytes) -> list[Finding]:
         return [_finding(each) for each in listed]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"gave an answer that was not understood ({type(error).__name__})") from error
+
+
+def _placed(findings: Iterable[Finding], imported: int, calls: PairCalls) -> Iterator[Finding]:
+    """The findings where they are in the author's program; what is about the lines before it is left out."""
+    before = imported + calls.text.count("\n")
+    for each in findings:
+        if each.line > before:
+            yield each._replace(line=each.line - before)
+        elif each.line > imported:
+            placed = calls.placed(each._replace(line=each.line - imported))
+            if placed is not None:
+                yield placed
 
 
 def _finding(fields: Any) -> Finding:

@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from toolbridge.check.python_stub_lines import PythonStubs
+from toolbridge.check.python_text import without_texts
 from toolbridge.check.world import World
+from toolbridge.sandbox.compiler import StubLine
 
 _ASSIGNED_KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]\s*(?:=(?!=)|[-+*/|&^%@]=|//=|\*\*=)""")
 _GIVEN_KEY = re.compile(r"""(?:setdefault|pop)\s*\(\s*(["'])([^"'\n]*)\1""")
@@ -17,6 +19,8 @@ _UPDATED = re.compile(r"\.update\s*\(|\|=")
 _WRITTEN_KEY = re.compile(r"""(["'])([^"'\n]*)\1\s*:|\b(\w+)\s*=(?!=)""")
 _ASSIGNED_ATTRIBUTE = re.compile(r"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
 _OPEN_PROGRAM = re.compile(r"\b(?:exec|globals|locals|vars|setattr)\s*\(|\bimport\s+\*")
+_KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]""")
+_CALLED = re.compile(r"\b(\w+)\s*\(")
 _MOST_LINES = 20
 
 
@@ -29,17 +33,34 @@ class Finding(NamedTuple):
     message: str
 
 
+class Mistake(NamedTuple):
+    """What is wrong, where in the author's program, and which line of the stubs says so."""
+
+    line: int
+    column: int
+    message: str
+    rule: str
+    stub: StubLine | None
+
+
+def mistake_at(finding: Finding, stub: StubLine | None, message: str = "") -> Mistake:
+    """A finding that is a mistake."""
+    return Mistake(finding.line, finding.column, message or finding.message, finding.rule, stub)
+
+
+QUOTED = re.compile(r"`([^`]*)`")
+"""What the checker puts into backticks: types and names."""
+
+
 class Program:
     """The author's program, and the stubs that it is checked against."""
 
-    def __init__(self, source: str, world: World, known_words: set[str], offset: int) -> None:
+    def __init__(self, source: str, world: World, known_words: set[str]) -> None:
         self.lines = source.split("\n")
         self.source = source
         self.world = world
         self.known_words = known_words
         """Words of earlier programs of its session."""
-        self.offset = offset
-        """How many lines stand before it in the checker's file."""
         self.stubs = PythonStubs(world.stubs)
 
     def rest(self, finding: Finding) -> str:
@@ -48,6 +69,24 @@ class Program:
         if not 0 <= at < len(self.lines):
             return ""
         return "\n".join([self.lines[at][finding.column - 1 :], *self.lines[at + 1 : at + _MOST_LINES]])
+
+    @cached_property
+    def code(self) -> str:
+        """The source with its strings and comments blanked."""
+        return without_texts(self.source)
+
+    def at(self, finding: Finding) -> int:
+        """The index of a finding's place in the source."""
+        return sum(len(line) + 1 for line in self.lines[: finding.line - 1]) + finding.column - 1
+
+    def stub_behind(self, finding: Finding, kind: str) -> StubLine | None:
+        """The stub's line for a value of this type that a finding's line takes from a result by its key."""
+        line = self.lines[finding.line - 1]
+        keys = [found[1] for found in _KEY.findall(line[finding.column - 1 :])]
+        functions = [name for name in _CALLED.findall(line) if self.stubs.function(name)]
+        functions = functions or [name for name in set(_CALLED.findall(self.code)) if self.stubs.function(name)]
+        lines = (self.stubs.result_field(key, kind.rstrip("*"), functions) for key in keys)
+        return next((line for line in lines if line is not None), None)
 
     @cached_property
     def assigned_keys(self) -> set[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from toolbridge.check.python_text import split_outside, without_texts
 from toolbridge.sandbox.compiler import StubLine
 
 _FUNCTION = re.compile(r"^(?:async )?def (\w+)\(", re.MULTILINE)
-_INPUT = re.compile(r"Unpack\[(\w+)\]")
+_INPUT = re.compile(r"\((?:\*\*input: _*Unpack\[|input: )(\w+)[\],) ]")
+_MARKED = re.compile(r": _*(Required|NotRequired)\[")
+_WORD = re.compile(r"[^\W\d]\w*")
 _NAMED = re.compile(r"(\w+)\s*:")
 
 
@@ -34,7 +37,7 @@ class PythonStubs:
         """Where a type is declared."""
         if not name.isidentifier():
             return None
-        return self._find(re.compile(rf"^(?:class {name}\(|{name} = TypedDict\()"), None)
+        return self._find(_declaration(name), None)
 
     def fields(self, name: str) -> list[str]:
         """The fields of a type."""
@@ -44,6 +47,11 @@ class PythonStubs:
     def field(self, declared: StubLine, name: str) -> StubLine | None:
         """The line of a type's field."""
         return next((line for field, line in self._body(declared) if field == name), None)
+
+    def has_field(self, name: str) -> bool:
+        """Whether any type has a field of this name."""
+        own = re.compile(rf"""\s+["']?{re.escape(name)}["']?\s*:""")
+        return any(own.match(line) for lines in self._files.values() for line in lines)
 
     def parameters(self, function: StubLine) -> list[str]:
         """What a function may be given."""
@@ -58,9 +66,54 @@ class PythonStubs:
         declared = self._input(function)
         return None if declared is None else self.field(declared, name)
 
+    def is_required(self, function: StubLine, name: str) -> bool:
+        """Whether a function can't be called without a parameter."""
+        declared = self._input(function)
+        if declared is not None:
+            return self.is_required_field(declared, name)
+        inside = function.text.partition("(")[2].rpartition(") -> ")[0]
+        written = (each.strip() for each in split_outside(inside, ","))
+        return any(each.startswith(f"{name}: ") and not each.endswith(" = ...") for each in written)
+
+    def is_required_field(self, declared: StubLine, name: str) -> bool:
+        """Whether an object can't be without a field."""
+        body = self._body(declared)
+        line = next((line for field, line in body if field == name), None)
+        if line is None:
+            return False
+        if marked := _MARKED.search(line.text):
+            return marked[1] == "Required"
+        last = body[-1][1].line  # the next line ends a TypedDict that is made by a call
+        return not any("total=False" in each for each in (declared.text, *self._files[declared.file][last : last + 1]))
+
+    def declares(self, name: str, module: str) -> bool:
+        """Whether a module's stub has a type of this name."""
+        own = re.compile(rf"(?:class {re.escape(name)}\(|{re.escape(name)}(?: =|:) )")
+        return any(own.match(line) for line in self._files.get(_file(module.removesuffix(".aio")), ()))
+
+    def result_field(self, key: str, kind: str, functions: Iterable[str]) -> StubLine | None:
+        """The field of this name and type in what these functions return; None if there are several, or none."""
+        found = {
+            line
+            for name in self._returned(functions)
+            if (declared := self.type(name)) and (line := self.field(declared, key)) and _is_declared_as(line, kind)
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _returned(self, functions: Iterable[str]) -> set[str]:
+        """The names in the results of functions, and in the types that these name."""
+        seen: set[str] = set()
+        waiting = [line.text.rpartition(" -> ")[2] for name in functions if (line := self.function(name))]
+        while waiting:
+            for name in set(_WORD.findall(without_texts(waiting.pop()))) - seen:
+                seen.add(name)
+                declared = self.type(name)
+                waiting += [] if declared is None else [line.text for _, line in self._body(declared)]
+        return seen
+
     def _input(self, function: StubLine) -> StubLine | None:
         found = _INPUT.search(function.text)
-        return self._find(re.compile(rf"^class {found[1]}\("), function.file) if found else None
+        return self._find(_declaration(found[1]), function.file) if found else None
 
     def _find(self, pattern: re.Pattern[str], file: str | None) -> StubLine | None:
         for name, lines in self._files.items():
@@ -80,6 +133,14 @@ class PythonStubs:
             if named:
                 found.append((named[1], StubLine(declared.file, number, line.strip())))
         return found
+
+
+def _declaration(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^(?:class {name}\(|{name} = _*TypedDict\()")
+
+
+def _is_declared_as(field: StubLine, kind: str) -> bool:
+    return re.search(rf": (?:\w+\[)?{re.escape(kind)}\b", field.text) is not None
 
 
 def _file(module: str) -> str:

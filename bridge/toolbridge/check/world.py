@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-_HOST_IMPORT = re.compile(r"^(?:from[ \t]+host\b[^\n(]*(?:\([^)]*\))?[^\n]*|import[ \t]+host\b[^\n]*)", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _MOST_CONTEXT = 200_000
+ANYTHING = "_anything"
+"""Python: a module of which nothing is known, for names that no longer mean what was imported."""
+_IMPORT_WORDS = {"from", "import", "as", ANYTHING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class SessionNames:
         self.words: set[str] = set()
         """Every word of earlier programs: a name among them may have been defined."""
         self.imports: list[str] = []
-        """Python: what earlier programs imported of the host."""
+        """Python: what earlier programs imported of the host, and the names to which they gave a new meaning since."""
 
     @property
     def mentions(self) -> str:
@@ -51,5 +53,17 @@ class SessionNames:
         self.declared.update(names)
         self.words.update(_WORD.findall(source[:_MOST_CONTEXT]))
         if language == "python":
-            found = (text.strip() for text in _HOST_IMPORT.findall(source[:_MOST_CONTEXT]))
-            self.imports.extend(text for text in found if text not in self.imports)
+            self._add_imports(source[:_MOST_CONTEXT])
+
+    def _add_imports(self, source: str) -> None:
+        """Later lines count: a name may be imported, defined anew, and imported again."""
+        from toolbridge.check.python_text import HOST_IMPORT, new_meanings, without_texts
+
+        code = without_texts(source)
+        found = [text.strip() for text in HOST_IMPORT.findall(code)]
+        kept = [text for text in self.imports if text not in found]
+        renewed = new_meanings(code)
+        if not any(text.endswith("*") for text in (*kept, *found)):
+            renewed &= {name for text in (*kept, *found) for name in _WORD.findall(text)}
+        changed = [f"from {ANYTHING} import {name}" for name in sorted(renewed - _IMPORT_WORDS)]
+        self.imports = [*(text for text in kept if text not in changed), *found, *changed]

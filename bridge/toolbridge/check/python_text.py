@@ -1,0 +1,78 @@
+"""Python read as text: where strings end, which bracket belongs to which, what a program gives a new meaning.
+
+The host never parses a program: a few patterns answer what is asked here, and whoever asks takes doubt for "no".
+"""
+
+from __future__ import annotations
+
+import re
+
+_STRING_OR_COMMENT = re.compile(
+    r'''"""(?:\\.|[^\\])*?(?:"""|\Z)|\'\'\'(?:\\.|[^\\])*?(?:\'\'\'|\Z)'''
+    r"""|"(?:\\.|[^"\\\n])*(?:"|$)|'(?:\\.|[^'\\\n])*(?:'|$)|\#[^\n]*""",
+    re.DOTALL | re.MULTILINE,
+)
+_INSIDE = re.compile(r"[^\n]")
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_OPENING.values())
+_NAME = re.compile(r"[^\W\d]\w*")
+_BINDINGS = (
+    re.compile(r"\b(?:def|class|as|case)[ \t]+(\w+)"),
+    re.compile(r"\b(?:for|del|import|global)[ \t]+([^\n:;=]*?)(?=\bin\b|[\n:;=]|$)"),
+    # Targets of an assignment, plain, annotated or augmented; a keyword of a call looks the same.
+    re.compile(r"([^\W\d][\w ,*\t]*)[)\]]*[ \t]*(?::[^\n=]*|//|\*\*|<<|>>|[-+*/|&^%@])?=(?!=)"),
+)
+HOST_IMPORT = re.compile(r"^(?:from[ \t]+host\b[^\n(]*(?:\([^)]*\))?[^\n]*|import[ \t]+host\b[^\n]*)", re.MULTILINE)
+"""An import of host modules, at the top level of a program."""
+
+
+def without_texts(source: str) -> str:
+    """The program with its strings and comments blanked: every other character stays where it is."""
+
+    def blank(found: re.Match[str]) -> str:
+        text = found[0]
+        if text.startswith("#") or len(text) < 2:
+            return _INSIDE.sub(" ", text)
+        return text[0] + _INSIDE.sub(" ", text[1:-1]) + text[-1]
+
+    return _STRING_OR_COMMENT.sub(blank, source)
+
+
+def end_of_bracket(code: str, at: int) -> int | None:
+    """Behind the bracket that closes the one at a place of a text without strings; None if none does."""
+    awaited: list[str] = []
+    for index in range(at, len(code)):
+        character = code[index]
+        if character in _OPENING:
+            awaited.append(_OPENING[character])
+        elif character in _CLOSING:
+            if not awaited or awaited.pop() != character:
+                return None
+            if not awaited:
+                return index + 1
+    return None
+
+
+def split_outside(text: str, separator: str) -> list[str]:
+    """The parts between separators that are in no bracket and no string."""
+    code = without_texts(text.replace("#", " "))
+    depth = 0
+    parts: list[str] = []
+    start = index = 0
+    while index < len(code):
+        if code[index] in _OPENING:
+            depth += 1
+        elif code[index] in _CLOSING:
+            depth -= 1
+        elif depth == 0 and code.startswith(separator, index):
+            parts.append(text[start:index])
+            start = index = index + len(separator)
+            continue
+        index += 1
+    return [*parts, text[start:]]
+
+
+def new_meanings(code: str) -> set[str]:
+    """The names that a program without its strings may define, assign or delete, other than by importing the host's."""
+    own = HOST_IMPORT.sub("", code)
+    return {name for pattern in _BINDINGS for found in pattern.findall(own) for name in _NAME.findall(found)}
