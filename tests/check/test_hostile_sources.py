@@ -9,6 +9,8 @@ from check.corpus import world
 from toolbridge import Sandbox
 from toolbridge.check import python
 from toolbridge.check.checker import MOST_SOURCE, Checker
+from toolbridge.check.report import MOST_PROBLEMS
+from toolbridge.check.world import SessionNames
 from toolbridge.sandbox import compiler
 
 pytestmark = pytest.mark.anyio
@@ -99,11 +101,24 @@ PYTHON_IMPORT = "from host.mcp_weather import list_stations\n"
         + "class A[T]:\n  def g(self) -> 'A[A[T]]': ...\na = A[int]()\nwhile True:\n  a = (a.g(), a)[0]\n",
         PYTHON_IMPORT + "def f(x):\n  return [f(x), (f(x), f(x))]\n" * 50,
         PYTHON_IMPORT + "\0\ud800",
+        PYTHON_IMPORT + "from host.bridge import parallel\n" + "parallel(" * 40_000,
+        PYTHON_IMPORT + "from host.bridge import parallel\nparallel([" + "(list_stations, {" * 20_000,
+        PYTHON_IMPORT + "a " * 190_000,
+        PYTHON_IMPORT + "def f(" + "a: b, " * 60_000,
+        PYTHON_IMPORT + "list_stations({'a': 1})\n" * 10_000,
+        "from host.mcp_weather import " + ", ".join(["GetForecastInput"] * 20_000),
+        PYTHON_IMPORT + "'\\" * 190_000,
     ],
-    ids=["parentheses", "brackets", "union", "generic", "recursion", "no text"],
+    ids=[
+        *("parentheses", "brackets", "union", "generic", "recursion", "no text", "calls", "pairs"),
+        *("words", "annotations", "mistakes", "imports", "quotes"),
+    ],
 )
 async def test_hostile_python_is_checked_or_given_up_and_never_stops_a_run(source: str) -> None:
-    await warning_of(source, "python")
+    with Sandbox() as sandbox, anyio.fail_after(SOON):
+        report = (await Checker(sandbox).check(source, "python", world("python"))).report
+    assert len(report.problems) <= MOST_PROBLEMS
+    SessionNames().add(source, "python", ())
 
 
 async def test_a_python_checker_that_takes_too_long_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ _FRACTION = re.compile(r"-?\d[\d_]*\.\d*[1-9]\d*\s*(?:[,)]|$)", re.MULTILINE)
 _FIRST_ITEM = re.compile(r"""\[\s*(?:(?P<text>["'])|(?P<number>-?\d+)\s*[,\]]|(?P<truth>True|False)\b\s*[,\]])""")
 _MISSING_KEY = re.compile(r"Missing required key ['\"](.*)['\"] in TypedDict")
 _UNKNOWN_KEY = re.compile(r'Unknown key "(.*)" for TypedDict')
+_OPENING = re.compile(r"dict\s*\(|\{")
+_NEAR = 200
 _WITHOUT_LENGTH = re.compile(r"(?:int|float|bool|Literal\[-?\d+\])\*?")
 
 
@@ -133,12 +135,13 @@ def judge_given_key(finding: Finding, program: Program) -> Mistake | None:
 def _is_whole(finding: Finding, program: Program) -> bool:
     """Whether all keys of an object are there to be read: none comes from elsewhere, nor from keywords beside it."""
     at = program.at(finding)
-    opening = re.compile(r"dict\s*\(|\{").match(program.code, at)
+    opening = _OPENING.match(program.code, at)
     end = None if opening is None else end_of_bracket(program.code, opening.end() - 1)
     if end is None or "**" in program.code[at:end]:
         return False
-    before, after = program.code[:at].rstrip(), program.code[end:].lstrip().removeprefix(",").lstrip()
-    return not before.endswith("(") or after.startswith(")")
+    is_argument = program.code[max(0, at - _NEAR) : at].rstrip().endswith("(")
+    after = program.code[end : end + _NEAR].lstrip().removeprefix(",").lstrip()
+    return not is_argument or after.startswith(")")
 
 
 def _judge_given_value(finding: Finding, program: Program) -> Mistake | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 
 from toolbridge.check.python_arguments import judge_argument, judge_call, judge_given_key, without_doubles
 from toolbridge.check.python_program import QUOTED, Finding, Mistake, Program, mistake_at
@@ -13,6 +14,8 @@ from toolbridge.check.spelling import nearest
 
 _KEY = re.compile(r'Unknown key "([^"]*)" for TypedDict `(\w+)`')
 _USED_KEY = re.compile(r"""\.get\(\s*(["'])([^"'\n]*)\1\s*\)\s*\.(\w+)""")
+_LONGEST_LINE = 500
+_MOST_MISTAKES = 100
 _ANNOTATION = re.compile(
     r"""^\s*(?:(?:async\s+)?def\b.*(?:[\w)]\s*:|->)|(?!else\b|try\b|finally\b)\*{0,2}[^\W\d]\w*\s*:|.*\)\s*->)"""
     r"""\s*[\w\[\], .|"']*$"""
@@ -37,6 +40,8 @@ def find_mistakes(findings: Iterable[Finding], program: Program) -> list[Mistake
             mistake = None if judge is None else judge(each, program)
         if mistake is not None:
             mistakes.setdefault((each.line, each.column), mistake)
+        if len(mistakes) >= _MOST_MISTAKES:
+            break
     return without_doubles(sorted(mistakes.values(), key=lambda each: (each.line, each.column)))
 
 
@@ -78,18 +83,18 @@ def _missing_member(finding: Finding, program: Program, module: str, name: str) 
 
 def _missing_types(program: Program) -> Iterator[Mistake]:
     """Types of the stubs that a program imports: the checker sees them, and the modules don't have them."""
-    for statement in HOST_IMPORT.finditer(program.code):
+    for statement in islice(HOST_IMPORT.finditer(program.code), _MOST_MISTAKES):
         module = _IMPORTED_FROM.match(statement[0])
         if module is None or module[1] == "host.bridge":
             continue
-        functions = program.stubs.functions(module[1])
-        for name in _IMPORTED_NAME.finditer(statement[0], module.end()):
-            if name[1] not in functions and program.stubs.declares(name[1], module[1]):
-                at = statement.start() + name.start()
-                line = program.code.count("\n", 0, at) + 1
-                place = Finding(line, at - program.code.rfind("\n", 0, at), "missing-type", "")
-                text = f"Module `{module[1]}` has no member `{name[1]}` when it runs: types are only in its stub."
-                yield mistake_at(place, None, f"{text} Write dict, or import it under `if TYPE_CHECKING:`.")
+        types = program.stubs.types(module[1]).difference(program.stubs.functions(module[1]))
+        named = (name for name in _IMPORTED_NAME.finditer(statement[0], module.end()) if name[1] in types)
+        for name in islice(named, _MOST_MISTAKES):
+            at = statement.start() + name.start()
+            line = program.code.count("\n", 0, at) + 1
+            place = Finding(line, at - program.code.rfind("\n", 0, at), "missing-type", "")
+            text = f"Module `{module[1]}` has no member `{name[1]}` when it runs: types are only in its stub."
+            yield mistake_at(place, None, f"{text} Write dict, or import it under `if TYPE_CHECKING:`.")
 
 
 def _judge_argument(finding: Finding, program: Program) -> Mistake | None:
@@ -178,8 +183,9 @@ def _judge_name(finding: Finding, program: Program) -> Mistake | None:
     if not names or names[0] in program.known_words or program.is_open or "NameError" in program.source:
         return None
     name = names[0]
-    if _ANNOTATION.search(program.lines[finding.line - 1][: finding.column - 1]):
-        return None  # which nothing evaluates
+    before = program.lines[finding.line - 1][: finding.column - 1]
+    if len(before) > _LONGEST_LINE or _ANNOTATION.search(before):
+        return None  # nothing evaluates an annotation
     words = {word for word in re.findall(r"[^\W\d]\w*", program.source[:100_000]) if word != name}
     guess = nearest(name, sorted(words))
     hint = f" Did you mean `{guess}`?" if guess else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from itertools import islice
 from typing import NamedTuple
 
 from toolbridge.check.python_program import Finding, Program
@@ -18,7 +19,8 @@ _PARALLEL = re.compile(r"\bparallel\s*(?=\()")
 _PAIR = re.compile(r"\(\s*((?:\w+\.)*(\w+))\s*,\s*(?=\{)")
 _END_OF_PAIR = re.compile(r"\s*,?\s*\)")
 _NAME = re.compile(r"[^\W\d]\w*")
-_MOST_PAIRS = 50
+_MOST_CALLS = 10
+_MOST_PAIRS = 20
 _ABOUT_INPUTS = {"missing-typed-dict-key", "unknown-typed-dict-constructor-key", "invalid-argument-type"}
 
 
@@ -62,14 +64,14 @@ def _pairs(program: Program) -> list[_Pair]:
     if "parallel" in renewed or "bridge" not in source:
         return []
     found: list[_Pair] = []
-    for call in _PARALLEL.finditer(code):
+    for call in islice(_PARALLEL.finditer(code), _MOST_CALLS):
         stop = end_of_bracket(code, call.end())
-        for pair in _PAIR.finditer(code, call.end(), stop or call.end()):
+        for pair in islice(_PAIR.finditer(code, call.end(), stop or call.end()), _MOST_PAIRS):
             root, name = pair[1].partition(".")[0], pair[2]
-            end = end_of_bracket(code, pair.end())
-            if program.stubs.function(name) is None or root in renewed or end is None or len(found) >= _MOST_PAIRS:
+            if root in renewed or program.stubs.function(name) is None:
                 continue
-            if _END_OF_PAIR.match(code, end):
+            end = end_of_bracket(code, pair.end())
+            if end is not None and _END_OF_PAIR.match(code, end):
                 found.append(_pair(source, pair.end(), end, pair[1], len(found)))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 from toolbridge.check.python_stub_lines import PythonStubs
@@ -22,6 +23,7 @@ _OPEN_PROGRAM = re.compile(r"\b(?:exec|globals|locals|vars|setattr)\s*\(|\bimpor
 _KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]""")
 _CALLED = re.compile(r"\b(\w+)\s*\(")
 _MOST_LINES = 20
+_MOST_TEXT = 2000
 
 
 class Finding(NamedTuple):
@@ -68,7 +70,9 @@ class Program:
         at = finding.line - 1
         if not 0 <= at < len(self.lines):
             return ""
-        return "\n".join([self.lines[at][finding.column - 1 :], *self.lines[at + 1 : at + _MOST_LINES]])
+        begin = finding.column - 1
+        text = "\n".join([self.lines[at][begin : begin + _MOST_TEXT], *self.lines[at + 1 : at + _MOST_LINES]])
+        return text[:_MOST_TEXT]
 
     @cached_property
     def code(self) -> str:
@@ -77,14 +81,22 @@ class Program:
 
     def at(self, finding: Finding) -> int:
         """The index of a finding's place in the source."""
-        return sum(len(line) + 1 for line in self.lines[: finding.line - 1]) + finding.column - 1
+        return self._line_starts[finding.line - 1] + finding.column - 1
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
+
+    @cached_property
+    def _called(self) -> list[str]:
+        """The tools that it calls."""
+        return sorted(name for name in set(_CALLED.findall(self.code)) if self.stubs.function(name))
 
     def stub_behind(self, finding: Finding, kind: str) -> StubLine | None:
         """The stub's line for a value of this type that a finding's line takes from a result by its key."""
-        line = self.lines[finding.line - 1]
-        keys = [found[1] for found in _KEY.findall(line[finding.column - 1 :])]
-        functions = [name for name in _CALLED.findall(line) if self.stubs.function(name)]
-        functions = functions or [name for name in set(_CALLED.findall(self.code)) if self.stubs.function(name)]
+        line = self.rest(finding).partition("\n")[0]
+        keys = [found[1] for found in _KEY.findall(line)]
+        functions = [name for name in _CALLED.findall(line) if name in self._called] or self._called
         lines = (self.stubs.result_field(key, kind.rstrip("*"), functions) for key in keys)
         return next((line for line in lines if line is not None), None)
 

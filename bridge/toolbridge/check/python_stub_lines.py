@@ -11,6 +11,7 @@ from toolbridge.sandbox.compiler import StubLine
 _FUNCTION = re.compile(r"^(?:async )?def (\w+)\(", re.MULTILINE)
 _INPUT = re.compile(r"\((?:\*\*input: _*Unpack\[|input: )(\w+)[\],) ]")
 _MARKED = re.compile(r": _*(Required|NotRequired)\[")
+_TYPE = re.compile(r"class (\w+)\(|(\w+)(?: = _*TypedDict|: _*TypeAlias =)")
 _WORD = re.compile(r"[^\W\d]\w*")
 _NAMED = re.compile(r"(\w+)\s*:")
 
@@ -86,10 +87,10 @@ class PythonStubs:
         last = body[-1][1].line  # the next line ends a TypedDict that is made by a call
         return not any("total=False" in each for each in (declared.text, *self._files[declared.file][last : last + 1]))
 
-    def declares(self, name: str, module: str) -> bool:
-        """Whether a module's stub has a type of this name."""
-        own = re.compile(rf"(?:class {re.escape(name)}\(|{re.escape(name)}(?: =|:) )")
-        return any(own.match(line) for line in self._files.get(_file(module.removesuffix(".aio")), ()))
+    def types(self, module: str) -> set[str]:
+        """The names of a module's types."""
+        lines = self._files.get(_file(module.removesuffix(".aio")), ())
+        return {found[1] or found[2] for line in lines if (found := _TYPE.match(line))}
 
     def result_field(self, key: str, kind: str, functions: Iterable[str]) -> StubLine | None:
         """The field of this name and type in what these functions return; None if there are several, or none."""

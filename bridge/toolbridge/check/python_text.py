@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import re
 
+# Each kind of string ends with the text at the latest, so that none is tried twice.
 _STRING_OR_COMMENT = re.compile(
-    r'''"""(?:\\.|[^\\])*?(?:"""|\Z)|\'\'\'(?:\\.|[^\\])*?(?:\'\'\'|\Z)'''
-    r"""|"(?:\\.|[^"\\\n])*(?:"|$)|'(?:\\.|[^'\\\n])*(?:'|$)|\#[^\n]*""",
+    r'''"""[^"\\]*(?:(?:\\(?:.|\Z)|"(?!""))[^"\\]*)*(?:"""|\Z)|"[^"\\\n]*(?:\\(?:.|\Z)[^"\\\n]*)*(?:"|$)|\#[^\n]*'''
+    r"""|'''[^'\\]*(?:(?:\\(?:.|\Z)|'(?!''))[^'\\]*)*(?:'''|\Z)|'[^'\\\n]*(?:\\(?:.|\Z)[^'\\\n]*)*(?:'|$)""",
     re.DOTALL | re.MULTILINE,
 )
-_INSIDE = re.compile(r"[^\n]")
+_FARTHEST = 20_000
+"""How far the end of a bracket is looked for: a program may be nothing but brackets."""
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 _NAME = re.compile(r"[^\W\d]\w*")
 _BINDINGS = (
     re.compile(r"\b(?:def|class|as|case)[ \t]+(\w+)"),
     re.compile(r"\b(?:for|del|import|global)[ \t]+([^\n:;=]*?)(?=\bin\b|[\n:;=]|$)"),
-    # Targets of an assignment, plain, annotated or augmented; a keyword of a call looks the same.
-    re.compile(r"([^\W\d][\w ,*\t]*)[)\]]*[ \t]*(?::[^\n=]*|//|\*\*|<<|>>|[-+*/|&^%@])?=(?!=)"),
 )
+_ASSIGNMENT = re.compile(r"(?<![=!<>])=(?!=)")
+_BEFORE_TARGETS = re.compile(r"[({]")
 HOST_IMPORT = re.compile(r"^(?:from[ \t]+host\b[^\n(]*(?:\([^)]*\))?[^\n]*|import[ \t]+host\b[^\n]*)", re.MULTILINE)
 """An import of host modules, at the top level of a program."""
 
@@ -31,17 +33,16 @@ def without_texts(source: str) -> str:
 
     def blank(found: re.Match[str]) -> str:
         text = found[0]
-        if text.startswith("#") or len(text) < 2:
-            return _INSIDE.sub(" ", text)
-        return text[0] + _INSIDE.sub(" ", text[1:-1]) + text[-1]
+        spaces = "\n".join(" " * len(line) for line in text.split("\n")) if "\n" in text else " " * len(text)
+        return spaces if text.startswith("#") or len(text) < 2 else text[0] + spaces[1:-1] + text[-1]
 
     return _STRING_OR_COMMENT.sub(blank, source)
 
 
 def end_of_bracket(code: str, at: int) -> int | None:
-    """Behind the bracket that closes the one at a place of a text without strings; None if none does."""
+    """Behind the bracket that closes the one at a place of a text without strings; None if none near it does."""
     awaited: list[str] = []
-    for index in range(at, len(code)):
+    for index in range(at, min(len(code), at + _FARTHEST)):
         character = code[index]
         if character in _OPENING:
             awaited.append(_OPENING[character])
@@ -75,4 +76,8 @@ def split_outside(text: str, separator: str) -> list[str]:
 def new_meanings(code: str) -> set[str]:
     """The names that a program without its strings may define, assign or delete, other than by importing the host's."""
     own = HOST_IMPORT.sub("", code)
-    return {name for pattern in _BINDINGS for found in pattern.findall(own) for name in _NAME.findall(found)}
+    bound = [found for pattern in _BINDINGS for found in pattern.findall(own)]
+    for line in own.split("\n"):
+        # Targets of an assignment, plain, annotated or augmented; a keyword of a call looks the same.
+        bound += [_BEFORE_TARGETS.split(target)[-1] for target in _ASSIGNMENT.split(line)[:-1]]
+    return {name for text in bound for name in _NAME.findall(text)}
