@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from toolbridge_codegen.conjunction import Conjunction
 from toolbridge_codegen.model import LiteralType, TypeNode, UnionType
 from toolbridge_codegen.normalize import CONSTRAINTS
+from toolbridge_codegen.overlaps import has_overlap
 from toolbridge_codegen.places import Built, Place
 from toolbridge_codegen.unions import UNKNOWN, kinds_of, restricted, union_of
 from toolbridge_codegen.variants import said_by_branches, variant_names
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
     from toolbridge_codegen.schema_types import SchemaTypes
 
 
-def is_plain_choice(whole: Conjunction) -> bool:
-    """A choice that stands alone, or beside a mere `type`."""
-    return len(whole.choices) == 1 and all(_says_only_type(fact) for fact in whole.facts)
+def is_plain_choice(types: SchemaTypes, whole: Conjunction) -> bool:
+    """A choice that stands alone, or beside a mere `type`, between branches that don't hold together."""
+    is_alone = len(whole.choices) == 1 and all(_says_only_type(fact) for fact in whole.facts)
+    return is_alone and not has_overlap(types, whole.choices[0])
 
 
 def _says_only_type(fact: dict[str, Any]) -> bool:

@@ -1,26 +1,40 @@
 """Properties that only a condition mentions.
 
 An object that lists its properties is closed. What its `then`, `else`, `dependentSchemas`, or another branch of its
-`anyOf` lists must stay possible all the same: such properties are optional.
+`anyOf` that may hold as well lists must stay possible all the same: such properties are optional.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbridge_codegen.json_values import is_list, is_object
+from toolbridge_codegen.normalize import extra_statement
+from toolbridge_codegen.overlaps import are_apart
 
 if TYPE_CHECKING:
     from toolbridge_codegen.schema_types import SchemaTypes
 
 
+class Conditional(NamedTuple):
+    """What isn't listed for sure."""
+
+    properties: dict[str, list[Any]]
+    """By name, the schemas of which one holds."""
+    by_pattern: list[Any]
+    """The schemas of properties that only patterns describe."""
+
+
 def conditional_properties(
     types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], known: dict[str, list[Any]]
-) -> dict[str, list[Any]]:
-    """Properties that aren't listed for sure, with the schemas of which one holds."""
+) -> Conditional:
+    """Properties that aren't listed for sure."""
     found: dict[str, list[Any]] = {}
-    stack: list[tuple[Any, bool]] = [(part, False) for part in also]
+    by_pattern: list[Any] = []
+    stack: list[tuple[Any, bool]] = [
+        (part, False) for part in also if not are_apart(types, facts, types.schemas.flatten([part]).facts)
+    ]
     for fact in facts:
         stack += _conditions(fact)
     seen: set[tuple[int, bool]] = set()
@@ -34,12 +48,15 @@ def conditional_properties(
             stack += [(branch, is_question) for branch in choice.branches]
         for fact in whole.facts:
             stack += _conditions(fact)
+            statement = extra_statement(fact, types.reporter)
+            if statement is not None and not statement.is_complete:
+                by_pattern += [True] if is_question else statement.schemas
             properties = fact.get("properties")
             for name, schema in properties.items() if is_object(properties) else ():
                 if name not in known:
                     # What a question asks of a property, the property need not be.
                     found.setdefault(name, []).append(True if is_question else schema)
-    return found
+    return Conditional(found, by_pattern)
 
 
 def _conditions(fact: dict[str, Any]) -> list[tuple[Any, bool]]:

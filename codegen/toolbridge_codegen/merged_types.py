@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolbridge_codegen.array_types import array_type
 from toolbridge_codegen.constants import allowed_constants
-from toolbridge_codegen.model import TypeNode
+from toolbridge_codegen.model import MapType, TypeNode
 from toolbridge_codegen.normalize import declared_kinds, inferred_kinds
 from toolbridge_codegen.object_types import object_type
 from toolbridge_codegen.schema_kinds import ANY_KIND, ARRAY, OBJECT
@@ -42,6 +42,8 @@ def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[
     if kinds & ARRAY:
         members.append(array_type(types, facts, place))
     if kinds & OBJECT:
-        members.append(object_type(types, facts, also, place))
+        # A constant object may have properties that aren't listed beside it.
+        is_constant = constants is not None
+        members.append(MapType(UNKNOWN) if is_constant else object_type(types, facts, also, place))
     members += scalars_of(kinds)
     return members[0] if len(members) == 1 else union_of(members)

@@ -9,11 +9,13 @@ Named rules, by which a type may be narrower than the schema:
 - "An object that lists properties is closed": it has no others, unless `additionalProperties`, `patternProperties` or
   `unevaluatedProperties` says so. A misspelt property shall be an error. All parts of an `allOf` are one object, and
   so is each branch of an `anyOf` or `oneOf` with what stands beside it. What only a condition (`if`, `then`, `else`,
-  `dependentSchemas`) lists stays possible. An empty list of properties says nothing, except that
+  `dependentSchemas`) or another branch of an `anyOf` lists stays possible. An empty list of properties says nothing,
+  except that
 - "A tool that lists no parameters takes none".
 - "Treat missing 'type' with 'properties' as object" (with any other keyword about properties too), and with `items`
   or `prefixItems` as array.
-- "Pattern properties are all the other properties": the union of them, and of `additionalProperties` if it is given.
+- "Pattern properties are all the other properties": the union of them in all parts of an `allOf`, and of
+  `additionalProperties` if it is given.
 - "Draft 3's `required: true` on a property makes it required".
 
 And one by which it is wider: OpenAPI's `nullable: true` admits null.
@@ -143,6 +145,8 @@ class ExtraStatement(NamedTuple):
     schemas: list[Any]
     """One of these holds for each; none at all means that there are no others."""
     by_pattern: bool
+    is_complete: bool
+    """It holds for every other property, not only for those that a pattern matches."""
 
 
 def extra_statement(schema: dict[str, Any], reporter: Reporter) -> ExtraStatement | None:
@@ -156,10 +160,10 @@ def extra_statement(schema: dict[str, Any], reporter: Reporter) -> ExtraStatemen
         schemas += member_map(schema, "patternProperties", reporter).values()
     by_pattern = bool(schemas)
     if additional is MISSING:
-        return ExtraStatement(schemas, by_pattern) if by_pattern else None
+        return ExtraStatement(schemas, by_pattern, is_complete=False) if by_pattern else None
     if not admits_nothing(additional):
         schemas.append(additional)
-    return ExtraStatement(schemas, by_pattern)
+    return ExtraStatement(schemas, by_pattern, is_complete=True)
 
 
 class ItemsStatement(NamedTuple):

@@ -39,6 +39,8 @@ class _Plan:
     """One of these schemas holds for each other property; None if there are no others."""
     together: bool = False
     """All of `extra` hold, not one of it."""
+    maybe: bool = False
+    """There may be properties that `extra` says nothing of: it is another branch that says it."""
 
 
 def object_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Place) -> TypeNode:
@@ -73,8 +75,7 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
         _apply_to_others(types, plan, fact, statement, alone=len(facts) == 1, place=place)
     is_closed_by_rule = plan.extra is None and not statements
     if is_closed_by_rule:
-        evaluated = any("unevaluatedProperties" in fact for fact in facts)
-        plan.conditional = conditional_properties(types, facts, also if evaluated else (), plan.known)
+        _add_conditional(types, plan, facts, also)
     _add_required(types, plan, place, is_closed=plan.extra is None and not is_closed_by_rule)
     _bound(types, plan, place)
     for name, schemas in list(plan.known.items()):
@@ -86,6 +87,13 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
     return plan
 
 
+def _add_conditional(types: SchemaTypes, plan: _Plan, facts: list[dict[str, Any]], also: Sequence[Any]) -> None:
+    """What may hold as well adds to an object that would be closed without it."""
+    plan.conditional, patterns = conditional_properties(types, facts, also, plan.known)
+    if patterns:
+        plan.extra, plan.maybe = patterns, True
+
+
 def _settle_extra(plan: _Plan, facts: list[dict[str, Any]], statements: list[ExtraStatement]) -> None:
     """What holds for properties that aren't listed, by all that is said of them."""
     if not statements:
@@ -95,13 +103,16 @@ def _settle_extra(plan: _Plan, facts: list[dict[str, Any]], statements: list[Ext
         plan.extra = opening if opening else None if listed else [True]
         plan.together = bool(opening)
         return
-    single = [statement.schemas[0] for statement in statements if len(statement.schemas) == 1]
+    complete = [statement for statement in statements if statement.is_complete]
+    single = [statement.schemas[0] for statement in complete if len(statement.schemas) == 1]
     if any(not statement.schemas for statement in statements):
         plan.extra = None
     elif single:
         plan.extra, plan.together = single, True
+    elif complete:
+        plan.extra = complete[0].schemas
     else:
-        plan.extra = statements[0].schemas
+        plan.extra = [schema for statement in statements for schema in statement.schemas]
 
 
 def _apply_to_others(
@@ -137,7 +148,8 @@ def _add_required(types: SchemaTypes, plan: _Plan, place: Place, *, is_closed: b
             plan.known[name] = [True]
             types.reporter.report_at(f"{place.path}/required", f"{name!r:.100} is required but not described")
         else:
-            plan.known[name] = list(plan.extra) if plan.together or len(plan.extra) == 1 else [True]
+            is_sure = not plan.maybe and (plan.together or len(plan.extra) == 1)
+            plan.known[name] = list(plan.extra) if is_sure else [True]
 
 
 def _bound(types: SchemaTypes, plan: _Plan, place: Place) -> None:

@@ -31,9 +31,9 @@ _MOST_DIGITS = 300
 # A tag starts at an @ that follows a line's start, white space, the comment's star or an inline tag's brace; the text
 # after it would be taken for the tag's. `@ts-ignore` at the start of a comment's last line is one of them.
 _TAG = re.compile(r"(?<![^\s*{/])@(?=\S)")
-# `# type: ignore`, `# pyright: basic`, `# mypy: ignore-errors`: directives wherever a comment begins, and for one
-# checker wherever in a comment a number sign stands.
-_DIRECTIVE = re.compile(r"(?i)((?:^|#)\s*(?:type|pyright|mypy))\s*:")
+# `# type: ignore`, `# ty: ignore`, `# pyright: basic`, `# mypy: ignore-errors`: directives wherever a comment begins,
+# and for some checkers wherever in a comment a number sign stands. To ty, a space before the colon changes nothing.
+_DIRECTIVE = re.compile(r"(?i)((?:^|#)\s*(?:type|ty|(?:based)?pyright|mypy|pyrefly|pyre|zuban)\s*):")
 
 
 def ts_string(text: str) -> str:
@@ -125,7 +125,7 @@ def docstring(text: str, indent: str = " ") -> str:
 
 def py_comment(text: str) -> str:
     """Text for a Python comment."""
-    return _DIRECTIVE.sub(r"\1 :", one_line(text))
+    return _DIRECTIVE.sub(r"\1\\:", one_line(text))
 
 
 def one_line(text: str) -> str:

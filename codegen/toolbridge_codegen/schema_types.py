@@ -291,4 +291,4 @@ class SchemaTypes:
             return Built(UNKNOWN, tuple(whole.annotated))
         if not whole.choices:
             return Built(self.merged(whole.facts, (), place), tuple(whole.annotated))
-        return choice_type(self, whole, place) if is_plain_choice(whole) else multiplied_type(self, whole, place)
+        return choice_type(self, whole, place) if is_plain_choice(self, whole) else multiplied_type(self, whole, place)

@@ -1,16 +1,18 @@
 """The rules by which stubs read a schema more narrowly than a validator does, said a second time and independently.
 
 `under_rules(schema)` is a schema that a validator reads as the stubs do (docs/STUBS.md). An object that lists
-properties and says nothing of others has no others; properties by pattern are all the others there are; `properties`
-without `type` means an object, `items` an array; `nullable: true` admits null. The parts of an `allOf` are one object:
-its properties are those of all parts together; and each alternative of an `anyOf` or `oneOf` is one object with what
-stands beside it.
+properties, or patterns of them, and says nothing of others has no others; `properties` without `type` means an object,
+`items` an array; `nullable: true` admits null. The parts of an `allOf` are one object: its properties are those of all
+parts together. Each alternative of an `anyOf` or `oneOf` is one object with what stands beside it; of an `anyOf`,
+several may hold, and then the object has the properties of all of them. That is all: nothing else is narrower here
+than the schema itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 from urllib.parse import unquote
 
@@ -22,7 +24,7 @@ from toolbridge_codegen.json_values import is_list, is_object
 Schema = dict[str, Any]
 
 _OLD_DRAFTS = ("draft-03", "draft-04", "draft-06", "draft-07")
-_SAY_OTHERS = ("additionalProperties", "patternProperties", "unevaluatedProperties")
+_SAY_OTHERS = ("additionalProperties", "unevaluatedProperties", "const", "enum")
 _ALTERNATIVES = ("anyOf", "oneOf")
 _SAY_KIND = ("type", "enum", "const", "$ref", *_ALTERNATIVES, "allOf")
 _STRUCTURE = {"object": ("properties", "patternProperties", "additionalProperties"), "array": ("items", "prefixItems")}
@@ -45,6 +47,7 @@ class _Known:
     """What is known of an object from some of its parts."""
 
     names: frozenset[str] = frozenset()
+    patterns: frozenset[str] = frozenset()
     is_open: bool = False
     """Some part says what other properties there may be."""
     has_alternatives: bool = False
@@ -52,6 +55,7 @@ class _Known:
     def with_part(self, other: _Known) -> _Known:
         return _Known(
             self.names | other.names,
+            self.patterns | other.patterns,
             self.is_open or other.is_open,
             self.has_alternatives or other.has_alternatives,
         )
@@ -70,15 +74,19 @@ class _Rules:
         if not is_object(schema):
             return schema
         own = self._known(schema, frozenset())
-        whole = own.with_part(_Known(outside.names, outside.is_open))
+        whole = own.with_part(_Known(outside.names, outside.patterns, outside.is_open))
         result = self._parts(schema, whole)
-        if whole.names and not whole.is_open and not own.has_alternatives:
-            if whole.names == frozenset(schema.get("properties") or ()):
-                return self._nullable(schema, {**result, "additionalProperties": False})
-            closure: Schema = {"properties": {name: {} for name in sorted(whole.names)}, "additionalProperties": False}
+        if (whole.names or whole.patterns) and not whole.is_open and not own.has_alternatives:
+            closure: Schema = {
+                "properties": {name: {} for name in sorted(whole.names)},
+                "patternProperties": {pattern: {} for pattern in sorted(whole.patterns)},
+                "additionalProperties": False,
+            }
             if "$ref" in result and self._is_old:  # older drafts ignore what stands beside a reference
                 kept = {key: result[key] for key in ("$schema", "$defs", "definitions") if key in result}
                 result = {**kept, "allOf": [{"$ref": result["$ref"]}, closure]}
+            elif _lists(result, "properties") == whole.names and _lists(result, "patternProperties") == whole.patterns:
+                result = {**result, "additionalProperties": False}
             else:
                 result = {**result, "allOf": [*result.get("allOf", []), closure]}
         return self._nullable(schema, result)
@@ -93,8 +101,6 @@ class _Rules:
             kinds = [kind for kind, words in _STRUCTURE.items() if any(word in schema for word in words)]
             if kinds:
                 result["type"] = kinds
-        if "patternProperties" in schema and "additionalProperties" not in schema:
-            result["additionalProperties"] = False
         for key in ("properties", "patternProperties"):
             _each(result, key, self._alone)
         for key in ("items", "prefixItems", "additionalProperties", "additionalItems", "contains"):
@@ -102,8 +108,9 @@ class _Rules:
         for key in ("$defs", "definitions"):
             _each(result, key, lambda part: self._part(part, _NOTHING))
         _each(result, "allOf", lambda part: self._part(part, whole), is_map=False)
-        for key in _ALTERNATIVES:
-            _each(result, key, lambda part: self.closed(part, whole), is_map=False)
+        _each(result, "oneOf", lambda part: self.closed(part, whole), is_map=False)
+        if is_list(branches := schema.get("anyOf")):
+            result["anyOf"] = [self.closed(part, whole) for part in _held_together(branches)]
         return result
 
     def _alone(self, schema: Any) -> Any:
@@ -120,7 +127,8 @@ class _Rules:
         if not is_object(schema):
             return _NOTHING
         known = _Known(
-            frozenset(schema.get("properties") or ()),
+            _lists(schema, "properties"),
+            _lists(schema, "patternProperties"),
             any(key in schema for key in _SAY_OTHERS),
             any(key in schema for key in _ALTERNATIVES),
         )
@@ -142,6 +150,16 @@ class _Rules:
             key = step.replace("~1", "/").replace("~0", "~")
             place = place.get(key) if is_object(place) else None
         return place
+
+
+def _lists(schema: Schema, key: str) -> frozenset[str]:
+    return frozenset(schema.get(key) or ())
+
+
+def _held_together(branches: list[Any]) -> list[Any]:
+    """Every set of branches that may hold at once, as one schema; the single ones first."""
+    sets = [list(chosen) for size in range(1, len(branches) + 1) for chosen in combinations(branches, size)]
+    return [chosen[0] if len(chosen) == 1 else {"allOf": chosen} for chosen in sets]
 
 
 def _each(schema: Schema, key: str, rule: Callable[[Any], Any], *, is_map: bool = True) -> None:

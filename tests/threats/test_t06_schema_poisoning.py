@@ -30,7 +30,7 @@ bool dict float int list object overload str total tuple input more error type
 """
 PYTHON_WORDS = frozenset(_WORDS.split())
 """What a Python stub is written with."""
-DIRECTIVE = re.compile(r"(?i)(^|#)\s*(type|pyright|mypy):")
+DIRECTIVE = re.compile(r"(?i)(^|#)\s*(type|ty|(based)?pyright|mypy|pyrefly)\s*:")
 """What one checker or the other obeys in a comment, wherever in it."""
 LINE_BREAK = "\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"
 SAY_NOTHING = {"only_spaces", "only_invisible", "empty"}

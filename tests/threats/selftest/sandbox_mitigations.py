@@ -35,7 +35,7 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T6", "keep a text from being a directive", "codegen/quoting.py"),
-        *('return _DIRECTIVE.sub(r"\\1 :", one_line(text))', "return one_line(text)"),
+        *('return _DIRECTIVE.sub(r"\\1\\\\:", one_line(text))', "return one_line(text)"),
         _T6,
     ),
     off(
