@@ -39,9 +39,14 @@ def clean_line(text: str, *, limit: int = LONGEST_TEXT) -> str:
     return _cut(_WHITESPACE.sub(" ", text).strip(), limit, shortened=shortened)
 
 
+def characters_read(limit: int = LONGEST_TEXT) -> int:
+    """How much of a text is looked at: nothing after that is ever written anywhere."""
+    return limit * 2 + 1000
+
+
 def _bounded(text: str, limit: int) -> tuple[str, bool]:
     """A megabyte of text costs no more than what may be shown of it, even if most of that is hidden."""
-    most = limit * 2 + 1000
+    most = characters_read(limit)
     return (text[:most], True) if len(text) > most else (text, False)
 
 

@@ -134,6 +134,8 @@ def test_the_diff_is_there_for_programs(project: Project) -> None:
     (found,) = json.loads(shown)["servers"]
     diff = found["tools"][0].pop("diff")
     assert "\\u200b" in diff
+    findings = found.pop("findings")
+    assert {(each["place"], each["severity"]) for each in findings} == {("tools/echo/description", "high")}
     assert found == {
         "name": "shop",
         "lock": str(project.lock),

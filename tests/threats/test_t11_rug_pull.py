@@ -403,7 +403,7 @@ class BrokenPins(LockPins):
     def admit(self, server: ServerConfig, listing: ListingLike) -> Admission:
         return self._fault()
 
-    async def settle(self, server: ServerConfig, listing: ListingLike) -> None:
+    async def settle(self, server: ServerConfig, listing: ListingLike, other_tools: object = None) -> None:
         self._fault()
 
 
@@ -427,7 +427,7 @@ def test_nothing_is_called_while_a_person_is_asked(tmp_path: Path) -> None:
     async def use(rug: Rug) -> None:
         asked, answer = anyio.Event(), anyio.Event()
 
-        async def accept(server: ServerConfig, tools: object) -> bool:
+        async def accept(first: object) -> bool:
             asked.set()
             await answer.wait()
             return True
@@ -452,7 +452,7 @@ def test_nothing_is_called_while_a_person_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_person_who_says_no_leaves_nothing_to_call(tmp_path: Path) -> None:
-    def decline(server: ServerConfig, tools: object) -> bool:
+    def decline(first: object) -> bool:
         return False
 
     async def use(rug: Rug) -> None:

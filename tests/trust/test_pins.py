@@ -18,7 +18,7 @@ from toolbridge.errors import ToolbridgeError
 from toolbridge.servers.listing import Listing
 from toolbridge.trust.lock_file import LockPlace, change_lock, read_lock
 from toolbridge.trust.lock_text import LockError
-from toolbridge.trust.pins import Admission, FirstUse, LockPins
+from toolbridge.trust.pins import Admission, FirstListing, FirstUse, LockPins
 from toolbridge_codegen.catalog import ToolDefinition
 
 pytestmark = pytest.mark.anyio
@@ -193,25 +193,25 @@ async def test_without_somebody_to_ask_nothing_is_pinned(server: ServerConfig, l
 
 
 async def test_a_person_sees_the_tools_before_they_are_pinned(server: ServerConfig) -> None:
-    asked: list[tuple[str, tuple[ToolDefinition, ...]]] = []
+    asked: list[FirstListing] = []
 
-    async def accept(about: ServerConfig, tools: tuple[ToolDefinition, ...]) -> bool:
+    async def accept(first: FirstListing) -> bool:
         await anyio.lowlevel.checkpoint()
-        asked.append((about.name, tools))
+        asked.append(first)
         return True
 
     pins = LockPins(on_first_use="ask", accept=accept)
-    await pins.settle(server, listing(ADD, LIST))
+    await pins.settle(server, listing(ADD, LIST), {"bank": ["pay"]})
     await pins.settle(server, listing(ADD, LIST))
     assert pins.admit(server, listing(ADD, LIST)).is_as_pinned
-    assert asked == [("shop", (ADD, LIST))]
+    assert asked == [FirstListing(server, (ADD, LIST), "Be kind", {"bank": ["pay"]})]
 
 
 @pytest.mark.parametrize("answer", [False, None, "yes", 1, RuntimeError("no terminal")])
 async def test_only_true_accepts_and_nobody_is_asked_twice(server: ServerConfig, lock: Path, answer: Any) -> None:
     asked = 0
 
-    def accept(about: ServerConfig, tools: tuple[ToolDefinition, ...]) -> bool:
+    def accept(first: FirstListing) -> bool:
         nonlocal asked
         asked += 1
         if isinstance(answer, Exception):

@@ -108,7 +108,23 @@ def _show_tools(config: Config, name: str, config_file: str | None) -> int:
 def _standing(manager: ServerManager, name: str) -> str:
     exposed, admission = manager.exposed(name), manager.admission(name)
     count = len(exposed.tools) if exposed else 0
-    text = f"{count} tool{'' if count == 1 else 's'} of {name} can be called.\n"
+    text = _found(manager, name) + f"{count} tool{'' if count == 1 else 's'} of {name} can be called.\n"
     if admission is not None and admission.blocked:
         text += f"{len(admission.blocked)} can't: `toolbridge lock --update {name}` accepts what it lists now.\n"
     return text
+
+
+def _found(manager: ServerManager, name: str) -> str:
+    """What the audit finds in texts that are pinned: others may have accepted them, in a lock that came with a project.
+
+    Whoever was asked about them just now has read all of it already, and once more at the end does no harm.
+    """
+    from toolbridge.trust.pins import FirstListing
+    from toolbridge.trust.tools_prompt import found_prompt
+
+    exposed = manager.exposed(name)
+    if exposed is None:
+        return ""
+    first = FirstListing(manager.config_of(name), exposed.tools, exposed.instructions, manager.other_tools(name))
+    shown = found_prompt(first)
+    return f"Of what {name} says to models, look at this:\n{shown}\n\n" if shown else ""

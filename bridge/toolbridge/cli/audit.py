@@ -55,7 +55,7 @@ def command(
     """Look for hidden instructions and other tricks in what servers say of their tools.
 
     Nothing is started: what is read is what the servers listed the last time. With --connect, approved servers are
-    asked anew.
+    asked anew. Nothing is pinned.
 
     Exit codes: 0 nothing grave, 1 findings (see --fail-on), 4 the tools of a server are not known.
 
@@ -110,6 +110,7 @@ def _from_files(files: Sequence[str]) -> _Sources:
 
 def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _Sources:
     """What is known of all configured servers, also those not asked about: the others' tools are in it."""
+    from toolbridge.trust.pins import LockPins
     from toolbridge_codegen.catalog import ServerListing
 
     config = read_config(config_file, plugins=any("__" in name for name in names))
@@ -123,7 +124,9 @@ def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _
             if listing is not None
         ]
 
-    listings = with_servers(config, look, connect=asked if connect else (), config_file=config_file)
+    # To look is not to accept: nothing is pinned here, whoever looks.
+    pins = LockPins(on_first_use="refuse")
+    listings = with_servers(config, look, connect=asked if connect else (), config_file=config_file, pins=pins)
     known = {listing.server for listing in listings}
     return listings, tuple(name for name in asked if name not in known), {}
 

@@ -104,9 +104,8 @@ def _findings(manager: ServerManager, name: str) -> list[dict[str, str]]:
     listing = manager.listing(name)
     if listing is None:
         return []
-    others = {each.name: manager.listing(each.name) for each in manager.statuses() if each.name != name}
-    names = {server: [tool.name for tool in other.tools] for server, other in others.items() if other is not None}
-    return [finding_as_json(each) for each in audit(name, listing.tools, listing.instructions, names)]
+    found = audit(name, listing.tools, listing.instructions, manager.other_tools(name))
+    return [finding_as_json(each) for each in found]
 
 
 def _for_people(facts: dict[str, Any]) -> str:

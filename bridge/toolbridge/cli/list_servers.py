@@ -10,7 +10,7 @@ import click
 
 from toolbridge.cli.approval_state import ApprovalState, approval_state
 from toolbridge.cli.exit_codes import OK
-from toolbridge.cli.server_options import config_option, connect_option, read_config, with_servers
+from toolbridge.cli.server_options import config_option, connect_option, read_config, tell_problems, with_servers
 from toolbridge.cli.table import table
 from toolbridge.cli.terminal import write
 
@@ -47,6 +47,8 @@ def command(config_file: str | None, connect: bool, as_json: bool) -> int:
         header = ("NAME", "ORIGIN", "TRANSPORT", "STATE", "APPROVAL", "TOOLS", "LAST ERROR")
         each = zip(statuses, servers, approvals, strict=True)
         write(sys.stdout, table(header, [_row(*facts) for facts in each]))
+        if connect:
+            tell_problems(statuses)
     return OK
 
 

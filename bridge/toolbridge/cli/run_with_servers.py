@@ -33,16 +33,14 @@ from toolbridge.cli.server_options import chosen_profiles, unless_terminated
 from toolbridge.cli.terminal import write
 from toolbridge.observe.events import new_run
 from toolbridge.trust.approvers import TerminalApprover
-from toolbridge.trust.pins import LockPins
+from toolbridge.trust.pins import FirstListing, LockPins
 from toolbridge.trust.sanitise import for_terminal
 from toolbridge.trust.terminal_question import Terminal
 from toolbridge.trust.tools_prompt import TerminalAcceptance
 
 if TYPE_CHECKING:
-    from toolbridge.config.server_config import ServerConfig
     from toolbridge.observe.events import Observer
     from toolbridge.sandbox.dialect import SandboxLanguage
-    from toolbridge_codegen.catalog import ToolDefinition
 
 _Result = TypeVar("_Result")
 
@@ -76,11 +74,11 @@ class _Person:
                 self._refused[request.digest] = approval
             return approval
 
-    async def accept_tools(self, server: ServerConfig, tools: tuple[ToolDefinition, ...]) -> bool:
+    async def accept_tools(self, first: FirstListing) -> bool:
         """Whether the tools of a server that was never used may be pinned, and called."""
         async with self._turn:
             with self._progress.hidden():
-                return await self._acceptance(server, tools)
+                return await self._acceptance(first)
 
     @property
     def pins(self) -> LockPins:

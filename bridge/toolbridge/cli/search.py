@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolbridge.cli.exit_codes import OK, PROGRAM_FAILED
-from toolbridge.cli.server_options import config_option, connect_option, read_config, with_servers
+from toolbridge.cli.server_options import config_option, connect_option, read_config, tell_problems, with_servers
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def command(words: tuple[str, ...], limit: int, config_file: str | None, connect
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[tuple[SearchHit, ...], list[str]]:
         from toolbridge.describe.search import ToolSearch
 
+        if connect and not as_json:
+            tell_problems(statuses)
         unknown = [status.name for status in statuses if status.tools is None]
         return ToolSearch(manager.catalog).find(" ".join(words), limit), unknown
 

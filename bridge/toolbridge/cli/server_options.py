@@ -161,12 +161,18 @@ def open_servers(
 
 
 def lock_pins(*, ask: bool) -> Pins:
-    """The pins of `toolbridge.lock`; a server without any is pinned, if there is somebody to ask, after a yes."""
+    """The pins of `toolbridge.lock`, and what becomes of a server that has none.
+
+    Where a person sits at the terminal, nothing is pinned that they were not shown: they are asked, or, by commands
+    that only look, told how to see it.
+    """
     from toolbridge.trust.pins import LockPins
     from toolbridge.trust.tools_prompt import TerminalAcceptance
 
     acceptance = TerminalAcceptance()
-    return LockPins(on_first_use="ask", accept=acceptance) if ask and acceptance.can_ask else LockPins()
+    if not acceptance.can_ask:
+        return LockPins()
+    return LockPins(on_first_use="ask", accept=acceptance) if ask else LockPins(on_first_use="refuse")
 
 
 async def unless_terminated(main: Callable[[], Awaitable[_Result]]) -> _Result:
@@ -207,6 +213,7 @@ def with_servers(
     connect: Sequence[str] | None,
     config_file: str | None = None,
     ask: bool = False,
+    pins: Pins | None = None,
 ) -> _Result:
     """Connect these servers, or all for None, and look at what they list and how each of them fared."""
 
@@ -215,7 +222,14 @@ def with_servers(
         fared = await _connect_in_turns(manager, names, config.limits.connections)
         return look(manager, [fared.get(status.name, status) for status in manager.statuses()])
 
-    return open_servers(config, work, config_file=config_file, ask=ask)
+    return open_servers(config, work, config_file=config_file, ask=ask, pins=pins)
+
+
+def tell_problems(statuses: Sequence[ServerStatus]) -> None:
+    """Say on stderr what of these servers can't be used, and what to do about it."""
+    for status in statuses:
+        for problem in status.problems:
+            write(sys.stderr, f"Server {status.name!r}: {problem.removesuffix('.')}.\n")
 
 
 async def _connect_in_turns(manager: ServerManager, names: Sequence[str], places: int) -> dict[str, ServerStatus]:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolbridge.cli.exit_codes import FAILED, OK
-from toolbridge.cli.server_options import config_option, configured_server, connect_option, read_config, with_servers
+from toolbridge.cli.server_options import (
+    config_option,
+    configured_server,
+    connect_option,
+    read_config,
+    tell_problems,
+    with_servers,
+)
 from toolbridge.cli.terminal import write
 from toolbridge.trust.sanitise import for_error
 
@@ -106,6 +113,8 @@ def _catalog_from_configuration(config_file: str | None, servers: tuple[str, ...
             if status.tools is None:
                 hint = f"connect once: `toolbridge approve {status.name}`, or with --connect once it is approved."
                 write(sys.stderr, f"The tools of {status.name} are not known; {status.last_error or hint}\n")
+        if connect:
+            tell_problems(wanted)
         listings = [manager.exposed(status.name) for status in wanted]
         return build_catalog(listing for listing in listings if listing is not None)
 

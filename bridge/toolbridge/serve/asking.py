@@ -24,7 +24,6 @@ from toolbridge import (
     ElicitationRequest,
     StoredApprovals,
     ToolUse,
-    audit,
 )
 from toolbridge.serve.caller import Caller, current_caller
 from toolbridge.serve.open_questions import OpenQuestions
@@ -37,20 +36,14 @@ from toolbridge.serve.questions import (
     server_answer,
     tools_question,
 )
-from toolbridge.trust.audit import Finding, at_least, counted
-from toolbridge.trust.audit_rules import Severity
 from toolbridge.trust.tools_prompt import tools_prompt
 
 if TYPE_CHECKING:
-    from toolbridge import ServerConfig
-    from toolbridge.trust.admission import ListingLike
     from toolbridge.trust.approval_store import StoredAnswer
-    from toolbridge_codegen.catalog import ToolDefinition
+    from toolbridge.trust.pins import Answer, FirstListing
 
 _log = logging.getLogger("toolbridge")
 _DECLINED = ElicitationAnswer("decline")
-_GRAVE: Severity = "medium"
-"""And what is graver: not pinned without anybody having seen it."""
 
 
 class ClientApprover:
@@ -132,34 +125,25 @@ async def can_use_tool(use: ToolUse) -> Decision:
 class ToolAcceptance:
     """Decides whether the first listing of a server is pinned: at once, unless the audit finds something in it.
 
-    Then a person is shown it. Where nobody can be asked, only trifles are pinned unseen; the rest stays hidden, and the
-    problems of the server name the command that shows and pins it: `toolbridge lock NAME`.
+    Then a person is shown it. Where nobody can be asked, what has grave findings stays hidden, and the problems of the
+    server name the command that shows and pins it: `toolbridge lock NAME`.
     """
 
     def __init__(self, questions: OpenQuestions, *, asks: bool = True) -> None:
         self._questions = questions
         self._asks = asks
 
-    async def __call__(self, server: ServerConfig, listed: tuple[ToolDefinition, ...] | ListingLike) -> bool:
-        """Whether these tools, and instructions if they are given, are pinned."""
-        tools, instructions = (listed, "") if isinstance(listed, tuple) else (listed.tools, listed.instructions)
-        findings = audit(server.name, tools, instructions)
-        if not findings:
+    async def __call__(self, first: FirstListing) -> Answer:
+        """Whether all of it is pinned, or what nobody need see."""
+        if not first.findings:
             return True
         caller = current_caller()
         if not self._asks or caller is None or not caller.has_elicitation:
-            return self._unseen(server, findings)
-        question = tools_question(server.name, tools_prompt(server.name, tools, width=100))
-        with self._questions.about(server.name, caller.client):
+            return "unseen"
+        question = tools_question(first.server.name, tools_prompt(first, width=100))
+        with self._questions.about(first.server.name, caller.client):
             async with caller.persons_turn():
                 return is_yes(await caller.ask(question))
-
-    def _unseen(self, server: ServerConfig, findings: tuple[Finding, ...]) -> bool:
-        grave = at_least(findings, _GRAVE)
-        if grave:
-            words = "Of what server %r lists, nothing is pinned: the audit found %s, and nobody can be asked. %s"
-            _log.warning(words, server.name, counted(grave), f"Run `toolbridge lock {server.name}` to see it.")
-        return not grave
 
 
 class PassedOn:

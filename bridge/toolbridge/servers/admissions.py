@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import cast
 
 from toolbridge.config.server_config import ServerConfig
@@ -36,12 +36,12 @@ class Admissions:
             return Admission(problem=f"its pins answered with a {type(admission).__name__}, not an Admission")
         return admission
 
-    async def settle(self, server: ServerConfig, listing: Listing) -> None:
+    async def settle(self, server: ServerConfig, listing: Listing, other_tools: Mapping[str, Collection[str]]) -> None:
         """Give a server that has no pins its first, if the host wants that."""
         if self._pins is None:
             return
         try:
-            await self._pins.settle(server, listing)
+            await self._pins.settle(server, listing, other_tools)
         except BaseException as error:
             if not isinstance(error, Exception) and not is_foreign(error):
                 raise

@@ -63,6 +63,11 @@ class KnownServers:
         """What a server lists: live, or as it was kept; None when it was never asked."""
         return self._slot(server).listing
 
+    def other_tools(self, server: str) -> dict[str, tuple[str, ...]]:
+        """The names of the tools of all other servers that are known, by server: for the audit of this one's texts."""
+        others = {name: slot.listing for name, slot in self._slots.items() if name != server}
+        return {name: tuple(tool.name for tool in each.tools) for name, each in others.items() if each is not None}
+
     def changed_tools(self, server: str) -> tuple[str, ...]:
         """Tools of a server that are blocked because they are not as they were pinned: a person had accepted them."""
         slot = self._slot(server)
@@ -107,7 +112,7 @@ class KnownServers:
     # ── what servers say ─────────────────────────────────────────────────────────────────────────────────────────
 
     async def _keep(self, slot: Slot, listing: Listing) -> None:
-        await self._admissions.settle(slot.server, listing)
+        await self._admissions.settle(slot.server, listing, self.other_tools(slot.name))
         # Asked also when the listing seems to be the same: for Python, `true` equals 1.
         admission = self._admissions.of(slot.server, listing)
         is_same = listing == slot.listing and admission == slot.admission

@@ -63,6 +63,16 @@ class BlockedTool:
 
 
 @dataclass(frozen=True, slots=True)
+class Withheld:
+    """A text that was not pinned at the first use: the audit found something grave in it, and nobody was there."""
+
+    tool: str | None
+    """By its own name; None for the server's instructions."""
+    rules: tuple[str, ...]
+    """What found something."""
+
+
+@dataclass(frozen=True, slots=True)
 class Admission:
     """What of a listing may be used, and what may not."""
 
@@ -79,6 +89,8 @@ class Admission:
     """Whether the server has any pins; if not, everything is new."""
     problem: str = ""
     """Why nothing of this server can be admitted, if so."""
+    withheld: tuple[Withheld, ...] = ()
+    """Of the new tools and the instructions, those that the audit kept from being pinned unseen."""
 
     @property
     def is_as_pinned(self) -> bool:
@@ -107,14 +119,25 @@ class Admission:
         if len(changed) > _MOST_NAMED:
             more = len(changed) - _MOST_NAMED
             lines.append(f"{more} more tools changed and are blocked: {what_to_run(server)}")
-        new = [tool.name for tool in blocked if tool.why == "new"]
+        lines += [
+            f"tool {_shown(each.tool)} is not pinned and hidden: the audit found {', '.join(each.rules)} in it, and "
+            f"nobody has seen it; {_what_shows(server)}"
+            for each in self.withheld
+            if each.tool is not None and each.tool in exposed
+        ]
+        kept_back = {each.tool for each in self.withheld}
+        new = [tool.name for tool in blocked if tool.why == "new" and tool.name not in kept_back]
         if new and not self.is_pinned:
             lines.append(f"its {_counted(new)} not pinned and hidden: run `toolbridge lock {server}`")
         elif new:
             lines.append(f"{_counted(new, 'new ')} hidden until accepted ({_names(new)}): {what_to_run(server)}")
         if self.removed:
             lines.append(f"{_counted(self.removed)} pinned and not listed any more ({_names(self.removed)})")
-        if self.instructions_diff and self.is_pinned:
+        for each in self.withheld:
+            if each.tool is None:
+                found = f"the audit found {', '.join(each.rules)} in them, and nobody has seen them"
+                lines.append(f"its instructions are not pinned and left out: {found}; {_what_shows(server)}")
+        if self.instructions_diff and self.is_pinned and None not in kept_back:
             lines.append(f"its instructions changed since they were pinned and are left out: {what_to_run(server)}")
         return tuple(lines)
 
@@ -155,6 +178,10 @@ def what_to_run(server: str, tool: str = "") -> str:
     """The commands that show and accept what changed. An odd name of a tool is not made part of a command."""
     named = f" {tool}" if _PLAIN_NAME.fullmatch(tool) else ""
     return f"see `toolbridge lock --check {server}`, accept with `toolbridge lock --update {server}{named}`"
+
+
+def _what_shows(server: str) -> str:
+    return f"`toolbridge lock {server}` shows it, and asks"
 
 
 def _counted(names: list[str] | tuple[str, ...], kind: str = "") -> str:

@@ -38,6 +38,8 @@ class Finding:
     excerpt: str
     """On one line, with everything hidden made visible."""
     why: str
+    tool: str | None = None
+    """The tool whose text it is, by its own name; None for the server's instructions."""
 
 
 def audit(
@@ -55,16 +57,18 @@ def audit(
     known: dict[str, tuple[TextFinding, ...]] = {}  # most strings of a listing are there many times: "string", "type"
     findings: list[Finding] = []
     characters = 0
-    for texts, (place, text) in enumerate(listing_texts(tools, instructions), start=1):
+    for texts, (tool, place, text) in enumerate(_texts(tools, instructions), start=1):
         characters += len(text)
         if texts > MOST_TEXTS or characters > MOST_CHARACTERS:
-            findings.append(Finding(INCOMPLETE.id, INCOMPLETE.severity, server, _shown(place), "", INCOMPLETE.why))
+            rule = INCOMPLETE
+            findings.append(Finding(rule.id, rule.severity, server, _shown(place), "", rule.why, tool))
             break
         found = known.get(text)
         if found is None:
             found = known[text] = findings_in(text, others)
         findings += [
-            Finding(each.rule.id, each.rule.severity, server, _shown(place), each.excerpt, each.why) for each in found
+            Finding(each.rule.id, each.rule.severity, server, _shown(place), each.excerpt, each.why, tool)
+            for each in found
         ]
     # Stable: within a severity they stay in the order of the listing.
     return tuple(sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity)))
@@ -72,20 +76,30 @@ def audit(
 
 def listing_texts(tools: Iterable[ToolDefinition], instructions: str = "") -> Iterator[tuple[str, str]]:
     """Every string that a server supplies, with its place: keys and values, at any depth."""
+    for _, place, text in _texts(tools, instructions):
+        yield place, text
+
+
+def _texts(tools: Iterable[ToolDefinition], instructions: str) -> Iterator[tuple[str | None, str, str]]:
     if instructions:
-        yield "instructions", instructions
+        yield None, "instructions", instructions
     for tool in tools:
-        begin = f"tools/{tool.name}"
-        yield f"{begin}/name", tool.name
-        if tool.title:
-            yield f"{begin}/title", tool.title
-        if tool.description:
-            yield f"{begin}/description", tool.description
-        yield from _strings(f"{begin}/inputSchema", tool.input_schema)
-        if tool.output_schema is not None:
-            yield from _strings(f"{begin}/outputSchema", tool.output_schema)
-        if tool.annotations:
-            yield from _strings(f"{begin}/annotations", tool.annotations)
+        for place, text in _tool_texts(tool):
+            yield tool.name, place, text
+
+
+def _tool_texts(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
+    begin = f"tools/{tool.name}"
+    yield f"{begin}/name", tool.name
+    if tool.title:
+        yield f"{begin}/title", tool.title
+    if tool.description:
+        yield f"{begin}/description", tool.description
+    yield from _strings(f"{begin}/inputSchema", tool.input_schema)
+    if tool.output_schema is not None:
+        yield from _strings(f"{begin}/outputSchema", tool.output_schema)
+    if tool.annotations:
+        yield from _strings(f"{begin}/annotations", tool.annotations)
 
 
 def _strings(begin: str, value: object) -> Iterator[tuple[str, str]]:

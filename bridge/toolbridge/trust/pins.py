@@ -1,8 +1,9 @@
 """SECURITY: pins: a tool is used as it was when somebody accepted it, or not at all (T11, T26).
 
 `admit` compares and changes nothing. Pins come into being in two ways only: at the first discovery of a server that
-has none (`settle`), and when somebody accepts what they were shown (`accept`). A lock is read once: what a tool or
-anybody else writes into it meanwhile means nothing to this process until it is told to read again.
+has none (`settle`), and when somebody accepts what they were shown (`accept`). What nobody has seen is pinned only
+where the audit finds nothing grave in it. A lock is read once: what a tool or anybody else writes into it meanwhile
+means nothing to this process until it is told to read again.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ToolbridgeError
-from toolbridge.trust.admission import Admission, BlockedTool, ListingLike, admit
+from toolbridge.trust.admission import Admission, BlockedTool, ListingLike, Withheld, admit
+from toolbridge.trust.first_listing import FirstListing
 from toolbridge.trust.lock_file import LockPlace, change_lock, lock_place, read_lock
 from toolbridge.trust.lock_text import Lock, LockError, PinnedServer, pinned_server
 from toolbridge.trust.pinned_tool import PinnedTool, canonical_text
 from toolbridge.trust.sanitise import for_error
-from toolbridge_codegen.catalog import ToolDefinition
 
-__all__ = ["Admission", "BlockedTool", "FirstUse", "ListingLike", "LockPins", "Pins"]
+__all__ = ["Admission", "BlockedTool", "FirstListing", "FirstUse", "ListingLike", "LockPins", "Pins"]
 
 FirstUse: TypeAlias = Literal["pin", "ask", "refuse"]
-AcceptTools: TypeAlias = Callable[[ServerConfig, tuple[ToolDefinition, ...]], bool | Awaitable[bool]]
-"""Shows a person the tools of a server that was never used; only True accepts them."""
+Answer: TypeAlias = bool | Literal["unseen"]
+AcceptTools: TypeAlias = Callable[[FirstListing], Answer | Awaitable[Answer]]
+"""Shows a person what a server that was never used lists. Only True accepts it; "unseen" says that nobody was there."""
 
 _log = logging.getLogger("toolbridge")
 
@@ -40,8 +42,13 @@ class Pins(Protocol):
         """What of a listing may be used. Changes nothing; an exception admits nothing."""
         ...
 
-    async def settle(self, server: ServerConfig, listing: ListingLike) -> None:
-        """Called with each fresh listing before it is admitted: the moment for a server's first pins."""
+    async def settle(
+        self, server: ServerConfig, listing: ListingLike, other_tools: Mapping[str, Collection[str]]
+    ) -> None:
+        """Called with each fresh listing before it is admitted: the moment for a server's first pins.
+
+        `other_tools` are the names of the tools of the other servers, by server.
+        """
         ...
 
     async def accept(
@@ -58,8 +65,9 @@ class Pins(Protocol):
 class LockPins:
     """Pins in `toolbridge.lock`: in the given file, or for each server in that of its origin (see `lock_file`).
 
-    `on_first_use` says what becomes of a server without pins: "pin" pins what it lists (trust on first use), "ask"
-    does if `accept` answers True, "refuse" never does: for machines that only use what was committed.
+    `on_first_use` says what becomes of a server without pins. "pin" pins what it lists (trust on first use), except
+    for texts in which the audit finds something grave: those wait for a person. "ask" pins all of it if `accept`
+    answers True. "refuse" never pins: for machines that only use what was committed, and commands that only look.
     Without a given file, servers that a program makes in code are not pinned: the program is their author.
     """
 
@@ -78,6 +86,7 @@ class LockPins:
         self._locks: dict[LockPlace, Lock | LockError] = {}
         self._asked: set[tuple[LockPlace, str]] = set()
         self._failures: dict[tuple[LockPlace, str], str] = {}
+        self._withheld: dict[tuple[LockPlace, str], tuple[Withheld, ...]] = {}
 
     def place(self, server: ServerConfig) -> LockPlace | None:
         """Where a server's pins are; None if it is not pinned at all.
@@ -107,19 +116,33 @@ class LockPins:
             return Admission(problem=f"its pins can't be read, so none of its tools can be used: {error}")
         failure = self._failures.get((place, server.name), "")
         found = admit(pinned, listing)
+        withheld = self._withheld.get((place, server.name), ())
+        if withheld:
+            waiting: set[str | None] = {tool.name for tool in found.blocked if tool.why == "new"}
+            waiting |= {None} if found.instructions_diff else set()
+            found = replace(found, withheld=tuple(each for each in withheld if each.tool in waiting))
         return replace(found, tools=(), problem=failure) if pinned is None and failure else found
 
-    async def settle(self, server: ServerConfig, listing: ListingLike) -> None:
+    async def settle(
+        self, server: ServerConfig, listing: ListingLike, other_tools: Mapping[str, Collection[str]] | None = None
+    ) -> None:
         """Pin a server that has no pins at all, if that is wanted: what is pinned already is never touched here."""
+        import anyio.to_thread
+
         try:
             place = self.place(server)
             if place is None or not listing.live or server.name in self._lock(place).servers:
                 return
         except LockError:
             return  # `admit` says so
-        if self._on_first_use == "refuse" or not await self._is_wanted(place, server, listing):
+        first = FirstListing(server, listing.tools, listing.instructions, other_tools or {})
+        answer = await self._answer(place, first)
+        if answer is False:
             return
-        fresh = pinned_server(listing.tools, listing.instructions)
+        # In a thread: a listing may be megabytes long, and others' calls must not wait for it.
+        withheld = () if answer is True else await anyio.to_thread.run_sync(lambda: first.withheld)
+        kept = first.without(withheld)
+        fresh = pinned_server(kept.tools, kept.instructions)
 
         def add(lock: Lock) -> Lock:
             # Another process may have been first: its pins hold, and this listing is compared with them.
@@ -131,6 +154,7 @@ class LockPins:
             self._failures[place, server.name] = f"its tools can't be pinned, so none can be used: {error}"
             return
         self._failures.pop((place, server.name), None)
+        self._withheld[place, server.name] = withheld
         _log.info("Pinned %d tools of server %r in %s", len(fresh.tools), server.name, place.path)
 
     async def accept(
@@ -156,6 +180,7 @@ class LockPins:
 
         await self._change(place, server, change)
         self._failures.pop((place, server.name), None)
+        self._withheld.pop((place, server.name), None)
         return self.admit(server, listing)
 
     async def forget(self, server: ServerConfig) -> None:
@@ -174,6 +199,7 @@ class LockPins:
         self._locks.clear()
         self._asked.clear()
         self._failures.clear()
+        self._withheld.clear()
 
     def _lock(self, place: LockPlace) -> Lock:
         if place not in self._locks:
@@ -195,23 +221,24 @@ class LockPins:
         base = known if isinstance(known, Lock) else now
         self._locks[place] = base.with_server(server.name, now.servers.get(server.name))
 
-    async def _is_wanted(self, place: LockPlace, server: ServerConfig, listing: ListingLike) -> bool:
-        """Whether a first listing is to be pinned. A person is asked once, however often it is said to have changed."""
+    async def _answer(self, place: LockPlace, first: FirstListing) -> Answer:
+        """Whether a first listing is pinned. A person is asked once, however often it is said to have changed."""
         if self._on_first_use == "pin":
-            return True
-        if self._ask is None or (place, server.name) in self._asked:
+            return "unseen"
+        server = first.server
+        if self._on_first_use == "refuse" or self._ask is None or (place, server.name) in self._asked:
             return False
         self._asked.add((place, server.name))
         answer: Any = False
         try:
-            answer = self._ask(server, listing.tools)
+            answer = self._ask(first)
             if inspect.isawaitable(answer):
                 answer = await answer
         except Exception as error:
             words = for_error(str(error) or type(error).__name__)
             _log.warning("Nobody could be asked about the tools of server %r: %s", server.name, words)
             return False
-        return answer is True
+        return "unseen" if answer == "unseen" else answer is True
 
 
 def _with_tools(

@@ -6,34 +6,40 @@ what would be pinned, and what models would be given to read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.audit import Finding, audit, counted
+from toolbridge.trust.audit import Finding, counted
+from toolbridge.trust.first_listing import FirstListing
 from toolbridge.trust.terminal_question import Terminal
 from toolbridge.trust.visible_text import visible, wrapped
 from toolbridge_codegen.catalog import ToolDefinition
+from toolbridge_codegen.sanitise import characters_read
 
-_MOST_TOOLS = 200
 _MOST_FINDINGS = 30
-_LONGEST = 300
+_LONGEST_NAME = 300
 
 
-def tools_prompt(
-    server: str,
-    tools: Sequence[ToolDefinition],
-    *,
-    other_tools: Mapping[str, Iterable[str]] | None = None,
-    width: int = 80,
-) -> str:
-    """The tools of a server with what the audit finds in their texts, for a person to read."""
-    findings = audit(server, tools, other_tools=other_tools)
-    lines = [f"Server {server!r} offers {_counted(len(tools), 'tool')}:", ""]
-    for tool in tools[:_MOST_TOOLS]:
+def tools_prompt(first: FirstListing, *, width: int = 80) -> str:
+    """What a server lists, with what the audit finds in it, for a person to read."""
+    server, tools = first.server.name, first.tools
+    lines: list[str] = []
+    if first.instructions:
+        lines += [f"Server {server!r} tells models about itself:", "", *_words(first.instructions, width), ""]
+    lines += [f"Server {server!r} offers {_counted(len(tools), 'tool')}:", ""]
+    for tool in tools:
         lines += _tool_lines(tool, width)
-    if len(tools) > _MOST_TOOLS:
-        lines.append(f"  … and {len(tools) - _MOST_TOOLS} more: `toolbridge info {server}` shows all of them")
-    return "\n".join([*lines, "", *_finding_lines(findings, width)])
+    return "\n".join([*lines, "", *finding_lines(first.findings, width)])
+
+
+def found_prompt(first: FirstListing, *, width: int = 80) -> str:
+    """Of what a server lists, only that in which the audit finds something, and what; empty if it finds nothing."""
+    found = {finding.tool for finding in first.findings}
+    if not found:
+        return ""
+    lines = _words(first.instructions, width) if None in found else []
+    for tool in first.tools:
+        lines += _tool_lines(tool, width) if tool.name in found else []
+    return "\n".join([*lines, "", *finding_lines(first.findings, width)])
 
 
 class TerminalAcceptance:
@@ -47,23 +53,29 @@ class TerminalAcceptance:
         """Whether there is anybody."""
         return self._terminal.is_there
 
-    async def __call__(self, server: ServerConfig, tools: tuple[ToolDefinition, ...]) -> bool:
-        """Show the tools and ask. Only a yes accepts them."""
-        text = tools_prompt(server.name, tools, width=self._terminal.columns)
-        which, them = ("this tool", "it") if len(tools) == 1 else ("these tools", "them")
+    async def __call__(self, first: FirstListing) -> bool:
+        """Show what is listed and ask. Only a yes accepts it."""
+        text = tools_prompt(first, width=self._terminal.columns)
+        which, them = ("this tool", "it") if len(first.tools) == 1 else ("these tools", "them")
         question = f"Pin {which}, and let programs call {them}? [y/N] "
         return (await self._terminal.ask(text, question)).strip().lower() in ("y", "yes")
 
 
 def _tool_lines(tool: ToolDefinition, width: int) -> list[str]:
-    name = visible(tool.name)[:_LONGEST]
-    words = visible(tool.description)
-    if len(words) > _LONGEST:
-        words = f"{words[:_LONGEST]} … ({len(tool.description):,} characters)"
-    return [f"  {name}", *(f"      {line}" for line in wrapped(words.split(" "), width - 6))]
+    return [f"  {visible(tool.name)[:_LONGEST_NAME]}", *_words(tool.description, width)]
 
 
-def _finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
+def _words(text: str, width: int) -> list[str]:
+    """All of a text that models may be given to read: what is accepted is what is seen (T14)."""
+    most = characters_read()
+    words = visible(text[:most]).split()  # models are given one space where there are many
+    lines = [f"      {line}" for line in wrapped(words, width - 6)]
+    more = len(text) - most
+    return [*lines, f"      … and {more:,} more characters, which no model is given"] if more > 0 else lines
+
+
+def finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
+    """What the audit found, the gravest first."""
     if not findings:
         return ["The audit found nothing that looks like an attack, which proves nothing."]
     lines = [f"The audit found {counted(findings)}:"]

@@ -1,0 +1,63 @@
+"""SECURITY: what a server without pins lists: all of it that models would read, and what the audit finds in it.
+
+The whole of it is judged, not the tools alone: a model is given the server's instructions as well (T12, T14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.trust.admission import Withheld
+from toolbridge_codegen.catalog import ToolDefinition
+
+if TYPE_CHECKING:
+    from toolbridge.trust.audit import Finding
+
+
+@dataclass(frozen=True)
+class FirstListing:
+    """What a server lists, for whoever decides whether it is pinned."""
+
+    server: ServerConfig
+    tools: tuple[ToolDefinition, ...]
+    instructions: str = ""
+    other_tools: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    """The names of the tools of the other servers, by server: a text that speaks of them is found."""
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the audit finds, the gravest first."""
+        from toolbridge.trust.audit import audit  # its rules are compiled for those who need them
+
+        return audit(self.server.name, self.tools, self.instructions, self.other_tools)
+
+    @cached_property
+    def withheld(self) -> tuple[Withheld, ...]:
+        """What is not pinned unless somebody sees it: what has a high finding, and what the audit did not read."""
+        from toolbridge.trust.audit import INCOMPLETE, at_least
+
+        rules: dict[str | None, list[str]] = {}
+        for finding in at_least(self.findings, "high"):
+            found = rules.setdefault(finding.tool, [])
+            if finding.rule not in found:
+                found.append(finding.rule)
+        names = [None, *(tool.name for tool in self.tools)]
+        unread = next((each.tool for each in self.findings if each.rule == INCOMPLETE.id), None)
+        if any(each.rule == INCOMPLETE.id for each in self.findings):
+            for name in names[names.index(unread) :]:
+                rules.setdefault(name, []).append(INCOMPLETE.id)
+        return tuple(Withheld(name, tuple(rules[name])) for name in dict.fromkeys(names) if name in rules)
+
+    def without(self, withheld: Collection[Withheld]) -> FirstListing:
+        """What is left to be pinned."""
+        names = {each.tool for each in withheld}
+        return FirstListing(
+            self.server,
+            tuple(tool for tool in self.tools if tool.name not in names),
+            "" if None in names else self.instructions,
+            self.other_tools,
+        )
