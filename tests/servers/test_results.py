@@ -206,12 +206,25 @@ def test_base64_that_is_none_is_an_error_that_names_the_block(data: str) -> None
         given(content(text("a"), image(data)))
 
 
-def test_secrets_are_masked_in_text_behind_a_handle_and_pictures_stay_as_they_are() -> None:
-    raw = f"a {KEY} b".encode() + b"\xff"
-    encoded = base64.b64encode(raw).decode()
-    for mime, expected in (("text/csv", b"a *** b\xff"), ("image/png", raw)):
-        resource = {"uri": "x:a", "blob": encoded, "mimeType": mime}
-        assert given(content({"type": "resource", "resource": resource}), secrets=(KEY,)).blobs[0][1].data == expected
+@pytest.mark.parametrize(
+    ("mime", "raw", "expected"),
+    [
+        ("text/csv", f"a {KEY} b".encode() + b"\xff", b"a *** b\xff"),
+        ("image/png", f"a {KEY} b".encode(), b"a *** b"),
+        (None, f"a {KEY} b".encode(), b"a *** b"),
+        ("image/png", b"\xff" + KEY.encode() + b"\0", b"\xff" + b"*" * len(KEY.encode()) + b"\0"),
+        ("image/png", b"\x89PNG\r\n\x1a\n\0", b"\x89PNG\r\n\x1a\n\0"),
+    ],
+)
+def test_secrets_are_masked_behind_a_handle_whatever_the_server_calls_it(
+    mime: str | None, raw: bytes, expected: bytes
+) -> None:
+    resource = {"uri": "x:a", "blob": base64.b64encode(raw).decode(), "mimeType": mime}
+    found = given(content({"type": "resource", "resource": resource}), secrets=(KEY,))
+    assert found.blobs[0][1].data == expected
+
+
+def test_secrets_are_masked_in_large_values_behind_a_handle() -> None:
     large = given({"structuredContent": {"k": KEY, "x": "y" * 2000}}, secrets=(KEY,)).blobs[0][1].data
     assert json.loads(large)["k"] == "***"
     assert given(content(text(KEY + "x" * 2000)), secrets=(KEY,)).blobs[0][1].data == b"***" + b"x" * 2000

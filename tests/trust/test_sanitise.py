@@ -23,6 +23,7 @@ from toolbridge.trust.sanitise import (
     for_guest_error,
     for_terminal,
     masked,
+    masked_bytes,
     secret_forms,
 )
 
@@ -50,6 +51,12 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAg
         base64.b64encode(SECRET.encode()).decode(),
         base64.urlsafe_b64encode(SECRET.encode()).decode(),
         *(base64.b64encode((before + SECRET + "!").encode()).decode() for before in ("", "a", "ab", "Bearer ")),
+        base64.b32encode(SECRET.encode()).decode(),
+        base64.b32encode(SECRET.encode()).decode().lower(),
+        base64.b64encode(SECRET.encode("utf-16-le")).decode(),
+        base64.b64encode(SECRET.encode("utf-16-be")).decode(),
+        SECRET.encode().hex(":"),
+        SECRET.encode().hex(" ").upper(),
     ],
 )
 @pytest.mark.parametrize("sanitise", [for_error, for_guest_error])
@@ -71,6 +78,57 @@ def test_any_secret_is_masked_at_any_alignment_of_base64(secret: str, before: by
         assert "***" in masked(encoded, [secret])
     for echoed in (secret, json.dumps(secret), urllib.parse.quote(secret), secret.encode().hex()):
         assert masked(echoed, [secret]).strip('"') == "***"
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(
+    secret=st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=16, max_size=120),
+    before=st.binary(max_size=90),
+    width=st.integers(4, 80),
+    line_break=st.sampled_from(["\n", "\r\n", "\\n", "\n    ", " "]),
+)
+def test_a_secret_is_masked_across_the_lines_that_an_encoder_makes(
+    secret: str, before: bytes, width: int, line_break: str
+) -> None:
+    whole = before + secret.encode() + b"tail"
+    for encoded in (
+        base64.b64encode(whole).decode(),
+        base64.b32encode(whole).decode(),
+        whole.hex(),
+        f"before{secret}after",
+    ):
+        lines = [encoded[start : start + width] for start in range(0, len(encoded), width)]
+        text = masked(f"key: {line_break.join(lines)} end", [secret])
+        assert "***" in text
+        assert text.startswith("key: ")
+        assert text.endswith(" end")
+        bare = "".join(text.replace("\\n", "").split())
+        assert secret not in bare
+        assert len(bare) < len(encoded) + len("key:end")
+
+
+def test_words_that_follow_each_other_are_no_secret() -> None:
+    text = "the pass word is not here\nnor here"
+    assert masked(text, ["password", "isnothere"]) == text
+
+
+def test_looking_across_lines_takes_time_in_proportion() -> None:
+    secret = "a" * 40 + "b"
+    seconds: list[float] = []
+    for size in (200_000, 800_000):
+        text = ("a" * 39 + " " * 41) * (size // 80)
+        began = time.perf_counter()
+        assert masked(text, [secret]) == text
+        seconds.append(time.perf_counter() - began)
+    assert seconds[1] < 40 * seconds[0] + 0.5
+
+
+def test_a_secret_in_binary_data_is_written_over_and_all_else_stays() -> None:
+    for encode in ("utf-8", "utf-16-le", "utf-16-be"):
+        planted = SECRET.encode(encode)
+        data = b"\xff\xd8" + planted + b"\0tail"
+        assert masked_bytes(data, [SECRET]) == b"\xff\xd8" + b"*" * len(planted) + b"\0tail"
+    assert masked_bytes(b"\xff abcd", ["abcd"]) == b"\xff abcd"
 
 
 def test_one_line_of_a_key_of_many_is_masked() -> None:

@@ -15,11 +15,12 @@ from toolbridge.servers.exact_json import (
     without_infinite_numbers,
     without_large_integers,
 )
-from toolbridge.trust.sanitise import masked
+from toolbridge.trust.sanitise import masked, masked_bytes
 
 JSON_MIME = "application/json"
 TEXT_MIME = "text/plain"
 _MOST_NOTES = 20
+_MASKED = "the server's own secrets are masked in the result"
 
 
 class Piece(NamedTuple):
@@ -53,7 +54,7 @@ class Delivery:
         """Text without known secrets."""
         clean = masked(text, self.secrets) if self.secrets else text
         if clean != text:
-            self.note("the server's own secrets are masked in the result")
+            self.note(_MASKED)
         return clean
 
     def text(self, text: str, mime: str = TEXT_MIME, name: str = "") -> Piece:
@@ -83,13 +84,20 @@ class Delivery:
         return Piece(value, data)
 
     def data(self, data: bytes, mime: str, name: str) -> Piece:
-        """Binary data. In what says that it is text, secrets are masked; other bytes stay as they are."""
+        """Binary data, without secrets. Whether it is text its bytes say, not the type that the server gives it."""
         blob = Blob(data, mime, name)
-        if self.secrets and blob.is_text:
-            text = data.decode("utf-8", "surrogateescape")
-            clean = self.masked(text)
-            if clean is not text:
-                blob = Blob(clean.encode("utf-8", "surrogateescape"), mime, name)
+        if not self.secrets:
+            return blob_piece(blob)
+        try:
+            text = data.decode("utf-8", "surrogateescape" if blob.is_text else "strict")
+        except UnicodeDecodeError:
+            clean = masked_bytes(data, self.secrets)
+            if clean != data:
+                self.note(_MASKED)
+            return blob_piece(Blob(clean, mime, name))
+        masked_text = self.masked(text)
+        if masked_text != text:
+            blob = Blob(masked_text.encode("utf-8", "surrogateescape"), mime, name)
         return blob_piece(blob)
 
     def _written(self, value: Any) -> tuple[Any, str]:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from toolbridge.trust.secret_forms import longest_form, masked, secret_forms
+from toolbridge.trust.secret_forms import longest_form, masked, masked_bytes, secret_forms
 from toolbridge_codegen.hidden_characters import HIDDEN, written_out
 from toolbridge_codegen.sanitise import CUT_MARK, clean_text
 
@@ -22,6 +22,7 @@ __all__ = [
     "for_guest_error",
     "for_terminal",
     "masked",
+    "masked_bytes",
     "secret_forms",
 ]
 

@@ -60,7 +60,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T4", "mask secrets in base64", "trust/secret_forms.py"),
-        *("        yield from _in_base64(raw)\n", "        yield from ()\n"),
+        *("    yield from _in_base64(raw)\n", "    yield from ()\n"),
         f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
     ),
     off(
