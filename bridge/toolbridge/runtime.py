@@ -29,6 +29,7 @@ from toolbridge.errors import (
     MisuseError,
     SandboxClosedError,
     SectionError,
+    SessionBusyError,
     ToolbridgeError,
     UnknownModuleError,
 )
@@ -501,6 +502,7 @@ class RuntimeSession:
         self._language: Language = language
         self._checked_runs = checked_runs
         self._names: SessionNames | None = None
+        self._is_busy = False
         self._session = sandbox.session(language=language, limits=scope.limits, host=scope.host)
 
     async def run(
@@ -515,6 +517,9 @@ class RuntimeSession:
         """
 
         self._session.check_open()
+        # Before anything of the run under way is replaced; the sandbox would say so only after that.
+        if self._is_busy:
+            raise SessionBusyError
 
         async def run(erased: str | None) -> RunResult:
             return await self._session.run(code, seed=seed, erased=erased, limits=limits)
@@ -528,7 +533,11 @@ class RuntimeSession:
                 self._names = SessionNames()
             return await self._checked_runs.run(code, self._language, self._scope, run, self._names)
 
-        return await self._scope.run(code, self._language, execute, limits, keeps_answers=keeps_answers)
+        self._is_busy = True
+        try:
+            return await self._scope.run(code, self._language, execute, limits, keeps_answers=keeps_answers)
+        finally:
+            self._is_busy = False
 
     def close(self) -> None:
         """Free the guest and its handles."""

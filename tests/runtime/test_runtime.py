@@ -22,6 +22,7 @@ from toolbridge.errors import (
     ToolbridgeError,
     UnknownModuleError,
 )
+from toolbridge.observe.events import CallEnded, CallStarted, RunEnded, RunStarted
 from toolbridge.runtime import Language
 from toolbridge.sandbox.sandbox import Sandbox
 
@@ -286,6 +287,43 @@ async def test_misuse_is_raised(tmp_path: Path) -> None:
     with pytest.raises(ToolbridgeError, match="once"):
         async with runtime:
             pass
+
+
+async def test_a_second_program_of_a_busy_session_leaves_the_first_as_it_was(tmp_path: Path) -> None:
+    reached, go_on = anyio.Event(), anyio.Event()
+    slow = MCPServer("slow")
+
+    @slow.tool(structured_output=False)
+    async def wait() -> str:  # pyright: ignore[reportUnusedFunction]
+        reached.set()
+        await go_on.wait()
+        return "waited"
+
+    program = """
+        const waited = require("host:mcp-slow").wait({});
+        [waited, require("host:mcp-weather").get_forecast({ location: "Oslo" }).location]
+    """
+    recorder: list[object] = []
+    results: list[RunResult] = []
+    async with runtime_of(
+        tmp_path, ServerConfig.in_process("slow", slow), weather(), observers=[recorder.append]
+    ) as runtime:
+        session = runtime.session()
+
+        async def first() -> None:
+            results.append(await session.run(program))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(first)
+            await reached.wait()
+            with pytest.raises(SessionBusyError):
+                await session.run("1")
+            go_on.set()
+    (result,) = results
+    assert result.failure is None, str(result.failure)
+    assert result.servers == ("slow", "weather")
+    runs = {event.run for event in recorder if isinstance(event, (RunStarted, CallStarted, CallEnded, RunEnded))}
+    assert len(runs) == 1
 
 
 @on_each_backend_and_in_each_language

@@ -84,7 +84,7 @@ def with_another_key(path: Path) -> None:
 ALTERED: dict[str, Tamper] = {
     "another digest": edited(lambda document: first(document).update(digest="sha256:" + "0" * 64)),
     "another name": edited(lambda document: first(document).update(name="evil")),
-    "another origin": edited(lambda document: first(document)["origin"].update(detail="/work/evil/toolbridge.json")),
+    "another origin": edited(lambda document: first(document)["origin"].update(detail="/srv/evil/toolbridge.json")),
     "another decision": edited(lambda document: first(document).update(decision="revoked")),
     "another time": edited(lambda document: first(document).update(when="2031-01-01T00:00:00Z")),
     "what was approved": edited(lambda document: first(document)["what"].update(command="true")),

@@ -21,8 +21,8 @@ from trust.approval_requests import request, stdio
 
 ORIGINS = [
     Origin("user", "/home/me/.config/toolbridge/config.json"),
-    Origin("project", "/work/one/toolbridge.json"),
-    Origin("project", "/work/two/toolbridge.json"),
+    Origin("project", "/srv/one/toolbridge.json"),
+    Origin("project", "/srv/two/toolbridge.json"),
     Origin("project", "/home/me/.config/toolbridge/config.json"),
     Origin("plugin", "acme"),
     Origin("plugin", "other"),

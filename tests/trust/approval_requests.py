@@ -9,12 +9,12 @@ from toolbridge.config.digest import configuration_digest
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.trust.approver import ApprovalRequest
 
-PROJECT = Origin("project", "/work/shop/toolbridge.json")
+PROJECT = Origin("project", "/srv/shop/toolbridge.json")
 
 
 def stdio(name: str = "weather", *args: str, command: str = "npx", **options: Any) -> ServerConfig:
     """A server of a project's file."""
-    given: dict[str, Any] = {"cwd": "/work/shop", "origin": PROJECT, **options}
+    given: dict[str, Any] = {"cwd": "/srv/shop", "origin": PROJECT, **options}
     return ServerConfig(name, "stdio", command=command, args=args, **given)
 
 
@@ -28,7 +28,7 @@ def request(
     server: ServerConfig | None = None,
     *,
     executable: str = "/usr/bin/npx",
-    directory: str = "/work/shop",
+    directory: str = "/srv/shop",
     **changes: Any,
 ) -> ApprovalRequest:
     """What would be asked about a server, with these of its fields changed."""

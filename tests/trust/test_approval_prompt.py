@@ -39,10 +39,10 @@ def test_the_prompt_in_full() -> None:
     assert prompt(asked).splitlines() == [
         "",
         "── Approve to start the MCP server weather? ────────────────────────────────────",
-        "  Origin      project file /work/shop/toolbridge.json",
+        "  Origin      project file /srv/shop/toolbridge.json",
         '  Command     npx -y @acme/weather@1.2.3 "two words"',
         "  Program     /usr/bin/npx",
-        "  Directory   /work/shop",
+        "  Directory   /srv/shop",
         "  Variables   API_KEY=*** (from ${KEY}) MODE=***",
         f"  Digest {asked.digest}",
         "",
@@ -66,7 +66,7 @@ def test_a_remote_server_has_words_of_its_own() -> None:
     ("origin", "shown"),
     [
         (Origin("user", "/home/me/config.json"), "your own file /home/me/config.json"),
-        (Origin("project", "/work/x y/toolbridge.json"), 'project file "/work/x y/toolbridge.json"'),
+        (Origin("project", "/srv/x y/toolbridge.json"), 'project file "/srv/x y/toolbridge.json"'),
         (Origin("plugin", "acme"), "plugin acme"),
         (Origin("code"), "the program that you run"),
     ],

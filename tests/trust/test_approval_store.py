@@ -67,14 +67,14 @@ def test_an_approval_replaces_the_one_before_it(store: ApprovalStore) -> None:
 
 def test_a_server_without_a_directory_of_its_own_is_approved_in_one_directory_at_a_time(store: ApprovalStore) -> None:
     floating = stdio(cwd=None)
-    store.approve(request(floating, directory="/work/a"))
-    elsewhere = store.answer(request(floating, directory="/work/b"))
+    store.approve(request(floating, directory="/srv/a"))
+    elsewhere = store.answer(request(floating, directory="/srv/b"))
     assert (elsewhere.standing, elsewhere.changes) == ("changed", ("directory",))
-    store.approve(request(floating, directory="/work/b"))
-    assert store.answer(request(floating, directory="/work/a")).standing == "approved"
-    assert store.answer(request(floating, directory="/work/b")).standing == "approved"
+    store.approve(request(floating, directory="/srv/b"))
+    assert store.answer(request(floating, directory="/srv/a")).standing == "approved"
+    assert store.answer(request(floating, directory="/srv/b")).standing == "approved"
     assert len(store.revoke("weather", PROJECT)) == 2
-    assert store.answer(request(floating, directory="/work/a")).standing == "revoked"
+    assert store.answer(request(floating, directory="/srv/a")).standing == "revoked"
 
 
 def test_revoking_takes_back_one_origin_or_all(store: ApprovalStore) -> None:
@@ -134,7 +134,7 @@ def test_a_change_of_a_value_that_is_not_kept_is_seen_and_said(store: ApprovalSt
 
 
 def test_a_path_that_is_no_utf_8_is_kept(store: ApprovalStore) -> None:
-    odd = Origin("project", "/work/\udcff/toolbridge.json")
+    odd = Origin("project", "/srv/\udcff/toolbridge.json")
     store.approve(request(origin=odd))
     assert store.answer(request(origin=odd)).standing == "approved"
 
@@ -255,7 +255,7 @@ def test_the_file_is_json_that_a_person_can_read(store: ApprovalStore) -> None:
     assert entry.pop("digest").startswith("sha256:")
     assert entry == {
         "name": "weather",
-        "origin": {"kind": "project", "detail": "/work/shop/toolbridge.json"},
+        "origin": {"kind": "project", "detail": "/srv/shop/toolbridge.json"},
         "directory": None,
         "decision": "approved",
         "what": {
@@ -263,7 +263,7 @@ def test_the_file_is_json_that_a_person_can_read(store: ApprovalStore) -> None:
             "command": "npx",
             "program": "/usr/bin/npx",
             "args": ["-y", "pkg@1.2.3"],
-            "directory": "/work/shop",
+            "directory": "/srv/shop",
             "env": {"KEY": "${TOKEN}"},
         },
     }

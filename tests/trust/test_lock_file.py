@@ -38,11 +38,11 @@ def place_in(directory: Path, *, private: bool = False) -> LockPlace:
 @pytest.mark.parametrize(
     ("origin", "path"),
     [
-        (Origin("project", "/work/shop/toolbridge.json"), "/work/shop/toolbridge.lock"),
-        (Origin("project", "/work/shop/.mcp.json"), "/work/shop/toolbridge.lock"),
-        (Origin("project", "/work/shop/.vscode/mcp.json"), "/work/shop/toolbridge.lock"),
-        (Origin("project", "/work/shop/.agents/mcp.json"), "/work/shop/toolbridge.lock"),
-        (Origin("project", "/work/shop/deep/other.json"), "/work/shop/deep/toolbridge.lock"),
+        (Origin("project", "/srv/shop/toolbridge.json"), "/srv/shop/toolbridge.lock"),
+        (Origin("project", "/srv/shop/.mcp.json"), "/srv/shop/toolbridge.lock"),
+        (Origin("project", "/srv/shop/.vscode/mcp.json"), "/srv/shop/toolbridge.lock"),
+        (Origin("project", "/srv/shop/.agents/mcp.json"), "/srv/shop/toolbridge.lock"),
+        (Origin("project", "/srv/shop/deep/other.json"), "/srv/shop/deep/toolbridge.lock"),
         (Origin("project", "/toolbridge.json"), "/toolbridge.lock"),
     ],
 )

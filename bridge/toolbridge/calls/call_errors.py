@@ -17,6 +17,7 @@ from toolbridge.errors import (
     ServerRespawnError,
     ServerTimeoutError,
     ToolBlockedError,
+    ToolNotFoundError,
 )
 from toolbridge.trust.sanitise import for_guest_error
 
@@ -32,6 +33,21 @@ _KINDS: tuple[tuple[type[ServerError], str], ...] = (
     (ServerEnvironmentError, "disconnected"),
     (ConnectionLimitError, "limit"),
 )
+
+# These are told in our own words; any other may repeat what the server said: on stderr, in a status, in an error.
+_OUR_WORDS = (
+    ConnectionLimitError,
+    ServerClosedError,
+    ServerEnvironmentError,
+    ServerNotApprovedError,
+    ToolBlockedError,
+    ToolNotFoundError,
+)
+
+
+def may_quote(error: ServerError) -> bool:
+    """Whether words of the server may be in it (T3, T22)."""
+    return not isinstance(error, _OUR_WORDS)
 
 
 def kind_of(error: ServerError) -> str:

@@ -129,6 +129,8 @@ class RunModules:
             for name in sorted(mentioned)[:_MOST_MENTIONED]:
                 tasks.start_soon(connect, name)
         if problem is not None:
+            assert self._calls is not None
+            self._calls.heard(problem, server)
             raise import_failed(problem, server, self._manager.secrets(server))
 
     def _functions(self, server: str, module: ModuleSpec | None) -> dict[str, HostFunction]:

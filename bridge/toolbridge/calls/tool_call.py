@@ -18,7 +18,7 @@ from toolbridge.boundary.host_call import CallFailed, Reply, failed, outcome_of
 from toolbridge.boundary.json_codec import json_text
 from toolbridge.boundary.run_clock import RunClock
 from toolbridge.boundary.wire import ErrorFrame, encode_handles, encode_value
-from toolbridge.calls.call_errors import call_error
+from toolbridge.calls.call_errors import call_error, may_quote
 from toolbridge.calls.handles import HandleStore
 from toolbridge.calls.sizes import size_text
 from toolbridge.config.policy import Errors
@@ -106,7 +106,7 @@ class ToolCalls:
         """How many were started."""
         self._under_way: set[int] = set()
         self.servers: dict[str, None] = {}
-        """Servers that a call was sent to, in order."""
+        """Servers whose words guest code may have been given, in order."""
 
     async def call(self, server: str, tool: str, given: Sequence[Any]) -> Reply:
         """Calls a tool by its identity with what guest code passed; never raises but for cancellation."""
@@ -136,6 +136,7 @@ class ToolCalls:
         except CallFailed as failure:
             error = failure.error
         except ServerError as problem:
+            self.heard(problem, server)
             error = call_error(problem, self._manager.secrets(server), argument_texts(given))
         except Exception:
             _log.exception("The call of %r of server %r failed inside toolbridge", tool, server)
@@ -144,6 +145,12 @@ class ToolCalls:
         if self._rules.errors == "return":
             return Reply(encode_value({"error": error.message}), error.kind)
         return Reply(failed(CallFailed(error)), error.kind)
+
+    def heard(self, error: ServerError, server: str) -> None:
+        """Guest code is given this error: what a server said when it could not be reached is a word of its, too."""
+        if may_quote(error):
+            self.servers[server] = None
+            self._gate.heard(server)
 
     async def _perform(self, server: str, tool: str, given: Sequence[Any], number: int) -> Reply:
         spec = self._manager.catalog.tool(server, tool)

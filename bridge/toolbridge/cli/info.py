@@ -22,6 +22,7 @@ from toolbridge.cli.server_options import (
     with_servers,
 )
 from toolbridge.cli.terminal import write
+from toolbridge.config.secret_arguments import masked_arguments
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _facts(server: ServerConfig, manager: ServerManager) -> dict[str, Any]:
         "changes": list(approval.changes),
         "description": server.description,
         "command": server.command,
-        "args": list(server.args),
+        "args": list(masked_arguments(server.args)),
         "cwd": server.cwd,
         "url": None if server.url is None else re.sub(r"(?<=\?).*", "***", server.url),  # a query may hold a key
         "env": sorted(server.env),

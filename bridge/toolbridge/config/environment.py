@@ -13,7 +13,16 @@ from toolbridge.config.base_environment import base_environment, is_base_name
 from toolbridge.config.editor_variables import editor_variable_in, is_editors_file
 from toolbridge.config.references import UnknownReferenceError, expand, uses_input
 from toolbridge.config.remote_values import header_fault
-from toolbridge.config.secret_values import looks_secret, maskable, parts_of, passwords_in, secrets_of_url
+from toolbridge.config.secret_arguments import secrets_of_arguments
+from toolbridge.config.secret_values import (
+    looks_secret,
+    maskable,
+    parts_of,
+    passwords_in,
+    secrets_in,
+    secrets_of_header,
+    secrets_of_url,
+)
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.wording import listed
 from toolbridge.errors import ServerEnvironmentError
@@ -66,8 +75,10 @@ def resolve_environment(server: ServerConfig, environ: Mapping[str, str]) -> Res
         env = dict(environ) if server.inherit_env else base_environment(environ)
         env.update(forwarded)
         env.update(declared)
-    own = [*declared.items(), *headers.items(), *(environ.items() if server.inherit_env else ())]
+    own = [*declared.items(), *(environ.items() if server.inherit_env else ())]
     secrets = [*resolution.values, *_probable_secrets(own), *secrets_of_url(server.url or "")]
+    secrets += [secret for name, value in headers.items() for secret in secrets_of_header(name, value)]
+    secrets += secrets_of_arguments(server.args)
     secrets += list(parts_of(client_secret)) if client_secret is not None else []
     return ResolvedEnvironment(
         MappingProxyType(env),
@@ -143,7 +154,7 @@ class _Resolution:
 
 def _probable_secrets(values: list[tuple[str, str]]) -> Iterator[str]:
     for name, value in values:
-        yield from parts_of(value) if looks_secret(name) else passwords_in(value)
+        yield from parts_of(value) if looks_secret(name) else secrets_in(value)
 
 
 def _refuse_inputs(server: ServerConfig) -> None:

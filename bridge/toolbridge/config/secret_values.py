@@ -18,6 +18,17 @@ _SECRET_NAME = re.compile(
 )
 _PASSWORD_IN_URL = re.compile(r"://[^/?#@\s:]{0,256}:([^/@\s]{1,256})@")
 _SCHEME_AND_REST = re.compile(r"([A-Za-z][A-Za-z-]{1,20})[ \t]+(\S.*)", re.DOTALL)
+# What the tokens of well-known services look like: whatever a variable is called, this is none of anybody's business.
+_TOKEN = re.compile(
+    r"(?<![A-Za-z0-9])(?:gh[oprsu]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}|glpat-[\w-]{16,255}|sk-[\w-]{16,255}"
+    r"|xox[a-z]-[\w-]{10,255}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,60}|eyJ[\w-]{10,4000}\.[\w-]{2,4000}(?:\.[\w-]{0,4000})?)"
+)
+_HARMLESS_HEADERS = frozenset(
+    {"accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection", "content-type"}
+    | {"host", "origin", "pragma", "referer", "user-agent"}
+)
+_LEAST_IN_HEADER = 8
+"""Of one whose name says nothing: a shorter value is a version or a word."""
 _PLAIN_WORDS = frozenset({"true", "false", "null", "none", "bearer", "basic", "digest", "token", "apikey"})
 
 
@@ -35,7 +46,7 @@ def maskable(values: Iterator[str]) -> frozenset[str]:
 def parts_of(value: str) -> Iterator[str]:
     """A secret, and what in it is one by itself: a server may repeat just the token of `Bearer <token>`."""
     yield value
-    yield from passwords_in(value)
+    yield from secrets_in(value)
     scheme = _SCHEME_AND_REST.fullmatch(value.strip())
     if scheme is None:
         return
@@ -47,6 +58,19 @@ def parts_of(value: str) -> Iterator[str]:
             return
         yield pair
         yield pair.partition(":")[2]
+
+
+def secrets_in(value: str) -> Iterator[str]:
+    """What is a secret whatever its name: passwords of URLs, and tokens that can be told by their shape."""
+    yield from passwords_in(value)
+    for match in _TOKEN.finditer(value):
+        yield match[0]
+
+
+def secrets_of_header(name: str, value: str) -> Iterator[str]:
+    """What in a header is to be masked: all of it, unless everybody sends such a header."""
+    is_harmless = name.lower() in _HARMLESS_HEADERS or len(value) < _LEAST_IN_HEADER
+    yield from secrets_in(value) if is_harmless and not looks_secret(name) else parts_of(value)
 
 
 def passwords_in(value: str) -> Iterator[str]:

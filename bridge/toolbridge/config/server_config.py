@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from toolbridge.config.secret_arguments import masked_arguments
 from toolbridge.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,9 +94,10 @@ class ServerConfig:
 
     def __repr__(self) -> str:
         """Names of variables and headers only: a literal value may be a secret. A URL may have one in its path."""
+        args = list(masked_arguments(self.args))
         what = _place(self.url) if self.transport in ("http", "sse") else self.command
         return (
-            f"ServerConfig(name={self.name!r}, transport={self.transport!r}, {what!r}, args={list(self.args)!r}, "
+            f"ServerConfig(name={self.name!r}, transport={self.transport!r}, {what!r}, args={args!r}, "
             f"env={sorted(self.env)!r}, headers={sorted(self.headers)!r}, origin={str(self.origin)!r})"
         )
 

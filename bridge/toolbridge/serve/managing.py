@@ -23,6 +23,7 @@ from toolbridge.serve.connecting import Connecting
 from toolbridge.serve.definitions import ACTIONS
 from toolbridge.serve.problems import problem_text
 from toolbridge.serve.questions import change_question, is_yes
+from toolbridge.trust.approved_facts import masked_arguments
 from toolbridge.trust.sanitise import for_error, for_guest_error
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Management:
             **self._facts(manager.status(name)),
             "origin": config.origin.kind,
             "transport": config.transport,
-            "command": None if config.command is None else for_error(" ".join([config.command, *config.args])),
+            "command": None if config.command is None else _command(config),
             "allowTools": None if config.allow_tools is None else sorted(config.allow_tools),
             "denyTools": sorted(config.deny_tools),
             "module": None if module is None else module.specifier,
@@ -174,3 +175,10 @@ def _line(facts: Mapping[str, Any]) -> str:
 
 def _done(words: str) -> CallToolResult:
     return answer(words, {"done": words})
+
+
+def _command(config: ServerConfig) -> str | None:
+    """What is started, without what is probably a secret: a model reads this."""
+    if config.command is None:
+        return None
+    return for_error(" ".join([config.command, *masked_arguments(config.args)]))

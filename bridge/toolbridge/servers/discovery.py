@@ -20,9 +20,6 @@ from toolbridge.servers.listing import Listing, ToolProblem, parse_tool
 from toolbridge.trust.sanitise import masked
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
-# A shorter one is a word that a description may use.
-_LEAST_SECRET = 8
-
 Request = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Sends one request of a method with parameters, and gives its result."""
 
@@ -39,12 +36,11 @@ async def list_tools(about: Listing, request: Request, limits: ServerLimits, sec
     parameters: dict[str, Any] = {}
     left = _left_for_tools(about, limits)
     listed = 0
-    telling = [secret for secret in secrets if len(secret) >= _LEAST_SECRET]
     about = replace(
         about,
-        instructions=masked(about.instructions, telling),
-        server_name=masked(about.server_name, telling),
-        server_version=masked(about.server_version, telling),
+        instructions=masked(about.instructions, secrets),
+        server_name=masked(about.server_name, secrets),
+        server_version=masked(about.server_version, secrets),
     )
     for _ in range(limits.pages):
         try:
@@ -63,7 +59,7 @@ async def list_tools(about: Listing, request: Request, limits: ServerLimits, sec
             if left < 0:
                 raise _refused(about, f"lists more than {limits.listing_bytes} bytes of tools")
             # A server that repeats its own token would have it kept on disk and shown to a model.
-            hidden = masked(text, telling)
+            hidden = masked(text, secrets)
             tool, problem = parse_tool(entry if hidden == text else _unmarked(hidden), listed)
             if tool is not None:
                 tools.append(tool)

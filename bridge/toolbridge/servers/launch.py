@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from toolbridge.config.secret_arguments import masked_arguments
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerConnectError
 from toolbridge.trust.sanitise import for_terminal
@@ -39,7 +40,8 @@ class Launch:
 
     def __repr__(self) -> str:
         """Names of variables only: a value may be a secret."""
-        return f"Launch({self.executable!r}, args={list(self.args)!r}, env={sorted(self.env)!r}, cwd={self.cwd!r})"
+        args = list(masked_arguments(self.args))
+        return f"Launch({self.executable!r}, args={args!r}, env={sorted(self.env)!r}, cwd={self.cwd!r})"
 
 
 def find_executable(server: ServerConfig, path: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from toolbridge.config.config import Config
 from toolbridge.config.references import without_literals
+from toolbridge.config.secret_arguments import masked_arguments
 from toolbridge.config.server_config import ServerConfig
 
 MASK = "***"
@@ -20,7 +21,7 @@ def shown_config(config: Config) -> dict[str, Any]:
 def _shown(server: ServerConfig) -> dict[str, Any]:
     shown: dict[str, Any] = {"transport": server.transport}
     if server.command is not None:
-        shown |= {"command": server.command, "args": list(server.args)}
+        shown |= {"command": server.command, "args": list(masked_arguments(server.args))}
     if server.cwd is not None:
         shown["cwd"] = server.cwd
     if server.url is not None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from toolbridge.config.secret_arguments import MASK, masked_url
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.trust.approval_store import StoredAnswer
 from toolbridge.trust.approval_warnings import approval_warnings
-from toolbridge.trust.approved_facts import MASK, masked_url, references
+from toolbridge.trust.approved_facts import references
 from toolbridge.trust.approver import ApprovalRequest
 from toolbridge.trust.visible_text import visible, word, wrapped
 

@@ -6,21 +6,17 @@ Kept so that a later difference can be named. It decides nothing: the digest doe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from urllib.parse import urlsplit
+from collections.abc import Mapping
 
-from toolbridge.config.secret_values import looks_secret, passwords_in
+from toolbridge.config.secret_arguments import MASK, masked_arguments, masked_url
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.approver import ApprovalRequest
 
-MASK = "***"
 MOST_ARGUMENTS = 60
 MOST_CHARACTERS = 300
 """Of one text that is kept: a file of approvals is no place for megabytes."""
 
 _REFERENCE = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
-_NAMED = re.compile(r"(-{0,2}[A-Za-z][\w .-]{0,60}?)(\s?[=:]\s?)(.+)", re.DOTALL)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://\S+")
 
 
 def references(text: str) -> tuple[str, ...]:
@@ -33,38 +29,6 @@ def masked_value(text: str) -> str:
     names = references(text)
     bare = _REFERENCE.sub("", text) == ""
     return " ".join(f"${{{name}}}" for name in names) if names and bare else MASK
-
-
-def masked_url(url: str) -> str:
-    """A URL without what may be a secret in it: user, password, and the values of its query."""
-    try:
-        parts = urlsplit(url)
-        place = parts.netloc.rpartition("@")
-    except ValueError:
-        return MASK
-    names = [pair.partition("=") for pair in parts.query.split("&") if pair]
-    query = "&".join(f"{name}{mark}{MASK if mark else ''}" for name, mark, _ in names)
-    netloc = f"{MASK}@{place[2]}" if place[1] else place[2]
-    return parts._replace(netloc=netloc, query=query, fragment="").geturl()
-
-
-def masked_arguments(args: Iterable[str]) -> Iterator[str]:
-    """Arguments with what is probably a secret masked. For keeping: a person who decides sees all of them."""
-    secret_follows = False
-    for argument in args:
-        if secret_follows and not argument.startswith("-"):
-            secret_follows = False
-            yield MASK
-            continue
-        secret_follows = argument.startswith("-") and "=" not in argument and looks_secret(argument)
-        named = _NAMED.fullmatch(argument)
-        if named and looks_secret(named[1]) and not named[3].startswith("//"):
-            yield f"{named[1]}{named[2]}{MASK}"
-            continue
-        shown = _URL.sub(lambda match: masked_url(match[0]), argument)
-        for password in passwords_in(shown):
-            shown = shown.replace(password, MASK)
-        yield shown
 
 
 def approved_facts(request: ApprovalRequest) -> dict[str, object]:

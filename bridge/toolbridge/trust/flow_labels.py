@@ -36,6 +36,12 @@ def labels_of(config: Config, tool: ToolSpec) -> frozenset[str]:
     return frozenset(label for label, colon, name in pairs if not colon or name in names)
 
 
+def server_labels(config: Config, server: str) -> frozenset[str]:
+    """All labels that a server or any tool of it has: of its other words nobody knows where they are from."""
+    configured = config.servers.get(server)
+    return frozenset() if configured is None else frozenset(entry.partition(":")[0] for entry in configured.labels)
+
+
 @dataclass(slots=True)
 class Touched:
     """The calls that a run has sent so far, by label. It grows with the tools that there are, not with the calls."""
@@ -47,6 +53,13 @@ class Touched:
         """Note a call that is about to be sent."""
         self._calls += 1
         entry = self._sent.setdefault((tool.server, tool.name), _Sent(tool.qualified_name, self._calls))
+        entry.count += 1
+        entry.labels |= labels
+
+    def heard(self, server: str, labels: frozenset[str]) -> None:
+        """Note words of a server that are no answer to a call."""
+        self._calls += 1
+        entry = self._sent.setdefault((server, ""), _Sent(f"an error of server {server!r}", self._calls))
         entry.count += 1
         entry.labels |= labels
 

@@ -19,7 +19,7 @@ import anyio
 from toolbridge.config.config import Config
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import MisuseError
-from toolbridge.trust.flow_labels import Touched, label_warnings, labels_of
+from toolbridge.trust.flow_labels import Touched, label_warnings, labels_of, server_labels
 from toolbridge.trust.gate_patterns import pattern_warnings
 from toolbridge.trust.gate_rules import Verdict, permission_verdict
 from toolbridge.trust.tool_use import CanUseTool, Decision, ToolUse, detail_of
@@ -122,6 +122,10 @@ class RunGate:
     def forget_answers(self) -> None:
         """Ask again about what was answered so far. What was touched stays touched."""
         self._answers.clear()
+
+    def heard(self, server: str) -> None:
+        """A program was given words of a server, though no call was sent to it: its failure to start, for instance."""
+        self._touched.heard(server, server_labels(self._gate.config, server))
 
     def _answers_about(self, tool: ToolSpec) -> _Answers:
         """What was answered about a tool, as long as its server is configured as it was then."""
