@@ -47,10 +47,20 @@ def _run() -> int:
         write(sys.stderr, "Interrupted.\n")
         return INTERRUPTED
     except (OSError, SystemExit) as error:
-        # Whoever read our output has gone (click turns that into an exit), or there is no room for it.
+        # Whoever read our output has gone (click turns that into an exit), or the system refused something.
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            write(sys.stderr, f"Error: The output can't be written: {error.strerror or error}.\n")
+            write(sys.stderr, f"Error: {_words_of(error)}.\n")
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nothing is left to flush at the end
         is_done = isinstance(error, SystemExit) and error.code == 0  # a shell asked for completions
         return 0 if is_done else FAILED
     return code if isinstance(code, int) else 0
+
+
+def _words_of(error: OSError) -> str:
+    """What the system refused: an error that names no file is one of writing to what was open already."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "The directory that this was started in is gone: go to another one"
+    words = error.strerror or str(error)
+    return f"The output can't be written: {words}" if error.filename is None else f"{error.filename}: {words}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--hash", "digest", metavar="sha256:…", help="Approve it only if this is its digest.")
 @click.option("--yes", is_flag=True, help="Don't ask, and don't start it. Only together with --hash.")
-def command(name: str, config_file: str | None, digest: str | None, yes: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object; questions go to standard error.")
+def command(name: str, *, config_file: str | None, digest: str | None, yes: bool, as_json: bool) -> int:
     """Let a server be started or reached: shows what it is, asks, and remembers the answer.
 
     Then it is started once, and its tools are shown. An approval holds for exactly what was shown: a changed command,
@@ -49,26 +51,65 @@ def command(name: str, config_file: str | None, digest: str | None, yes: bool) -
     config = read_config(config_file, plugins="__" in name)
     server = configured_server(config, name)
     request, _ = prepare(server, os.environ)
+    said = _Said(name, request.digest, server.enabled, as_json=as_json)
     if digest is not None and digest.strip().lower() != request.digest:
-        write(sys.stderr, f"Not approved: the digest of {name} is {request.digest}, not the one given.\n")
-        return FAILED
+        return said.refused(f"Not approved: the digest of {name} is {request.digest}, not the one given.")
     store = ApprovalStore()
     answer = store.answer(request)
     if answer.standing == "approved":
-        write(sys.stdout, f"{name} is approved already.\n")
-    elif yes or _agreed(request, answer, config_file):
-        store.approve(request)
-        write(sys.stdout, f"Approved {name}.\n")
+        said.approved(f"{name} is approved already.\n")
     else:
-        return FAILED
+        refusal = "" if yes else _refusal(request, answer, config_file, shows=not as_json)
+        if refusal:
+            return said.refused(refusal)
+        store.approve(request)
+        said.approved(f"Approved {name}.\n")
     if not server.enabled:
-        write(sys.stdout, f"It is disabled: `toolbridge enable {name}` lets it be used.\n")
-        return OK
-    return OK if yes else _show_tools(config, name, config_file)
+        said.tell(f"It is disabled: `toolbridge enable {name}` lets it be used.\n")
+    elif not yes:
+        return _show_tools(config, name, config_file, said)
+    return said.end(OK)
 
 
-def _agreed(request: ApprovalRequest, answer: StoredAnswer, config_file: str | None) -> bool:
-    """Whether the person at the terminal agrees. Without one, all is shown, and how to go on."""
+class _Said:
+    """What is told of one approval: line by line to a person, or as one object to a program."""
+
+    def __init__(self, name: str, digest: str, enabled: bool, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._facts: dict[str, Any] = {
+            "name": name,
+            "digest": digest,
+            "approved": False,
+            "enabled": enabled,
+            "callable": None,
+            "blocked": None,
+            "findings": [],
+            "error": "",
+        }
+
+    def approved(self, text: str) -> None:
+        self._facts["approved"] = True
+        self.tell(text)
+
+    def tell(self, text: str, **facts: Any) -> None:
+        self._facts.update(facts)
+        if not self._as_json:
+            write(sys.stdout, text)
+
+    def refused(self, error: str) -> int:
+        self._facts["error"] = error
+        if not self._as_json:
+            write(sys.stderr, f"{error}\n")
+        return self.end(FAILED)
+
+    def end(self, code: int) -> int:
+        if self._as_json:
+            write(sys.stdout, json.dumps(self._facts, indent=2) + "\n")
+        return code
+
+
+def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | None, *, shows: bool) -> str:
+    """Empty if the person at the terminal agrees. Without one, all is shown, and how to go on."""
     import anyio
 
     from toolbridge.trust.approval_prompt import approval_prompt
@@ -76,55 +117,45 @@ def _agreed(request: ApprovalRequest, answer: StoredAnswer, config_file: str | N
     from toolbridge.trust.terminal_question import Terminal
 
     terminal = Terminal()
-    if not terminal.is_there:
+    if terminal.is_there:
+        return "" if anyio.run(ask_at_terminal, terminal, request, answer) else "Not approved."
+    if shows:
         write(sys.stdout, f"{approval_prompt(request, answer)}\n")
-        write(
-            sys.stderr,
-            f"Not approved: nobody can be asked here. {how_to_approve(request, config_file, chosen_profiles())}.\n",
-        )
-        return False
-    agreed = anyio.run(ask_at_terminal, terminal, request, answer)
-    if not agreed:
-        write(sys.stderr, "Not approved.\n")
-    return agreed
+    return f"Not approved: nobody can be asked here. {how_to_approve(request, config_file, chosen_profiles())}."
 
 
-def _show_tools(config: Config, name: str, config_file: str | None) -> int:
+def _show_tools(config: Config, name: str, config_file: str | None, said: _Said) -> int:
     """The second stage: connect it for the first time; its tools are shown, asked about, and pinned."""
     from toolbridge import ServerError
 
-    async def work(manager: ServerManager) -> str:
+    async def work(manager: ServerManager) -> None:
         await manager.connect(name)
-        return _standing(manager, name)
+        _tell_standing(manager, name, said)
 
     try:
-        write(sys.stdout, open_servers(config, work, config_file=config_file, ask=True))
+        open_servers(config, work, config_file=config_file, ask=True)
     except ServerError as error:
-        write(sys.stderr, f"It is approved, but its tools are not known yet: {error}\n")
-        return FAILED
-    return OK
+        return said.refused(f"It is approved, but its tools are not known yet: {error}")
+    return said.end(OK)
 
 
-def _standing(manager: ServerManager, name: str) -> str:
-    exposed, admission = manager.exposed(name), manager.admission(name)
-    count = len(exposed.tools) if exposed else 0
-    text = _found(manager, name) + f"{count} tool{'' if count == 1 else 's'} of {name} can be called.\n"
-    if admission is not None and admission.blocked:
-        text += f"{len(admission.blocked)} can't: `toolbridge lock --update {name}` accepts what it lists now.\n"
-    return text
+def _tell_standing(manager: ServerManager, name: str, said: _Said) -> None:
+    """What can be called; and what the audit finds in it, which others may have accepted in a project's lock.
 
-
-def _found(manager: ServerManager, name: str) -> str:
-    """What the audit finds in texts that are pinned: others may have accepted them, in a lock that came with a project.
-
-    Whoever was asked about them just now has read all of it already, and once more at the end does no harm.
+    Whoever was asked about it just now has read all of it already, and once more at the end does no harm.
     """
+    from toolbridge.trust.audit_report import finding_as_json
     from toolbridge.trust.pins import FirstListing
     from toolbridge.trust.tools_prompt import found_prompt
 
-    exposed = manager.exposed(name)
-    if exposed is None:
-        return ""
-    first = FirstListing(manager.config_of(name), exposed.tools, exposed.instructions, manager.other_tools(name))
+    exposed, admission = manager.exposed(name), manager.admission(name)
+    tools, instructions = ((), "") if exposed is None else (exposed.tools, exposed.instructions)
+    first = FirstListing(manager.config_of(name), tools, instructions, manager.other_tools(name))
     shown = found_prompt(first)
-    return f"Of what {name} says to models, look at this:\n{shown}\n\n" if shown else ""
+    if shown:
+        found = [finding_as_json(finding) for finding in first.findings]
+        said.tell(f"Of what {name} says to models, look at this:\n{shown}\n\n", findings=found)
+    said.tell(f"{len(tools)} tool{'' if len(tools) == 1 else 's'} of {name} can be called.\n", callable=len(tools))
+    blocked = 0 if admission is None else len(admission.blocked)
+    accept = f"{blocked} can't: `toolbridge lock --update {name}` accepts what it lists now.\n"
+    said.tell(accept if blocked else "", blocked=blocked)

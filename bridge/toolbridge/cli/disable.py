@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import click
@@ -17,7 +18,8 @@ from toolbridge.cli.terminal import write
 )
 @click.argument("name", shell_complete=complete_servers)
 @config_option
-def command(name: str, config_file: str | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str, config_file: str | None, as_json: bool) -> int:
     """Never start a server, approved or not, until it is enabled.
 
     This is remembered for you, and stronger than what its configuration says; no file is changed.
@@ -28,5 +30,6 @@ def command(name: str, config_file: str | None) -> int:
     from toolbridge.trust.approval_store import ApprovalStore
 
     ApprovalStore().set_enabled(configured_server(read_config(config_file, plugins="__" in name), name), False)
-    write(sys.stdout, f"Disabled {name}.\n")
+    shown = json.dumps({"name": name, "enabled": False}) if as_json else f"Disabled {name}."
+    write(sys.stdout, f"{shown}\n")
     return OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import click
@@ -17,7 +18,8 @@ from toolbridge.cli.terminal import write
 )
 @click.argument("name", shell_complete=complete_servers)
 @config_option
-def command(name: str, config_file: str | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str, config_file: str | None, as_json: bool) -> int:
     """Let a server be used again.
 
     This is remembered for you, and stronger than what its configuration says. It approves nothing: a server that was
@@ -29,5 +31,6 @@ def command(name: str, config_file: str | None) -> int:
     from toolbridge.trust.approval_store import ApprovalStore
 
     ApprovalStore().set_enabled(configured_server(read_config(config_file, plugins="__" in name), name), True)
-    write(sys.stdout, f"Enabled {name}.\n")
+    shown = json.dumps({"name": name, "enabled": True}) if as_json else f"Enabled {name}."
+    write(sys.stdout, f"{shown}\n")
     return OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import click
@@ -16,7 +17,8 @@ from toolbridge.trust.sanitise import for_terminal
 @click.command("revoke", epilog="Exit codes: 0 it was approved and is no longer; 4 there was nothing to revoke.")
 @click.argument("name", shell_complete=complete_servers)
 @config_option
-def command(name: str, config_file: str | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str, config_file: str | None, as_json: bool) -> int:
     """Take back the approval of a server, in every directory. It asks again before it is started the next time.
 
     A server that is configured no longer can be revoked too: then every approval of that name is taken back. A program
@@ -33,6 +35,17 @@ def command(name: str, config_file: str | None) -> int:
         write(sys.stderr, f"Warning: {error}\n")
         server = None
     revoked = ApprovalStore().revoke(name, None if server is None else server.origin)
+    if as_json:
+        facts = [
+            {
+                "name": record.name,
+                "origin": {"kind": record.origin.kind, "detail": record.origin.detail},
+                "directory": record.directory or None,
+            }
+            for record in revoked
+        ]
+        write(sys.stdout, json.dumps({"name": name, "revoked": facts}, indent=2) + "\n")
+        return OK if revoked else FAILED
     if not revoked:
         write(sys.stderr, f"There is no approval of {name!r}.\n")
         return FAILED

@@ -144,7 +144,8 @@ def _limits(timeout: float | None, memory: int | None, language: SandboxLanguage
                 raise LimitsError("memory_bytes", memory, f"at least {least}")
     except LimitsError as error:
         sizes = f"{least // 2**20}M to 4095M{' for Python' if language == 'python' else ''}"
-        expected = {"memory_bytes": f"--memory takes {sizes}", "wall_seconds": "--timeout takes seconds above 0"}
+        seconds = "--timeout takes seconds above 0 and below a thousand million"
+        expected = {"memory_bytes": f"--memory takes {sizes}", "wall_seconds": seconds}
         raise click.ClickException(f"{expected[error.name]}.") from error
     return limits
 

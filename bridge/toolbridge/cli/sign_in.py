@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 @click.argument("name", shell_complete=complete_servers)
 @config_option
 @click.option("--no-browser", is_flag=True, help="Print the page's address, and ask for the one it leads to.")
-def command(name: str, config_file: str | None, no_browser: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str, config_file: str | None, no_browser: bool, as_json: bool) -> int:
     """Sign in to a server that is reached by HTTP. The tokens are kept in the keyring, or in a file of yours alone.
 
     \b
@@ -38,7 +40,10 @@ def command(name: str, config_file: str | None, no_browser: bool) -> int:
         return await manager.sign_in(name, how)
 
     wanted = open_servers(read_config(config_file), work, config_file=config_file, ask=True)
-    write(sys.stdout, f"Signed in to {name}.\n" if wanted else f"{name} wants no sign-in.\n")
+    if as_json:
+        write(sys.stdout, json.dumps({"name": name, "wanted": wanted, "signedIn": wanted}) + "\n")
+    else:
+        write(sys.stdout, f"Signed in to {name}.\n" if wanted else f"{name} wants no sign-in.\n")
     return OK
 
 

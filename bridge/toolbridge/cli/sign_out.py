@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 )
 @click.argument("name", shell_complete=complete_servers)
 @config_option
-def command(name: str, config_file: str | None) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def command(name: str, config_file: str | None, as_json: bool) -> int:
     """Forget the sign-in to a server.
 
     \b
@@ -32,5 +34,8 @@ def command(name: str, config_file: str | None) -> int:
         return await manager.sign_out(name)
 
     was_there = open_servers(read_config(config_file), work)
-    write(sys.stdout, f"Signed out of {name}.\n" if was_there else f"There was no sign-in to {name}.\n")
+    if as_json:
+        write(sys.stdout, json.dumps({"name": name, "wasSignedIn": was_there}) + "\n")
+    else:
+        write(sys.stdout, f"Signed out of {name}.\n" if was_there else f"There was no sign-in to {name}.\n")
     return OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 from collections.abc import Callable, Generator
 from typing import Any
@@ -30,7 +31,11 @@ def open_socket(host: str, port: int) -> socket.socket:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         words = error.strerror or str(error)
-        raise ToolbridgeError(f"Nothing can be served at {host} port {port}: {words}. Choose another --port.") from None
+        # A port may be taken, or not be ours to take; whatever else it is, it is the address.
+        option = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
+        raise ToolbridgeError(
+            f"Nothing can be served at {host} port {port}: {words}. Choose another {option}."
+        ) from None
 
 
 async def serve_http(

@@ -59,6 +59,17 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         ),
     ),
     off(
+        *("T3", "label the words of a server that did not start", "calls/tool_call.py"),
+        *("        if may_quote(error):\n", "        if False:\n"),
+        "test_t03_response_instructions.py::test_what_a_server_said_when_it_could_not_be_started_is_labelled_too",
+    ),
+    off(
+        *("T12", "pin nothing unseen that the audit warns of", "trust/pins.py"),
+        "withheld = () if answer is True else await anyio.to_thread.run_sync(lambda: first.withheld)",
+        "withheld = ()",
+        "test_t12_shadowing.py::test_orders_about_another_servers_tool_are_not_pinned_unseen",
+    ),
+    off(
         *("T4", "mask secrets in base64", "trust/secret_forms.py"),
         *("    yield from _in_base64(raw)\n", "    yield from ()\n"),
         f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",

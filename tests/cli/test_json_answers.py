@@ -1,0 +1,97 @@
+"""Commands that change something answer programs, too; and what went wrong is called by its name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.projects import COMMAND, Project, weather
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path)
+    project.configure({"weather": weather(), "remote": {"url": "https://remote.example/mcp"}})
+    return project
+
+
+def answer(project: Project, *words: str) -> tuple[int, Any]:
+    code, out, _ = project.run(*words, "--json")
+    return code, json.loads(out)
+
+
+def test_an_approval_is_told_to_programs(project: Project) -> None:
+    code, refused = answer(project, "approve", "weather")
+    assert (code, refused["approved"]) == (4, False)
+    assert refused["error"].startswith("Not approved: nobody can be asked here.")
+    code, given = answer(project, "approve", "weather", "--hash", refused["digest"], "--yes")
+    assert code == 0
+    assert given == {
+        "name": "weather",
+        "digest": refused["digest"],
+        "approved": True,
+        "enabled": True,
+        "callable": None,
+        "blocked": None,
+        "findings": [],
+        "error": "",
+    }
+    code, known = answer(project, "approve", "weather")
+    assert (code, known["callable"], known["blocked"]) == (0, 7, 0)
+    code, revoked = answer(project, "revoke", "weather")
+    assert (code, [each["name"] for each in revoked["revoked"]]) == (0, ["weather"])
+    assert answer(project, "revoke", "weather") == (4, {"name": "weather", "revoked": []})
+
+
+def test_switching_is_told_to_programs(project: Project) -> None:
+    assert answer(project, "disable", "weather") == (0, {"name": "weather", "enabled": False})
+    assert answer(project, "enable", "weather") == (0, {"name": "weather", "enabled": True})
+
+
+def test_signing_out_is_told_to_programs(project: Project) -> None:
+    assert answer(project, "sign-out", "remote") == (0, {"name": "remote", "wasSignedIn": False})
+
+
+@pytest.mark.parametrize("words", [("init",), ("install", "cursor", "--print"), ("install", "cursor", "--project")])
+@pytest.mark.skipif(os.name != "posix", reason="a directory in use can't be deleted elsewhere")
+def test_in_a_directory_that_is_gone_that_is_said(project: Project, tmp_path: Path, words: tuple[str, ...]) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    inside = "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); os.execv(sys.argv[2], sys.argv[2:])"
+    done = subprocess.run(
+        [COMMAND[0], "-c", inside, str(gone), *COMMAND, *words],
+        env=project.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        4,
+        "Error: The directory that this was started in is gone: go to another one.\n",
+    )
+
+
+@pytest.mark.parametrize("timeout", ["1e300", "inf", "0"])
+def test_a_timeout_out_of_range_is_told_its_range(project: Project, timeout: str) -> None:
+    code, _, err = project.run("run", project.write("1"), "--timeout", timeout)
+    assert (code, err) == (2, "Error: --timeout takes seconds above 0 and below a thousand million.\n")
+
+
+def test_an_address_that_can_not_be_had_is_not_blamed_on_the_port(project: Project) -> None:
+    project.configure({})
+    code, _, err = project.run("serve", "--http", "--host", "no-such-host.invalid", "--token-file", token_of(project))
+    assert code == 4
+    assert err.endswith(" Choose another --host.\n"), err
+
+
+def token_of(project: Project) -> str:
+    file = project.directory / "token"
+    file.write_text("a" * 43)
+    file.chmod(0o600)
+    return str(file)
