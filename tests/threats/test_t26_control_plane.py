@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from mcp.server import MCPServer
 
 from servers.fault_servers import FIXTURES, PYTHON
 from toolbridge import Config, Runtime, ServerConfig, ServerNotApprovedError, load_config, open_runtime
+from toolbridge.serve.connecting import Connecting
 from toolbridge.serve.managing import Management
+from toolbridge.serve.open_questions import OpenQuestions
 from toolbridge.servers.start import prepare
 from toolbridge.sources.sections import render
 from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
@@ -294,8 +297,11 @@ async def test_a_lock_that_a_tool_wrote_is_not_read_before_the_host_reloads(mach
         await runtime.switch_gateway(on=False)
         await runtime.switch_gateway(on=True)
         await runtime.switch_profiles()
-        await Management(runtime, machine.store)._change("enable", "off")
-        await Management(runtime, machine.store)._change("disable", "off")
+        management = Management(
+            runtime, machine.store, Connecting(runtime, OpenQuestions()), lambda _: Counter(), seconds=10
+        )
+        await management._change("enable", "off")
+        await management._change("disable", "off")
         await runtime.revoke("evil", approvals=machine.store)
         await runtime.follow_prompt(render([]))
         assert pins.rereads == 0

@@ -51,15 +51,15 @@ class Touched:
 
     def sent(self, tool: ToolSpec, labels: frozenset[str]) -> None:
         """Note a call that is about to be sent."""
-        self._calls += 1
-        entry = self._sent.setdefault((tool.server, tool.name), _Sent(tool.qualified_name, self._calls))
-        entry.count += 1
-        entry.labels |= labels
+        self._note((tool.server, tool.name), tool.qualified_name, labels)
 
     def heard(self, server: str, labels: frozenset[str]) -> None:
         """Note words of a server that are no answer to a call."""
+        self._note((server, ""), f"an error of server {server!r}", labels)
+
+    def _note(self, key: tuple[str, str], name: str, labels: frozenset[str]) -> None:
         self._calls += 1
-        entry = self._sent.setdefault((server, ""), _Sent(f"an error of server {server!r}", self._calls))
+        entry = self._sent.setdefault(key, _Sent(name, self._calls))
         entry.count += 1
         entry.labels |= labels
 

@@ -244,10 +244,10 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T35}::test_an_approval_keeps_no_value",
     ),
     off(
-        *("T35", "mask options in what an approval keeps", "trust/approved_facts.py"),
+        *("T35", "mask options in what an approval keeps", "config/secret_arguments.py"),
         *(
-            "            secret_follows = False\n            yield MASK\n",
-            "            secret_follows = False\n            yield argument\n",
+            '            yield argument, "", argument\n',
+            '            yield argument, "", ""\n',
         ),
         f"{_T35}::test_an_approval_keeps_no_value",
     ),
@@ -261,7 +261,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T35", "mask secrets in what a server lists", "servers/discovery.py"),
-        *("            hidden = masked(text, telling)\n", "            hidden = text\n"),
+        *("            hidden = masked(text, secrets)\n", "            hidden = text\n"),
         f"{_T35}::test_listings_lock_stubs_and_journal_hold_no_value",
     ),
     off(
