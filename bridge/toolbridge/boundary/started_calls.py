@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
-from time import monotonic
 
 from toolbridge.boundary.host_call import PendingCall, Reply
+from toolbridge.boundary.inbox import Inbox, NothingArrivedError
 from toolbridge.boundary.wire import encode_settled
 
 # How many of the largest frames a run may have under way, and as many unfetched, in bytes.
@@ -25,7 +24,7 @@ class StartedCalls:
     def __init__(self, frame_bytes: int) -> None:
         self.most_bytes = _FRAMES_HELD * frame_bytes
         self._under_way: dict[int, PendingCall] = {}
-        self._inbox: SimpleQueue[tuple[PendingCall, Reply] | None] = SimpleQueue()
+        self._inbox: Inbox[tuple[PendingCall, Reply] | None] = Inbox()
         self._settled: deque[bytes] = deque()
         self._request_bytes = 0
         self._reply_bytes = 0
@@ -69,8 +68,8 @@ class StartedCalls:
         """
         while True:
             try:
-                arrived = self._inbox.get(timeout=max(0.0, until - monotonic()))
-            except Empty:
+                arrived = self._inbox.take(until)
+            except NothingArrivedError:
                 return None
             if arrived is None:
                 raise Interrupted

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from time import monotonic
 
+from toolbridge.boundary.inbox import Inbox, NothingArrivedError
 from toolbridge.errors import EngineError
 
 # Room for Python and the C library beside the WebAssembly stack.
@@ -26,7 +27,7 @@ class GuestThreads:
     def __init__(self, wasm_stack_bytes: int) -> None:
         self._stack_bytes = wasm_stack_bytes + STACK_HEADROOM
         self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[Job]] = []
+        self._idle: list[Inbox[Job]] = []
 
     def submit(self, job: Job) -> None:
         """Runs `job` on a guest thread. The job must not raise."""
@@ -34,7 +35,7 @@ class GuestThreads:
             if self._idle:
                 self._idle.pop().put(job)
                 return
-            inbox: SimpleQueue[Job] = SimpleQueue()
+            inbox: Inbox[Job] = Inbox()
             inbox.put(job)
             # The stack size is a setting of the process that applies to threads started from now on.
             before = threading.stack_size(self._stack_bytes)
@@ -45,11 +46,11 @@ class GuestThreads:
             finally:
                 threading.stack_size(before)
 
-    def _work(self, inbox: SimpleQueue[Job]) -> None:
+    def _work(self, inbox: Inbox[Job]) -> None:
         while True:
             try:
-                job = inbox.get(timeout=_IDLE_SECONDS)
-            except Empty:
+                job = inbox.take(monotonic() + _IDLE_SECONDS)
+            except NothingArrivedError:
                 with self._lock:
                     if inbox in self._idle:
                         self._idle.remove(inbox)
