@@ -5,6 +5,8 @@ var OF_FIT = new Set([2345, 2554, 2555, 2769, 2559, 2560, 2322, 2353, 2561, 2739
 
 // How many arguments there are: said of the call itself, the others of what it is given.
 var OF_NUMBER = new Set([2554, 2555]);
+// Another kind of value than the place has.
+var OF_KIND = new Set([2322, 2345, 2820]);
 // A property that the target does not have, or none that it has.
 var OF_EXCESS = new Set([2353, 2561, 2559, 2560]);
 
@@ -94,11 +96,13 @@ function isRefusedLater(node, checker, program) {
   return visit(declaration.parent.body);
 }
 
-/** Whether a value that does not fit will surely be refused: by a tool. What the program or the language takes is open. */
+/** Whether a value that does not fit will surely be refused by a tool, or is not what the author says that it is. What
+ * else the program or the language takes is open. */
 function isSureMisfit(diagnostic, node, checker, program) {
   const { code } = diagnostic, message = ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n");
   if (/type 'never'|type 'Handle'|'Handle' is not assignable/.test(message)) return false;
   const whose = receiver(node, code, checker);
-  if (whose === "program") return code === 2345 && isRefusedLater(node, checker, program);
-  return whose === "stub" && !mayBeRight(node, code, checker, program);
+  if (whose === "stub") return !mayBeRight(node, code, checker, program);
+  if (OF_KIND.has(code) && isContradiction(node, checker, program)) return true;
+  return whose === "program" && code === 2345 && isRefusedLater(node, checker, program);
 }

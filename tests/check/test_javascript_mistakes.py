@@ -50,6 +50,40 @@ async def test_an_argument_that_a_tool_refuses_is_found(mistake: str, language: 
     assert "(mcp-tracker.d.ts, line " in problem.stub
 
 
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "const name: string = get_issue({ id: 1 }).id;",
+        "let name: string;\nname = get_issue({ id: 1 }).id;",
+        "interface Row { name: string }\nconst row: Row = { name: get_issue({ id: 1 }).id };",
+        "function shout(name: string) { return name }\nshout(get_issue({ id: 1 }).id)",
+        "class Shop { find(kind: 'tea' | 'cake') { return kind } }\nnew Shop().find('cakes')",
+        "const name = (): string => get_issue({ id: 1 }).id",
+        "function name(): string { return get_issue({ id: 1 }).id }",
+        "const name: string = get_issue({ id: 1 })",
+    ],
+)
+async def test_a_result_that_is_not_what_the_author_says_it_is_is_found(mistake: str) -> None:
+    (problem,) = await problems(HEAD + mistake, "typescript")
+    assert problem.line == 1 + len(mistake.splitlines())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "let name: string | null = null; name = get_issue({ id: 1 }).title; name",
+        "const id: number | string = get_issue({ id: 1 }).id; id",
+        "let id = ''; id = get_issue({ id: 1 }).id; id",
+        "const id: unknown = get_issue({ id: 1 }).id; id",
+        "function show<T>(value: T): T { return value } show(get_issue({ id: 1 }).id)",
+        "const title: 'a' | 'b' = get_issue({ id: 1 }).title; title",
+        "const label: string = (3).toFixed(1); const n: number = label; n",
+    ],
+)
+async def test_what_the_author_leaves_open_is_open(program: str) -> None:
+    assert await problems(HEAD + program, "typescript") == ()
+
+
 async def test_an_argument_that_is_handed_on_to_a_tool_is_found() -> None:
     (problem,) = await problems(HEAD + "const look = (id: number) => get_issue({ id });\nlook('4')", "typescript")
     assert problem.line == 3
