@@ -16,6 +16,10 @@ from toolbridge_codegen.overlaps import are_apart
 if TYPE_CHECKING:
     from toolbridge_codegen.schema_types import SchemaTypes
 
+MOST_TOGETHER = 8
+"""Branches that may hold together with one: with more of them, listing what each has in each would grow with the square
+of their number, so the object is open instead."""
+
 
 class Conditional(NamedTuple):
     """What isn't listed for sure."""
@@ -32,9 +36,12 @@ def conditional_properties(
     """Properties that aren't listed for sure."""
     found: dict[str, list[Any]] = {}
     by_pattern: list[Any] = []
-    stack: list[tuple[Any, bool]] = [
-        (part, False) for part in also if not are_apart(types, facts, types.schemas.flatten([part]).facts)
-    ]
+    stack: list[tuple[Any, bool]] = []
+    for part in also:
+        if not are_apart(types, facts, types.schemas.flatten([part]).facts):
+            stack.append((part, False))
+            if len(stack) > MOST_TOGETHER:
+                return Conditional({}, [True])
     for fact in facts:
         stack += _conditions(fact)
     seen: set[tuple[int, bool]] = set()

@@ -56,7 +56,7 @@ def test_a_token_is_known_by_its_shape(token: str) -> None:
 def test_every_header_is_a_secret_unless_everybody_sends_it() -> None:
     headers = {
         "X-Access": "supersecretvalue1",
-        "Accept": "application/json",
+        "Accept-Language": "en-GB, de",
         "User-Agent": "some-client/1.0",
         "X-V": "v1",
     }

@@ -36,7 +36,7 @@ SERVE_MITIGATIONS: tuple[SwitchedOff, ...] = (
     off(
         *("T23", "pin nothing because a person can't be asked again", "serve/asking.py"),
         *(
-            "not caller.has_elicitation:\n            return self._unseen(server, findings)\n",
+            'not caller.has_elicitation:\n            return "unseen"\n',
             "not caller.can_ask:\n            return True\n",
         ),
         f"{_T23}::test_tools_that_nobody_was_shown_are_not_pinned_when_a_call_has_asked_too_often",
