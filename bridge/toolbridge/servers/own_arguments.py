@@ -130,11 +130,13 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _validated(validate: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:
-    from pydantic import ValidationError
-
     try:
         return validate(arguments)
-    except ValidationError as error:
+    except ValueError as error:
+        from pydantic import ValidationError
+
+        if not isinstance(error, ValidationError):
+            raise
         problems = error.errors(include_url=False, include_context=False, include_input=False)
         texts = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in problems]
         raise InvalidArgumentsError("; ".join(texts[:_MOST_PROBLEMS])) from None

@@ -100,6 +100,8 @@ class OwnConnection:
         if own.arguments.wants_context:
             report = None if on_progress is None else on_loop_thread(on_progress, event_loop_poster())
             context = ToolContext(self._server, tool, report)
+        if own.is_quick and not own.is_async:  # it is over before anybody could end it
+            return await _perform(own, arguments, context)
         end = monotonic() + seconds
         if end < self._alarm:
             self._alarm = end

@@ -24,6 +24,7 @@ ARGUMENT_STEPS = 20_000
 RESULT_STEPS = 5_000
 """The same for results, which are larger and only commented on."""
 _MOST_REPAIRS = 100
+_SAYS_NO_MORE = frozenset({"type", "additionalProperties", "title", "description", "$schema"})
 _PARTLY = "not checked: the rest of a value that is large or nested in itself"
 # As the guest is given integers that its numbers can't hold.
 _DIGITS = re.compile(r"-?[0-9]{16,400}")
@@ -55,6 +56,13 @@ class ToolChecks:
         # A wrapped result is checked as guest code gets it: without the wrapper.
         return None if schema is None else checkable(schema, wrapped_schema(schema))
 
+    @cached_property
+    def _takes_any_object(self) -> bool:
+        """Whether the output schema says no more than "an object", as that of `dict[str, Any]` does."""
+        schema = self._definition.output_schema or {}
+        is_open = schema.get("additionalProperties", True) in (True, {})
+        return schema.get("type") == "object" and is_open and _SAYS_NO_MORE.issuperset(schema)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """What of the schemas is not checked, and why."""
@@ -84,7 +92,7 @@ class ToolChecks:
 
         Not for results with handles in them: where a handle is, the value has null.
         """
-        if self._output is None:
+        if self._output is None or (self._takes_any_object and type(value) is dict):
             return ""
         verdict = judge(self._output, value, steps=RESULT_STEPS)
         # Integers that the guest can't hold were made into digits on purpose.
