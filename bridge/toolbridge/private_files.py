@@ -30,7 +30,7 @@ def private_directory(path: AnyPath, *, create: bool) -> str:
     """
     directory = os.fspath(path)
     if create:
-        _make_directories(directory)
+        make_private_directories(directory)
     facts = os.lstat(directory)
     if not stat.S_ISDIR(facts.st_mode):
         raise UnsafePathError(f"{directory} is not a directory (a symbolic link isn't followed)")
@@ -41,7 +41,7 @@ def private_directory(path: AnyPath, *, create: bool) -> str:
     return directory
 
 
-def _make_directories(directory: str) -> None:
+def make_private_directories(directory: str) -> None:
     """Makes a directory and those above it that are missing, all of them for this user only."""
     missing: list[str] = []
     while directory and not os.path.isdir(directory):

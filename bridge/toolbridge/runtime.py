@@ -6,6 +6,7 @@ async with open_runtime("toolbridge.json", approver=...) as runtime:
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
     from toolbridge.servers.slot import ServerStatus
     from toolbridge.sources.sections import RenderedPrompt
     from toolbridge.trust.approver import Approver
+
+_log = logging.getLogger("toolbridge")
 
 Language: TypeAlias = Literal["javascript", "typescript", "python"]
 """What a program may be written in."""
@@ -171,6 +174,8 @@ class Runtime:
             observers=observers,
         )
         self._checks_of_programs: CheckedRuns | None = None
+        self._warned_of: Catalog | None = None
+        self._warnings: set[str] = set()
         self._state: Literal["new", "open", "closed"] = "new"
         self._options: dict[str, Any] = {
             "approver": approver,
@@ -247,6 +252,17 @@ class Runtime:
             return await scope.run(code, language, execute)
         finally:
             scope.close()
+            self._warn_of_rules()
+
+    def _warn_of_rules(self) -> None:
+        """Say once which permissions and labels match no tool: a rule that is misspelt protects nothing."""
+        if self._manager.catalog is self._warned_of:
+            return
+        self._warned_of = self._manager.catalog
+        for words in self._gate.warnings(self._manager.listed()):
+            if words not in self._warnings:
+                self._warnings.add(words)
+                _log.warning("%s", words)
 
     async def check(self, code: str, *, language: Language = "javascript") -> CheckReport:
         """Check a program against the stubs without running it. Connects the servers that it names, as running would.
@@ -282,6 +298,7 @@ class Runtime:
         return self._checks_of_programs
 
     def _scope(self, language: Language, limits: Limits, *, is_session: bool = False) -> RunScope:
+        self._warn_of_rules()
         return RunScope(
             self._manager,
             rules=self._rules(language),

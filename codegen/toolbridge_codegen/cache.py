@@ -144,7 +144,8 @@ def _read(path: str, most: int) -> bytes | None:
                 return None
             if _POSIX and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022):
                 return None
-            os.utime(path)  # it is in use
+            with contextlib.suppress(OSError):  # of a cache that can only be read
+                os.utime(path)  # it is in use
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
         finally:
@@ -153,11 +154,22 @@ def _read(path: str, most: int) -> bytes | None:
         return None
 
 
+def _make_directories(directory: str) -> None:
+    """Makes a directory and those above it that are missing, all of them for this user only: others are kept there."""
+    missing: list[str] = []
+    while directory and not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for each in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(each, mode=0o700)
+
+
 def _write(directory: str, key: str, content: bytes) -> None:
     """All or nothing, and readable for this user only."""
     import tempfile
 
-    os.makedirs(directory, mode=0o700, exist_ok=True)
+    _make_directories(directory)
     facts = os.lstat(directory)
     if _POSIX and (not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077):
         raise OSError("the cache directory isn't this user's alone")

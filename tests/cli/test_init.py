@@ -154,3 +154,12 @@ def test_a_client_file_that_cannot_be_read_is_a_warning(project: Project) -> Non
     code, _, err = project.run("init", "--dry-run")
     assert code == 0
     assert "mcp.json can't be read" in err
+
+
+def test_an_entry_that_would_spoil_the_file_is_left_out_and_told(project: Project) -> None:
+    client_file(project, ".cursor/mcp.json", {"mcpServers": {"good": {"command": "npx"}, "odd": {"command": 5}}})
+    code, shown, _ = project.run("init", "--yes")
+    assert code == 0
+    assert "it can't be used here: " in shown
+    assert list(written(project)) == ["good"]
+    assert project.run("list")[0] == 0

@@ -174,3 +174,24 @@ def test_a_port_that_is_taken_is_an_error(project: Project) -> None:
         code, _, err = project.run("serve", "--http", "--port", str(taken.getsockname()[1]))
     assert code == 4
     assert "Choose another --port" in err
+
+
+def test_a_client_that_is_not_there_ends_it_at_once(project: Project) -> None:
+    project.configure({})
+    served = subprocess.run(
+        [*COMMAND, "serve"],
+        cwd=project.directory,
+        env=project.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (served.returncode, served.stdout, served.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("words", [("--host", "0.0.0.0"), ("--port", "99"), ("--allow-host", "a.example")])
+def test_what_is_for_http_is_refused_without_it(project: Project, words: tuple[str, ...]) -> None:
+    code, _, errors = project.run("serve", *words)
+    assert (code, "go only with --http" in errors) == (2, True)

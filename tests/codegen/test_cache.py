@@ -277,3 +277,15 @@ def test_threads_may_share_a_cache(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no mode bits")
+def test_directories_that_are_missing_are_made_for_this_user_only(tmp_path: Path) -> None:
+    """Also those above: what else is kept there, such as compiled code, must be private."""
+    before = os.umask(0o022)
+    try:
+        StubCache(tmp_path / "cache" / "toolbridge" / "stubs").store(KEY, ENTRY)
+    finally:
+        os.umask(before)
+    for made in ("cache", "cache/toolbridge", "cache/toolbridge/stubs"):
+        assert stat.S_IMODE((tmp_path / made).stat().st_mode) == 0o700

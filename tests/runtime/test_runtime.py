@@ -14,7 +14,19 @@ import toolbridge
 from runtime import programs
 from runtime.programs import Program, in_each_language, on_each_backend_and_in_each_language
 from runtime.worlds import ApproveAll, runtime_of, weather, weather_process
-from toolbridge import Approval, ApprovalRequest, Config, Limits, RunResult, Runtime, ServerConfig, open_runtime
+from toolbridge import (
+    Approval,
+    ApprovalRequest,
+    Config,
+    Limits,
+    Permissions,
+    RunResult,
+    Runtime,
+    ServerConfig,
+    create_server,
+    open_runtime,
+    tool,
+)
 from toolbridge.errors import (
     LanguageError,
     SandboxClosedError,
@@ -456,3 +468,14 @@ async def test_a_script_inside_an_event_loop_is_told_what_to_use(tmp_path: Path)
     with pytest.raises(ToolbridgeError, match="open_runtime"):
         toolbridge.run_sync(Config.of(weather()), "1", directory=tmp_path)
     assert isinstance(open_runtime(Config.of(), directory=tmp_path), Runtime)
+
+
+async def test_rules_that_match_no_tool_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    permissions = Permissions(deny=("mcp__own__pong",))
+    config = Config.of(create_server("own", [tool("ping", "", None, lambda: "pong")]), permissions=permissions)
+    async with open_runtime(config, directory=tmp_path) as runtime:
+        for _ in range(2):
+            assert (await runtime.run('require("host:mcp-own").ping()')).value == "pong"
+    told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("permissions.deny")]
+    assert told[0] == "permissions.deny: 'mcp__own__pong' matches no tool."
+    assert len(told) == len(set(told))

@@ -232,3 +232,13 @@ async def test_denied_calls_are_in_the_log(tmp_path: Path, era: Era) -> None:
         assert "was denied" in result["failure"]["text"]
         await anyio.wait_all_tasks_blocked()
     assert any(line.startswith("warning weather.get_forecast was denied") for line in lines), lines
+
+
+async def test_a_name_that_is_exact_is_not_taken_for_one_that_is_like_it(tmp_path: Path, era: Era) -> None:
+    servers = [create_server(name, [tool("where", "", None, lambda: "here")]) for name in ("git-hub", "github")]
+    async with service_of(tmp_path, *servers) as service, client_of(service, era) as client:
+        for name in ("git-hub", "github"):
+            described = text_of(await call(client, "describe", {"names": [name]}))
+            assert f'declare module "host:mcp-{name}"' in described
+            assert described.count("declare module") == 1
+        assert 'declare module "host:mcp-git' in text_of(await call(client, "describe", {"names": ["Git_Hub"]}))

@@ -55,9 +55,7 @@ def ask(approver: Approver, asked: ApprovalRequest | None = None) -> Approval:
 def test_the_store_approves_what_is_in_it_and_says_how_to_approve_the_rest(store: ApprovalStore) -> None:
     asked = request()
     assert ask(StoredApprovals(store), asked) == Approval(
-        False,
-        "nobody approved it. Run `toolbridge approve weather` if you trust it, or unattended: "
-        f"`toolbridge approve weather --hash {asked.digest} --yes`",
+        False, "nobody approved it. Run `toolbridge approve weather` if you trust it"
     )
     store.approve(asked)
     assert ask(StoredApprovals(store), asked) == Approval(True)
@@ -65,7 +63,7 @@ def test_the_store_approves_what_is_in_it_and_says_how_to_approve_the_rest(store
 
 def test_the_command_in_a_refusal_names_the_file_that_was_given(store: ApprovalStore) -> None:
     reason = ask(StoredApprovals(store, config_file="my file.json")).reason
-    assert "`toolbridge approve weather --config 'my file.json' --hash sha256:" in reason
+    assert "`toolbridge approve weather --config 'my file.json'`" in reason
 
 
 def test_a_refusal_says_what_changed_or_when_it_was_revoked(store: ApprovalStore) -> None:
@@ -143,7 +141,8 @@ def test_without_a_terminal_nobody_is_asked(store: ApprovalStore) -> None:
     person = Person("y\n", there=False)
     answer = ask(TerminalApprover(store, terminal=person))
     assert not answer.approved
-    assert "--hash sha256:" in answer.reason
+    assert "`toolbridge approve weather`" in answer.reason
+    assert "--yes" not in answer.reason  # models read it: it must not tell them how to do without a person
     assert person.shown == []
 
 

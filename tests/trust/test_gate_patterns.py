@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.gate_patterns import allowing_match, pattern_warnings, restricting_match
+from toolbridge.trust.gate_patterns import allowing_match, pattern_warnings, restricting_match, stray_patterns
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, ToolSpec, build_catalog
 from trust.gate_tools import catalog_of, configured, spec
 
@@ -172,5 +172,6 @@ def test_an_allow_that_is_read_in_two_ways_says_what_to_write() -> None:
 def test_a_name_of_a_file_is_known() -> None:
     server = ServerConfig.stdio("github", "x", display_name="GitHub")
     config = configured(server, deny=["mcp__GitHub__*", "mcp__GitHub__delete", "mcp__GitLab__*"])
-    (warning,) = pattern_warnings(config, catalog_of(github=["delete"]))
+    assert pattern_warnings(config, catalog_of(github=["delete"])) == ()
+    (warning,) = stray_patterns(config)
     assert "'mcp__GitLab__*' names no server" in warning

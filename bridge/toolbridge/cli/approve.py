@@ -113,7 +113,7 @@ def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | 
     import anyio
 
     from toolbridge.trust.approval_prompt import approval_prompt
-    from toolbridge.trust.approvers import ask_at_terminal, how_to_approve
+    from toolbridge.trust.approvers import ask_at_terminal, how_to_approve, unattended_command
     from toolbridge.trust.terminal_question import Terminal
 
     terminal = Terminal()
@@ -121,7 +121,12 @@ def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | 
         return "" if anyio.run(ask_at_terminal, terminal, request, answer) else "Not approved."
     if shows:
         write(sys.stdout, f"{approval_prompt(request, answer)}\n")
-    return f"Not approved: nobody can be asked here. {how_to_approve(request, config_file, chosen_profiles())}."
+    profiles = chosen_profiles()
+    advice = how_to_approve(request, config_file, profiles)
+    return (
+        f"Not approved: nobody can be asked here. {advice}, "
+        f"or unattended: `{unattended_command(request, config_file, profiles)}`."
+    )
 
 
 def _show_tools(config: Config, name: str, config_file: str | None, said: _Said) -> int:

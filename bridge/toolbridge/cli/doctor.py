@@ -54,7 +54,13 @@ def command(config_file: str | None, as_json: bool) -> int:
     except ConfigError as error:
         findings += [_Finding("configuration", "problem", str(problem)) for problem in error.problems]
     else:
+        from toolbridge.trust.gate_patterns import stray_patterns
+
         findings += [_Finding("configuration", "note", warning) for warning in config.warnings]
+        findings += [
+            _Finding("configuration", "problem", stray, "Correct it: as it is, it protects nothing.")
+            for stray in stray_patterns(config)
+        ]
         if not config.gateway:
             findings.append(_Finding("configuration", "note", switched_off(config), 'Remove `"gateway": false`.'))
         elif not config.servers:

@@ -12,6 +12,8 @@ from toolbridge.cli.client_entries import FoundServer, converted, is_toolbridge
 from toolbridge.cli.json_splice import SpliceError, read_json
 from toolbridge.cli.known_clients import ClientFile, client_files
 from toolbridge.config.names import name_for, twin_key
+from toolbridge.config.parse_server import Surroundings, parse_server
+from toolbridge.config.server_config import Origin
 from toolbridge.errors import ConfigError
 
 _MOST_BYTES = 16 * 2**20
@@ -72,8 +74,16 @@ def named(servers: tuple[FoundServer, ...], taken: Mapping[str, Any]) -> list[tu
             own = f"{name}-{found.source.client.name}" if number == 1 else f"{name}-{number}"
             number += 1
         used[twin_key(own)] = found.entry
-        result.append((own, found))
+        result.append((own, found if found.problem else replace(found, problem=_problem(own, found.entry))))
     return result
+
+
+def _problem(name: str, entry: Mapping[str, Any]) -> str:
+    """Why an entry would make its whole file unusable here; empty if it would not."""
+    around = Surroundings(Origin("user"), os.sep, None, None, "error", {})
+    problems: list[ConfigError] = []
+    parse_server(name, entry, around, problems, [])
+    return f"it can't be used here: {problems[0]}" if problems else ""
 
 
 def _name(written: str) -> str | None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from toolbridge.cli.exit_codes import INTERRUPTED, OK, TERMINATED
 from toolbridge.cli.server_options import config_option, read_config
@@ -197,9 +198,12 @@ def _guard(given: dict[str, Any], port: int, token: str | None) -> Guard:
 def _check(given: dict[str, Any], token: str | None) -> None:
     """What can't be meant, before anything is started."""
     if not given["http"]:
-        named = [name for name in ("token_file", "hosts", "origins", "metrics") if given[name]]
-        if named:
-            raise click.UsageError("--token-file, --allow-host, --allow-origin and --metrics go only with --http.")
+        named = any(given[name] for name in ("token_file", "hosts", "origins", "metrics"))
+        source = click.get_current_context().get_parameter_source
+        if named or any(source(name) is not ParameterSource.DEFAULT for name in ("host", "port")):
+            raise click.UsageError(
+                "--host, --port, --token-file, --allow-host, --allow-origin and --metrics go only with --http."
+            )
         return
     from toolbridge.serve.http_guard import LEAST_TOKEN, is_everywhere, is_loopback
 

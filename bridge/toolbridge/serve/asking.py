@@ -83,7 +83,7 @@ class ClientApprover:
             return refusal
         said = await self._said(request, answer, caller)
         if said:
-            return Approval(False, f"the person {said}. {known.reason}")
+            return Approval(False, f"the person {said}; before that, {known.reason}")
         await anyio.to_thread.run_sync(self._store.approve, request)
         return Approval(True)
 

@@ -121,9 +121,10 @@ async def describe(runtime: Runtime, listings: Listings, arguments: Arguments) -
 def _found(catalog: Catalog, name: str) -> Sequence[tuple[ModuleSpec, Sequence[ToolSpec]]]:
     """What a name stands for: a module with all its tools, one tool of one module, or one tool of any."""
     wanted = squashed(name)
-    for module in catalog.modules:
-        if wanted in {squashed(each) for each in (module.server, module.specifier, module.python_module)}:
-            return [(module, module.tools)]
+    for same in (str, squashed):  # exactly first: `github` is not `git-hub` if there are both
+        for module in catalog.modules:
+            if same(name) in {same(each) for each in (module.server, module.specifier, module.python_module)}:
+                return [(module, module.tools)]
     exact = [(module, [tool]) for module in catalog.modules for tool in module.tools if name in _names(module, tool)]
     if exact:
         return exact

@@ -95,7 +95,8 @@ def _message(line: bytes) -> SessionMessage | Exception:
 def _reader(source: int) -> Callable[[], Awaitable[bytes]]:
     """How to wait for bytes so that the wait can be cancelled."""
     mode = os.fstat(source).st_mode
-    if sys.platform == "win32" or stat.S_ISREG(mode):  # an event loop can't wait for these
+    is_waited_for = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)
+    if sys.platform == "win32" or not is_waited_for:  # an event loop can't wait for files, nor for /dev/null
         return lambda: anyio.to_thread.run_sync(os.read, source, _PIECE, abandon_on_cancel=True)
 
     async def read() -> bytes:

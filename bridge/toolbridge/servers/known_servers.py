@@ -63,6 +63,11 @@ class KnownServers:
         """What a server lists: live, or as it was kept; None when it was never asked."""
         return self._slot(server).listing
 
+    def listed(self) -> Catalog:
+        """Everything that servers list, exposed or not."""
+        listings = [(slot.name, slot.listing) for slot in self._slots.values()]
+        return build_catalog(ServerListing(name, each.tools) for name, each in listings if each is not None)
+
     def other_tools(self, server: str) -> dict[str, tuple[str, ...]]:
         """The names of the tools of all other servers that are known, by server: for the audit of this one's texts."""
         others = {name: slot.listing for name, slot in self._slots.items() if name != server}

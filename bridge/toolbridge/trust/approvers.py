@@ -158,11 +158,22 @@ def is_own_object(request: ApprovalRequest) -> bool:
 
 
 def how_to_approve(request: ApprovalRequest, config_file: str | None, profiles: Sequence[str] = ()) -> str:
-    """The exact command, or what to write where there is none: it finds servers of files only."""
+    """The exact command, or what to write where there is none: it finds servers of files only.
+
+    It asks a person. Models read this: how to approve without one is not for them (see `unattended_command`).
+    """
     server = request.server
     if server.origin.kind == "code":
         return f'Its program can approve it: approver=ApproveDigests("{request.digest}")'
+    return f"Run `{_command(server.name, config_file, profiles)}` if you trust it"
+
+
+def unattended_command(request: ApprovalRequest, config_file: str | None, profiles: Sequence[str] = ()) -> str:
+    """The command that approves exactly this where nobody can be asked."""
+    return f"{_command(request.server.name, config_file, profiles)} --hash {request.digest} --yes"
+
+
+def _command(name: str, config_file: str | None, profiles: Sequence[str]) -> str:
     file = f" --config {shlex.quote(config_file)}" if config_file else ""
-    chosen = "".join(f" --profile {shlex.quote(name)}" for name in profiles)
-    command = f"toolbridge approve {server.name}{file}{chosen} --hash {request.digest} --yes"
-    return f"Run `toolbridge approve {server.name}{file}{chosen}` if you trust it, or unattended: `{command}`"
+    chosen = "".join(f" --profile {shlex.quote(each)}" for each in profiles)
+    return f"toolbridge approve {name}{file}{chosen}"

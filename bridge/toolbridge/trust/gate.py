@@ -70,7 +70,7 @@ class PermissionGate:
         return RunGate(self, asking)
 
     def warnings(self, catalog: Catalog) -> tuple[str, ...]:
-        """Patterns and labels that match no tool, as far as tools are known."""
+        """Patterns and labels that match no tool of a catalog with all that servers list, exposed or not."""
         return (*pattern_warnings(self.config, catalog), *label_warnings(self.config, catalog))
 
 

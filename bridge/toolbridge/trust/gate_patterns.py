@@ -38,10 +38,23 @@ def allowing_match(patterns: Iterable[str], tool: ToolSpec, servers: Iterable[st
     return None
 
 
-def pattern_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
-    """What to tell of patterns that match nothing known, or allow nothing because they could mean two servers.
+def stray_patterns(config: Config) -> tuple[str, ...]:
+    """What to tell of patterns that name no server of a whole configuration."""
+    known = tuple(_known_as(config))
+    return tuple(
+        f"permissions.{level}: {pattern!r} names no server that is configured."
+        for permissions in (config.permissions, config.project_permissions)
+        for level in LEVELS
+        for pattern in getattr(permissions, level)
+        if pattern != ALL and not any(_servers_meant(pattern, known))
+    )
 
-    A pattern of a server whose tools have not been listed yet may still match: nothing is said of it.
+
+def pattern_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
+    """What to tell of patterns that match no tool, or allow nothing because they could mean two servers.
+
+    A pattern of a server whose tools have not been listed yet, or that is not among those in use, may still match:
+    nothing is said of it.
     """
     warnings: list[str] = []
     for permissions in (config.permissions, config.project_permissions):
@@ -58,7 +71,7 @@ def _problem(pattern: str, level: str, config: Config, catalog: Catalog) -> str:
         return ""
     meant = sorted(set(_servers_meant(pattern, _known_as(config))))
     if not meant:
-        return "names no server that is configured."
+        return ""
     servers = [server.name for server in config.servers.values() if {server.name, server.display_name} & set(meant)]
     if level == "allow" and not pattern.endswith(ALL) and len(servers) > 1:
         write = "mcp__<server>__* for all tools of one" if pattern.startswith("mcp__") else "mcp__<server>__<tool>"

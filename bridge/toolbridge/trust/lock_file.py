@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from toolbridge.config.locate import user_directory
 from toolbridge.config.server_config import Origin
+from toolbridge.private_files import make_private_directories
 from toolbridge.trust.lock_text import MOST_BYTES, Lock, LockError, lock_text, parse_lock
 
 LOCK_NAME = "toolbridge.lock"
@@ -76,7 +77,7 @@ def change_lock(place: LockPlace, change: Callable[[Lock], Lock]) -> Lock:
     directory = os.path.dirname(place.path)
     try:
         if place.private:
-            os.makedirs(directory, mode=0o700, exist_ok=True)
+            make_private_directories(directory)
         with _alone(place.path):
             before = read_lock(place)
             after = change(before)
