@@ -45,6 +45,17 @@ function localNames(clause) {
   return name ? [name, ...named] : named;
 }
 
+/** Whether nothing is imported at a place when the program runs, because the author or every use says that it is a type. */
+function isImportOfType(node, { file, isTypeScript }) {
+  let at = node;
+  while (at && !ts.isImportSpecifier(at) && !ts.isImportDeclaration(at)) at = at.parent;
+  if (at === undefined || !isTypeScript) return false;
+  if (ts.isImportDeclaration(at)) return at.importClause?.isTypeOnly === true;
+  if (at.isTypeOnly || at.parent.parent.isTypeOnly) return true;
+  const name = at.name.text;
+  return typeNames(file).has(name) && !usedNames(file, false).has(name);
+}
+
 /** What stubs declare as types and nothing else: module → names. */
 function typesOfModules(files) {
   const found = new Map();

@@ -62,27 +62,41 @@ function isSureProperty(node, message, checker, program) {
   const name = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : undefined;
   if (name !== undefined && (program.assigned.has(name) || program.asked.has(name))) return false;
   if (ts.isPropertyAccessExpression(node.parent) && isAssigned(node.parent)) return false;
+  const access = accessByKey(node);
+  if (access !== undefined && !isWrittenOut(access.argumentExpression)) return false;
   const { expression, type } = ownerOf(node, checker);
   if (type === undefined) return true;
+  if (access !== undefined && isOfProgram(type, program)) return false;
   if (type.isUnion() && type.types.some((each) => checker.getPropertyOfType(each, name))) return false;
   if (expression !== undefined && (isStale(expression, type, checker) || isGuess(expression, checker, program))) return false;
   return !isOpen(type, program);
 }
 
+// `signs[day.sky]`, which is complained about as a whole or at its key.
+function accessByKey(node) {
+  if (ts.isElementAccessExpression(node)) return node;
+  return ts.isElementAccessExpression(node.parent) && node.parent.argumentExpression === node ? node.parent : undefined;
+}
+
+// Any other key is one of several, of which only the run knows which it is.
+var isWrittenOut = (key) => ts.isStringLiteralLike(key) || ts.isNumericLiteral(key);
+
+var isOfProgram = (type, program) => type.symbol?.declarations?.[0]?.getSourceFile() === program.file;
+
 // Objects of the program's own are open: always in JavaScript, else if it sets properties by name or only declared what
 // it needs of them.
 function isOpen(type, program) {
-  const declaration = type.symbol?.declarations?.[0];
-  if (declaration?.getSourceFile() !== program.file) return (ts.getObjectFlags(type) & ts.ObjectFlags.Mapped) !== 0;
+  if (!isOfProgram(type, program)) return (ts.getObjectFlags(type) & ts.ObjectFlags.Mapped) !== 0;
+  const declaration = type.symbol.declarations[0];
   return program.isOpen || !program.isTypeScript || ts.isInterfaceDeclaration(declaration) || ts.isTypeLiteralNode(declaration);
 }
 
 // `result[0]` of an object that a stub declares without any such key.
 function isSureIndex(node, checker, program) {
-  const access = ts.isElementAccessExpression(node) ? node : node.parent;
-  if (!access || !ts.isElementAccessExpression(access) || isAssigned(access)) return false;
+  const access = accessByKey(node);
+  if (access === undefined || isAssigned(access)) return false;
   const key = access.argumentExpression, owner = checker.getTypeAtLocation(access.expression);
-  if (!ts.isStringLiteralLike(key) && !ts.isNumericLiteral(key)) return false;
+  if (!isWrittenOut(key)) return false;
   if (program.assigned.has(key.text) || program.asked.has(key.text)) return false;
   return !owner.isUnion() && isStub(owner.symbol?.declarations?.[0]?.getSourceFile());
 }
@@ -149,13 +163,14 @@ function noteGuess(diagnostic, checker, program) {
 function isMistake(diagnostic, checker, program) {
   const { code, file, start, length } = diagnostic;
   const node = innermost(file, start, length);
-  if (isIn(node, isType)) return false; // types are gone when the program runs
+  if (isIn(node, isType) || isImportOfType(node, program)) return false; // types are gone when the program runs
   const message = ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n");
   if (OF_FIT.has(code)) {
     if (isOpenRequire(node) || (isRequire(node) && isIn(node, isTried))) return false;
     return isSureMisfit(diagnostic, node, checker, program);
   }
   if (OF_MODULES.has(code)) return !isIn(node, isTried);
+  if (OF_EXPORTS.has(code) && isLeftOpen(node.parent)) return false;
   if (OF_NAMES.has(code)) return isSureName(node, program);
   if (OF_PROPERTIES.has(code)) return isSureProperty(node, message, checker, program);
   if (OF_INDICES.has(code)) return isSureIndex(node, checker, program);
@@ -164,6 +179,9 @@ function isMistake(diagnostic, checker, program) {
   // A value of several types may be the right one.
   return OTHERS.has(code) && !/type 'never'|'undefined'|'null'|[Tt]ype '[^']* \| /.test(message);
 }
+
+// `const { get_issue, ...rest } = require(…)`, `const { more = null } = require(…)`: to the compiler, imports in JavaScript.
+var isLeftOpen = (node) => ts.isBindingElement(node) && (node.dotDotDotToken !== undefined || node.initializer !== undefined);
 
 function isRequire(node) {
   const call = ts.isCallExpression(node) ? node : node.parent;
