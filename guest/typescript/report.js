@@ -17,6 +17,13 @@ function messageOf(diagnostic) {
   return whole.length > LONGEST_MESSAGE ? whole.slice(0, LONGEST_MESSAGE) + "…" : whole;
 }
 
+// What a list has is not what a name that it lacks was meant to be: `place.lat` is not `place.flat`.
+function isOfList(diagnostic, checker) {
+  if (!OF_PROPERTIES.has(diagnostic.code) || checker === undefined) return false;
+  const { type } = ownerOf(innermost(diagnostic.file, diagnostic.start, diagnostic.length), checker);
+  return type !== undefined && checker.isArrayLikeType(type);
+}
+
 // Of a property that is taken out of an object (`const { titel } = …`), the compiler says nothing better.
 function suggestion(diagnostic, checker) {
   if (diagnostic.code !== 2339 || checker === undefined) return "";
@@ -26,8 +33,21 @@ function suggestion(diagnostic, checker) {
   return meant ? ` Did you mean '${meant.name}'?` : "";
 }
 
+// `require("fs")` is a call to the compiler, none of whose forms takes this. The author is told what an import is told.
+function missingRequire(diagnostic) {
+  if (!OF_FIT.has(diagnostic.code)) return undefined;
+  const call = isRequire(innermost(diagnostic.file, diagnostic.start, diagnostic.length));
+  const specifier = call?.arguments.length === 1 ? call.arguments[0] : undefined;
+  return specifier && ts.isStringLiteralLike(specifier) ? specifier : undefined;
+}
+
 function report(diagnostic, checker) {
-  const message = messageOf(diagnostic) + suggestion(diagnostic, checker);
+  const missing = checker && missingRequire(diagnostic);
+  if (missing !== undefined) {
+    return { code: 2307, ...place(diagnostic.file, missing.getStart()), message: `Cannot find module '${missing.text}'.` };
+  }
+  const message = isOfList(diagnostic, checker) ? messageOf(diagnostic).replace(SUGGESTED, "").trimEnd()
+    : messageOf(diagnostic) + suggestion(diagnostic, checker);
   const stub = checker && stubLine(diagnostic, message, checker);
   return { code: diagnostic.code, ...place(diagnostic.file, diagnostic.start), message, stub };
 }

@@ -5,6 +5,24 @@ function addNames(binding, names) {
   else for (const element of binding.elements) if (!ts.isOmittedExpression(element)) addNames(element.name, names);
 }
 
+// The module that a constant is made of: `require("host:mcp-tracker")`, `await import("host:mcp-tracker")`.
+function requiredModule({ initializer, parent }) {
+  if (!initializer || !(parent.flags & ts.NodeFlags.Const)) return undefined;
+  const isImport = ts.isAwaitExpression(initializer) && ts.isImportCall(initializer.expression);
+  const call = isImport ? initializer.expression : isRequire(initializer);
+  const specifier = call?.arguments[0];
+  return specifier && ts.isStringLiteralLike(specifier) ? `import(${JSON.stringify(specifier.text)})` : undefined;
+}
+
+function addRequired({ name }, module, names) {
+  if (ts.isIdentifier(name)) names[name.text] = `typeof ${module}`;
+  else if (ts.isObjectBindingPattern(name)) for (const each of name.elements) {
+    const isPlain = ts.isIdentifier(each.name) && !each.initializer && !each.dotDotDotToken;
+    const taken = each.propertyName ?? each.name;
+    if (isPlain && ts.isIdentifier(taken)) names[each.name.text] = `typeof ${module}.${taken.text}`;
+  }
+}
+
 function addImports(node, names) {
   const clause = node.importClause;
   if (!clause || !ts.isStringLiteral(node.moduleSpecifier)) return;
@@ -24,7 +42,11 @@ function declaredNames(file) {
   const names = {};
   for (const statement of file.statements) {
     if (ts.isVariableStatement(statement)) {
-      for (const each of statement.declarationList.declarations) addNames(each.name, names);
+      for (const each of statement.declarationList.declarations) {
+        addNames(each.name, names);
+        const module = requiredModule(each);
+        if (module !== undefined) addRequired(each, module, names);
+      }
     } else if (ts.isImportDeclaration(statement)) {
       addImports(statement, names);
     } else if (statement.name && ts.isIdentifier(statement.name)) {

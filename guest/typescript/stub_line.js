@@ -71,6 +71,7 @@ var OF_EXPORTS = new Set([2305, 2724, 2459, 2460, 2614]);
 
 /** {file, line, text}, or undefined when the mistake has nothing to do with stubs. */
 function stubLine(diagnostic, message, checker) {
+  if (OF_NAMES.has(diagnostic.code)) return undefined; // whatever it is given to
   for (const related of diagnostic.relatedInformation ?? []) {
     if (isStub(related.file)) return lineOf(related.file, related.start);
   }

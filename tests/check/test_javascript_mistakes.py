@@ -162,3 +162,66 @@ async def test_an_imported_type_may_share_its_name_with_a_parameter() -> None:
         checked = await Checker(sandbox).check(source, "typescript", world("typescript"))
     assert checked.report.ok
     assert (checked.erased or "").split("\n")[0].strip() == ";"
+
+
+@pytest.mark.parametrize(("name", "use"), [("Issue", "new Issue()"), ("get_isue", "get_isue({ id: 1 })")])
+async def test_an_export_that_is_not_there_is_found_where_a_value_is_needed(name: str, use: str) -> None:
+    source = f'import {{ {name} }} from "host:mcp-tracker";\nconst it: {name} = {use}; it'
+    (problem,) = await problems(source, "typescript")
+    assert problem.line == 1
+    assert problem.message.startswith(f'module "host:mcp-tracker" has no export "{name}".')
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("specifier", ["fs", "host:mcp-trackr", "host:mcp-trackr/async"])
+async def test_a_module_that_is_required_and_not_there_is_reported_as_one_that_is_imported(
+    specifier: str, language: str
+) -> None:
+    (required,) = await problems(f'require("{specifier}")', language)
+    (imported,) = await problems(f'import * as it from "{specifier}"; it', language)
+    assert (required.message, required.stub, required.rule) == (imported.message, "", imported.rule)
+    assert f'There is no module "{specifier}".' in required.message
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("given", ["limit: pageSize", "limit"])
+async def test_a_name_that_nothing_defines_has_nothing_to_do_with_the_stubs(given: str, language: str) -> None:
+    (problem,) = await problems(HEAD + f"list_issues({{ project: 'a', {given} }})", language)
+    assert given.rsplit(maxsplit=1)[-1] in problem.message
+    assert problem.stub == ""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("read", ["find().place.lat", "const { lat } = find().place"])
+async def test_what_every_list_has_is_not_suggested_for_what_one_lacks(read: str, language: str) -> None:
+    pair = {"type": "array", "prefixItems": [{"type": "number"}] * 2, "items": False, "minItems": 2}
+    found = {"type": "object", "properties": {"place": pair}, "required": ["place"]}
+    tool = ToolDefinition("find", {"type": "object", "properties": {}}, output_schema=found)
+    files = generate(build_catalog([ServerListing("s", (tool,))]), language="typescript").files
+    with Sandbox() as sandbox:
+        source = f'import {{ find }} from "host:mcp-s";\n{read}'
+        report = (await Checker(sandbox).check(source, language, World(files, ("host:mcp-s",)))).report
+    (problem,) = report.problems
+    assert problem.message == "Property 'lat' does not exist on type '[number, number]'."
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ('const { get_issue } = require("host:mcp-tracker");', "get_issue({ idd: 1 })"),
+        ('const { get_issue: look } = require("host:mcp-tracker");', "look({ idd: 1 })"),
+        ('const tracker = require("host:mcp-tracker");', "tracker.get_issue({ idd: 1 })"),
+        ('const { get_issue } = await import("host:mcp-tracker/async");', "await get_issue({ idd: 1 })"),
+    ],
+)
+async def test_what_a_session_required_keeps_its_types(first: str, later: str, language: str) -> None:
+    session = SessionNames()
+    with Sandbox() as sandbox:
+        checker = Checker(sandbox)
+        checked = await checker.check(first, language, world("typescript"), session)
+        session.add(first, language, checked.names)
+        assert session.is_used_in(later)
+        assert (await checker.check(later.replace("idd", "id"), language, world("typescript"), session)).report.ok
+        (problem,) = (await checker.check(later, language, world("typescript"), session)).report.problems
+    assert "idd" in problem.message
