@@ -132,7 +132,7 @@ async def test_a_python_checker_without_enough_memory_is_a_warning(monkeypatch: 
 
 
 async def test_a_python_checker_that_says_something_else_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    def command(ty: str, directory: object) -> list[str]:
+    def command(ty: str, directory: object, programs: object) -> list[str]:
         return ["/bin/echo", "surprise"]
 
     monkeypatch.setattr(python, "_command", command)

@@ -11,11 +11,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from toolbridge.check.bounded_process import ProcessFailed, run_bounded
 from toolbridge.check.checkable_stubs import checkable_stubs
+from toolbridge.check.python_alternatives import Alternatives
 from toolbridge.check.python_mistakes import find_mistakes
 from toolbridge.check.python_pairs import PairCalls
 from toolbridge.check.python_program import Finding, Program
@@ -41,45 +43,64 @@ def find_ty() -> str | None:
 
 async def check_python(source: str, world: World, session: SessionNames | None) -> CheckReport:
     """Checks a program. A checker that fails is a warning, and nothing else."""
-    from anyio import to_thread
-
     ty = find_ty()
     if ty is None:
         return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
     earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
     program = Program(source, world, session.words if session is not None else set())
     calls = PairCalls(program)
-    files = _files(world, earlier + calls.text + source)
-    directory = await to_thread.run_sync(_write, files)
+    before = earlier + calls.text
+    try:
+        found = await _ask(ty, world, {"main.py": before + source})
+    except (ProcessFailed, ValueError) as error:
+        warning = f"The program was not checked before it ran: the checker {error}."
+        return CheckReport(warning=warning, is_checked=False)
+    findings = list(_placed(found.get("main.py", []), earlier.count("\n"), calls))
+    mistakes = find_mistakes(findings, program)
+    alternatives = Alternatives(findings, mistakes, program, before)
+    answers: dict[str, list[Finding]] = {}
+    if alternatives.files:
+        with suppress(ProcessFailed, ValueError):  # without an answer, nothing is sure
+            answers = await _ask(ty, world, alternatives.files)
+    if mistakes:
+        mistakes = find_mistakes(alternatives.sure(answers), program)
+    shown = mistakes[:MOST_PROBLEMS]
+    return CheckReport(tuple(problem(source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown))
+
+
+async def _ask(ty: str, world: World, programs: Mapping[str, str]) -> dict[str, list[Finding]]:
+    """What the checker says about each of these files.
+
+    Raises:
+        ProcessFailed: it took too long, or crashed.
+        ValueError: what it wrote was not understood.
+    """
+    from anyio import to_thread
+
+    directory = await to_thread.run_sync(_write, _files(world, programs))
     try:
         output = await run_bounded(
-            _command(ty, directory),
+            _command(ty, directory, programs),
             directory=directory / "program",
             environment={"HOME": str(directory), "XDG_CONFIG_HOME": str(directory), "NO_COLOR": "1"},
             seconds=_SECONDS,
             memory_bytes=_MEMORY_BYTES,
             most_output=_MOST_OUTPUT,
         )
-        findings = _findings(output)
-    except (ProcessFailed, ValueError) as error:
-        warning = f"The program was not checked before it ran: the checker {error}."
-        return CheckReport(warning=warning, is_checked=False)
     finally:
         await to_thread.run_sync(_remove, directory)
-    mistakes = find_mistakes(_placed(findings, earlier.count("\n"), calls), program)
-    shown = mistakes[:MOST_PROBLEMS]
-    return CheckReport(tuple(problem(source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown))
+    return _findings(output)
 
 
-def _command(ty: str, directory: Path) -> list[str]:
+def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
     return [
         *(ty, "check", "--project", str(directory / "program"), "--python", str(directory / "environment")),
         *("--python-version", "3.14", "--python-platform", "linux"),
-        *("--output-format", "gitlab", "--no-progress", "--color", "never", "--exit-zero", "main.py"),
+        *("--output-format", "gitlab", "--no-progress", "--color", "never", "--exit-zero", *programs),
     ]
 
 
-def _files(world: World, program: str) -> dict[str, str]:
+def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
     files = {f"program/{name}": text for name, text in checkable_stubs(world.stubs).items()}
     files[f"program/{ANYTHING}.pyi"] = _ANYTHING
     for specifier in world.untyped:
@@ -88,7 +109,7 @@ def _files(world: World, program: str) -> dict[str, str]:
     libraries = "Lib/site-packages" if os.name == "nt" else "lib/python3.14/site-packages"
     return {
         **files,
-        "program/main.py": program,
+        **{f"program/{name}": text for name, text in programs.items()},
         "program/ty.toml": "",
         "environment/pyvenv.cfg": "home = environment\nversion_info = 3.14.0\n",
         f"environment/{libraries}/nothing": "",
@@ -112,17 +133,19 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _findings(output: bytes) -> list[Finding]:
-    """What the checker found.
+def _findings(output: bytes) -> dict[str, list[Finding]]:
+    """What the checker found, by the file's name.
 
     Raises:
         ValueError: that is not what it usually writes.
     """
+    found: dict[str, list[Finding]] = {}
     try:
-        listed = json.loads(output)
-        return [_finding(each) for each in listed]
+        for each in json.loads(output):
+            found.setdefault(str(each["location"]["path"]), []).append(_finding(each))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"gave an answer that was not understood ({type(error).__name__})") from error
+    return found
 
 
 def _placed(findings: Iterable[Finding], imported: int, calls: PairCalls) -> Iterator[Finding]:
@@ -130,7 +153,7 @@ def _placed(findings: Iterable[Finding], imported: int, calls: PairCalls) -> Ite
     before = imported + calls.text.count("\n")
     for each in findings:
         if each.line > before:
-            yield each._replace(line=each.line - before)
+            yield each._replace(line=each.line - before, end_line=each.end_line - before)
         elif each.line > imported:
             placed = calls.placed(each._replace(line=each.line - imported))
             if placed is not None:
@@ -139,6 +162,8 @@ def _placed(findings: Iterable[Finding], imported: int, calls: PairCalls) -> Ite
 
 def _finding(fields: Any) -> Finding:
     rule = str(fields["check_name"])
-    begin = fields["location"]["positions"]["begin"]
+    begin, end = (fields["location"]["positions"][name] for name in ("begin", "end"))
     message = str(fields["description"]).removeprefix(f"{rule}: ")
-    return Finding(int(begin["line"]), int(begin["column"]), rule, message)
+    places = (int(position[name]) for position in (begin, end) for name in ("line", "column"))
+    line, column, end_line, end_column = places
+    return Finding(line, column, rule, message, end_line, end_column)

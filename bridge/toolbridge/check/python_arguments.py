@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from toolbridge.check.python_program import QUOTED, Finding, Mistake, Program, mistake_at
-from toolbridge.check.python_text import end_of_bracket
+from toolbridge.check.python_text import end_of_bracket, start_of_bracket_around
 from toolbridge.check.python_types import ValueTypes
 from toolbridge.check.spelling import nearest
 from toolbridge.sandbox.compiler import StubLine
@@ -19,6 +19,7 @@ _MISSING_KEY = re.compile(r"Missing required key ['\"](.*)['\"] in TypedDict")
 _UNKNOWN_KEY = re.compile(r'Unknown key "(.*)" for TypedDict')
 _OPENING = re.compile(r"dict\s*\(|\{")
 _NEAR = 200
+_LAST_NAME = re.compile(r"([^\W\d]\w*)\s*\Z")
 _WITHOUT_LENGTH = re.compile(r"(?:int|float|bool|Literal\[-?\d+\])\*?")
 
 
@@ -27,10 +28,11 @@ def judge_call(finding: Finding, program: Program) -> Mistake | None:
     names = QUOTED.findall(finding.message)
     function = names[-1] if names else ""
     stub = program.stubs.function(function)
-    if stub is None and not program.defines(function):
-        return None  # a library's: what it takes is not always what its stubs say
     if stub is None:
-        return mistake_at(finding, None)
+        # What a library's takes is not always what its stubs say.
+        return mistake_at(finding, None) if program.defines(function) else None
+    if _may_call_another(finding, program, function):
+        return None
     match finding.rule:
         case "missing-argument":
             return mistake_at(finding, stub) if _has_only_keywords(finding, program) else None
@@ -40,6 +42,17 @@ def judge_call(finding: Finding, program: Program) -> Mistake | None:
             return mistake_at(finding, stub, _unknown_argument(finding, program, names[0], stub))
         case _:
             return mistake_at(finding, stub)
+
+
+def _may_call_another(finding: Finding, program: Program, function: str) -> bool:
+    """Whether a function is called by a name that the program gave it, perhaps to several: `for f in (one, other):`."""
+    if finding.rule == "missing-argument":
+        called = program.rest(finding).partition("(")[0]
+    else:
+        opening = start_of_bracket_around(program.code, program.at(finding))
+        called = "" if opening is None else program.code[max(0, opening - _NEAR) : opening]
+    name = _LAST_NAME.search(called)
+    return name is not None and name[1] != function and name[1] in program.new_meanings
 
 
 def _has_only_keywords(finding: Finding, program: Program) -> bool:
@@ -70,7 +83,7 @@ def judge_argument(finding: Finding, program: Program) -> Mistake | None:
     stub = program.stubs.function(names[0])
     if stub is None:
         return _judge_length(finding, program, names[0], names[-1])
-    return _judge_given(finding, program, stub, names)
+    return None if _may_call_another(finding, program, names[0]) else _judge_given(finding, program, stub, names)
 
 
 def _judge_given(finding: Finding, program: Program, stub: StubLine, names: list[str]) -> Mistake | None:

@@ -53,7 +53,7 @@ class PairCalls:
                 column = finding.column if line else finding.column - len(pair.head) + pair.column - 1
                 is_inside = line > 0 or finding.column > len(pair.head)
                 known = is_inside and finding.rule in _ABOUT_INPUTS
-                return finding._replace(line=line + pair.line, column=column) if known else None
+                return finding._replace(line=line + pair.line, column=column, end_line=0) if known else None
             first += lines
         return None
 

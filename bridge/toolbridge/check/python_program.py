@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from toolbridge.check.python_stub_lines import PythonStubs
-from toolbridge.check.python_text import without_texts
+from toolbridge.check.python_text import new_meanings, without_texts
 from toolbridge.check.world import World
 from toolbridge.sandbox.compiler import StubLine
 
@@ -33,6 +33,9 @@ class Finding(NamedTuple):
     column: int
     rule: str
     message: str
+    end_line: int = 0
+    """Where what it is about ends; 0 if that is not known."""
+    end_column: int = 0
 
 
 class Mistake(NamedTuple):
@@ -81,7 +84,11 @@ class Program:
 
     def at(self, finding: Finding) -> int:
         """The index of a finding's place in the source."""
-        return self._line_starts[finding.line - 1] + finding.column - 1
+        return self.index(finding.line, finding.column)
+
+    def index(self, line: int, column: int) -> int:
+        """The index of a line and column in the source."""
+        return self._line_starts[line - 1] + column - 1
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -108,6 +115,11 @@ class Program:
         if _UPDATED.search(self.source):  # with any that it writes down
             keys.update(found[1] or found[2] for found in _WRITTEN_KEY.findall(self.source))
         return keys
+
+    @cached_property
+    def new_meanings(self) -> set[str]:
+        """The names that it may define, assign or delete."""
+        return new_meanings(self.code)
 
     @cached_property
     def assigned_attributes(self) -> set[str]:

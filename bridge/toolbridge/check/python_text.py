@@ -54,6 +54,32 @@ def end_of_bracket(code: str, at: int) -> int | None:
     return None
 
 
+def start_of_last_bracket(code: str) -> int | None:
+    """Where the bracket opens with whose end a text without strings ends; None if it ends otherwise."""
+    depth = 0
+    for index in range(len(code) - 1, -1, -1):
+        if code[index] in _CLOSING:
+            depth += 1
+        elif code[index] in _OPENING:
+            depth -= 1
+        if depth == 0:
+            return index if index < len(code) - 1 else None
+    return None
+
+
+def start_of_bracket_around(code: str, at: int) -> int | None:
+    """Where the bracket opens that a place of a text without strings is in; None if that is not near it."""
+    depth = 0
+    for index in range(at - 1, max(-1, at - _FARTHEST), -1):
+        if code[index] in _CLOSING:
+            depth += 1
+        elif code[index] in _OPENING:
+            if depth == 0:
+                return index
+            depth -= 1
+    return None
+
+
 def split_outside(text: str, separator: str) -> list[str]:
     """The parts between separators that are in no bracket and no string."""
     code = without_texts(text.replace("#", " "))
