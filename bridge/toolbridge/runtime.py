@@ -273,7 +273,7 @@ class Runtime:
         self._check(language)
         scope = self._scope(language, self._limits)
         try:
-            return (await self._checked_runs.check(code, language, scope)).report
+            return await self._checked_runs.report(code, language, scope)
         finally:
             scope.close()
 

@@ -62,3 +62,26 @@ def test_run_checks_first_and_can_be_told_not_to(project: Project) -> None:
     assert (code, out) == (1, "")
     assert err.startswith("TypeError: ")
     assert "Calls already made" in err
+
+
+@pytest.mark.parametrize("name", ["program.ts", "program.py"])
+def test_a_program_of_a_server_that_is_not_approved_is_said_to_be_unchecked(tmp_path: Path, name: str) -> None:
+    project = Project(tmp_path)
+    project.configure({"weather": weather()})
+    python = 'from host.mcp_weather import get_forecast\nget_forecast(location="Oslo")["day"]'
+    code, out, err = project.run("check", project.write(python if name.endswith(".py") else WRONG, name))
+    assert (code, out) == (4, "Nothing was checked.\n")
+    assert "The tools of 'weather' are not known (not approved, disabled, or not reached)" in err
+    code, out, _ = project.run("check", "--json", name)
+    assert (code, json.loads(out)["checked"], json.loads(out)["problems"]) == (4, False, [])
+
+
+def test_servers_of_which_nothing_is_known_are_named_beside_what_was_checked(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.configure({"weather": weather(), "other": weather(connectTimeout=61)})
+    project.approve("weather")
+    program = project.write('import { some } from "host:mcp-other";\n' + RIGHT + ";some(1)", "both.ts")
+    code, out, err = project.run("check", program)
+    assert (code, out) == (0, "Nothing was found.\n")
+    assert "The tools of 'other' are not known" in err
+    assert "calls of them were not checked" in err

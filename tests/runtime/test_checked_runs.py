@@ -126,7 +126,7 @@ async def test_a_check_that_takes_too_long_is_a_warning_and_the_program_runs(
 async def test_a_python_checker_that_crashes_is_a_warning_and_the_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def command(ty: str, directory: object) -> list[str]:
+    def command(ty: str, directory: object, programs: object) -> list[str]:
         return ["/bin/sh", "-c", "kill -SEGV $$"]
 
     monkeypatch.setattr(python, "_command", command)

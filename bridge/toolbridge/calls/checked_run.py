@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyio import create_task_group, sleep
 
+from toolbridge.calls.run_modules import mentioned_servers
 from toolbridge.check.checker import Checker, names_a_module
 from toolbridge.check.javascript import Checked
 from toolbridge.check.report import CheckReport
@@ -81,6 +82,25 @@ class CheckedRuns:
         if self._uses_changed_tool(code, connected):
             return _UNCHECKED
         return await self._checker.check(code, language, self._world(language, connected), session)
+
+    async def report(self, code: str, language: str, scope: RunScope) -> CheckReport:
+        """The same for whoever asks only for the check: no run will say which servers' tools are not known.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, or the installation is broken.
+        """
+        report = (await self.check(code, language, scope)).report
+        connected = await scope.connect_named(code)  # as it was for the check: none is tried twice
+        named = mentioned_servers(code, [each.name for each in self._manager.statuses()])
+        unknown = [name for name in named if name not in connected]
+        if not unknown or report.warning:
+            return report
+        is_checked = report.is_checked and (bool(connected) or not report.ok)
+        what = "calls of them were not checked" if is_checked else "nothing was checked"
+        servers = ", ".join(map(repr, unknown))
+        reason = "not approved, disabled, or not reached"
+        warning = f"The tools of {servers} are not known ({reason}), so {what}."
+        return replace(report, warning=warning, is_checked=is_checked)
 
     def _world(self, language: str, connected: tuple[str, ...]) -> World:
         """The stubs of these servers. Of all others nothing is said: what was kept of them may be out of date.

@@ -41,7 +41,7 @@ class CheckReport:
     warning: str = ""
     """Why the program was not checked, or not against every module."""
     is_checked: bool = True
-    """False: there is no checker here, or it failed."""
+    """False: there is no checker here, it failed, or nothing is known of the servers that the program names."""
     has_checker: bool = True
     """False: there is none in this installation."""
 

@@ -71,8 +71,8 @@ def _show(report: CheckReport) -> None:
         write(sys.stdout, f"{report.syntax}\n")
     for problem in report.problems:
         write(sys.stdout, f"{problem}\n\n")
-    if report.ok and report.is_checked:
-        write(sys.stdout, "Nothing was found.\n")
+    if report.ok:
+        write(sys.stdout, "Nothing was found.\n" if report.is_checked else "Nothing was checked.\n")
     elif report.problems:
         count = len(report.problems)
         write(sys.stdout, f"{count} problem{'' if count == 1 else 's'}.\n")
