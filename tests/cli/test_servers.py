@@ -51,10 +51,9 @@ class Project:
         return json.loads(self.run(*words, "--json")[1])
 
     def digest(self, name: str) -> str:
-        """The digest that the doctor prints for a server."""
-        findings = self.json("doctor")
-        texts = [finding["text"] for finding in findings if finding["subject"] == f"server {name}"]
-        (digest,) = re.findall(r"sha256:[0-9a-f]{64}", " ".join(texts))
+        """The digest that the prompt shows for a server."""
+        shown = self.run("approve", name)[1]
+        (digest,) = set(re.findall(r"sha256:[0-9a-f]{64}", shown))
         return digest
 
     def approve(self, name: str) -> None:
