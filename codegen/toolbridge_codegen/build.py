@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
 from toolbridge_codegen.bounds import Bounds, Budget
-from toolbridge_codegen.catalog import ModuleSpec, Schema, ToolSpec, plain_schema
+from toolbridge_codegen.catalog import ModuleSpec, ToolSpec, plain_schema
 from toolbridge_codegen.declare import Renaming, declare
 from toolbridge_codegen.diagnostics import Reporter
 from toolbridge_codegen.drafts import Drafts
 from toolbridge_codegen.model import Diagnostic, Docs, FunctionModel, MapType, ModuleModel, NamedType
-from toolbridge_codegen.overrides import override_key
+from toolbridge_codegen.output_schemas import unused_output_schemas
 from toolbridge_codegen.sanitise import clean_text
 from toolbridge_codegen.tool_types import ToolTypes, ToolTypesMaker, root_name
 from toolbridge_codegen.type_names import TypeNames, tool_prefixes
@@ -20,19 +19,11 @@ DEFAULT_BOUNDS = Bounds()
 _LONGEST_INSTRUCTIONS = 1000
 
 
-def build_module(
-    module: ModuleSpec,
-    *,
-    output_overrides: Mapping[str, Schema] | None = None,
-    bounds: Bounds = DEFAULT_BOUNDS,
-) -> tuple[ModuleModel, tuple[Diagnostic, ...]]:
-    """The type model of a server's module. Whatever the schemas are, each tool is in it.
-
-    `output_overrides` maps `server/tool` to a schema for a tool that has no output schema of its own.
-    """
+def build_module(module: ModuleSpec, *, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[ModuleModel, tuple[Diagnostic, ...]]:
+    """The type model of a server's module. Whatever the schemas are, each tool is in it."""
     prefixes = tool_prefixes(tool.identifier for tool in module.tools)
     drafts = Drafts()
-    diagnostics: list[Diagnostic] = []
+    diagnostics = unused_output_schemas(module)
     made: list[ToolTypes] = []
     nodes_left = bounds.module_nodes
     deadline = time.monotonic() + bounds.module_seconds
@@ -42,15 +33,19 @@ def build_module(
         maker = ToolTypesMaker(
             tool.identifier,
             prefixes[tool.identifier],
+            reading=module.reading,
             drafts=drafts,
             budget=budget,
             bounds=bounds,
             reporter=reporter,
         )
-        output_schema = tool.definition.output_schema
-        if output_schema is None and output_overrides:
-            output_schema = output_overrides.get(override_key(tool.server, tool.name))
-        made.append(maker.make(plain_schema(tool.definition.input_schema), plain_schema(output_schema)))
+        made.append(
+            maker.make(
+                plain_schema(tool.definition.input_schema),
+                plain_schema(tool.output_schema),
+                is_operators=tool.definition.output_schema is None,
+            )
+        )
         nodes_left -= budget.spent
         diagnostics += reporter.diagnostics
     names = TypeNames(prefixes)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from toolbridge_codegen.json_values import exact_text
 from toolbridge_codegen.names import assign_identifiers, assign_wire_names
@@ -21,6 +21,9 @@ _SERVER = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 Schema = Mapping[str, Any]
 """A JSON Schema as the server sent it."""
+
+Reading: TypeAlias = Literal["intended", "literal"]
+"""How schemas are read: as their authors most likely mean them, or to the letter. `normalize` has the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,9 @@ class ServerListing:
     tools: tuple[ToolDefinition, ...]
     display_name: str = ""
     instructions: str = ""
+    reading: Reading = "intended"
+    output_schemas: Mapping[str, Schema] = field(default_factory=lambda: MappingProxyType({}))
+    """An operator's, by tool: what the results are of those that don't say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class ToolSpec:
     short_name: str
     """`<server>_<tool>`, at most 64 characters, unique in the catalog."""
     definition: ToolDefinition
+    output_schema: Schema | None = None
+    """Of its results: its own, else an operator's, which is of what guest code gets."""
 
     @property
     def name(self) -> str:
@@ -83,6 +91,8 @@ class ModuleSpec:
     tools: tuple[ToolSpec, ...]
     """Sorted by identifier."""
     instructions: str = ""
+    reading: Reading = "intended"
+    output_schemas: Mapping[str, Schema] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def async_specifier(self) -> str:
@@ -159,6 +169,9 @@ def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
                 qualified_name=qualified[listing.server, tool.name],
                 short_name=short[listing.server, tool.name],
                 definition=tool,
+                output_schema=listing.output_schemas.get(tool.name)
+                if tool.output_schema is None
+                else tool.output_schema,
             )
             for tool in tools
         ]
@@ -170,6 +183,8 @@ def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
                 python_module=python_module(listing.server),
                 tools=tuple(sorted(specs, key=lambda spec: spec.identifier)),
                 instructions=listing.instructions,
+                reading=listing.reading,
+                output_schemas=listing.output_schemas,
             )
         )
     tools = [tool for module in modules for tool in module.tools]

@@ -28,6 +28,8 @@ class Conditional(NamedTuple):
     """By name, the schemas of which one holds."""
     by_pattern: list[Any]
     """The schemas of properties that only patterns describe."""
+    too_many: bool = False
+    """There may be any properties, because to say which would take too long."""
 
 
 def conditional_properties(
@@ -41,7 +43,7 @@ def conditional_properties(
         if not are_apart(types, facts, types.schemas.flatten([part]).facts):
             stack.append((part, False))
             if len(stack) > MOST_TOGETHER:
-                return Conditional({}, [True])
+                return Conditional({}, [True], too_many=True)
     for fact in facts:
         stack += _conditions(fact)
     seen: set[tuple[int, bool]] = set()

@@ -7,7 +7,7 @@ Nothing is copied: a fact is the server's own object, and is known by its identi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from toolbridge_codegen.bounds import Bounds, Budget
@@ -18,6 +18,7 @@ from toolbridge_codegen.normalize import (
     CONSTRAINTS,
     REFERENCES,
     admits_nothing,
+    check_references,
     declared_kinds,
     is_nullable,
     is_remark,
@@ -123,12 +124,14 @@ class Conjunctions:
         choices: list[Choice] = []
         annotated: list[dict[str, Any]] = []
         seen: set[int] = set()
+        met_again = False
         stack: list[Any] = list(reversed(schemas))
         while stack:
             schema = stack.pop()
             if admits_nothing(schema):
                 return Conjunction([], [], annotated, impossible=True, complete=True)
             if schema is True or id(schema) in seen:
+                met_again = met_again or (is_object(schema) and not _COMPOSING.isdisjoint(schema))
                 continue
             if not self._budget.visit():
                 return Conjunction(facts, choices, annotated, impossible=False, complete=False)
@@ -136,6 +139,7 @@ class Conjunctions:
                 self._reporter.report(schema, "", "a schema is an object or a boolean")
                 continue
             seen.add(id(schema))
+            check_references(schema, self._reporter)
             if is_nullable(schema) and not _COMPOSING.isdisjoint(schema):
                 choices.append(Choice([_NULL, self._without_nullable(schema)], False, schema, "nullable"))
                 continue
@@ -156,7 +160,13 @@ class Conjunctions:
                 stack += reversed(self._members(schema, "allOf"))
             if target is not None:
                 stack.append(target.schema)
-        return Conjunction(facts, choices, annotated, impossible=False, complete=True)
+        whole = Conjunction(facts, choices, annotated, impossible=False, complete=True)
+        self._report_circle(schemas, whole, met_again=met_again)
+        return whole
+
+    def _report_circle(self, schemas: Sequence[Any], whole: Conjunction, *, met_again: bool) -> None:
+        if met_again and not whole.facts and not whole.choices:
+            self._reporter.report(schemas[0], "", "the references lead back to themselves: unknown")
 
     def _without_nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema that holds if the value isn't null."""
@@ -191,7 +201,9 @@ class Conjunctions:
         """The choices of a conjunction multiplied out; None if there are too many."""
         found: list[Alternative] = []
         known: set[tuple[frozenset[int], frozenset[int]]] = set()
-        stack = [(whole.facts, whole.choices, list[Any](), frozenset[int]())]
+        only_itself: Choice | None = None
+        # Of the choices that were made: each with those that its branch asks for.
+        stack = [(whole.facts, whole.choices, list[Any](), dict[int, frozenset[int]]())]
         while stack:
             facts, choices, also, taken = stack.pop()
             if not choices:
@@ -205,10 +217,9 @@ class Conjunctions:
             choice, others = choices[0], choices[1:]
             if len(choice.branches) > self._bounds.literals:
                 return None
-            # A branch that leads back to its own choice adds nothing to it, nor does a choice that is still to be made
-            # anyway: asked once for each way that leads to it, it would double with every level.
-            taken_now = taken | {id(choice.branches)}
-            asked = taken_now.union(id(one.branches) for one in others)
+            # A choice that is made already, or still to be made anyway, adds nothing: asked once for each way that
+            # leads to it, it would double with every level.
+            asked = {id(choice.branches), *taken, *(id(one.branches) for one in others)}
             for index in range(len(choice.branches) - 1, -1, -1):
                 branch = choice.branches[index]
                 part = self.flatten([branch])
@@ -218,9 +229,31 @@ class Conjunctions:
                     return None
                 if part.impossible:
                     continue
+                needs = frozenset(id(one.branches) for one in part.choices)
+                if self._leads_back(needs, id(choice.branches), taken):
+                    # What holds only because it holds says nothing: it is in what the other branches say.
+                    only_itself = choice
+                    continue
                 own = set(map(id, facts))
                 more = [fact for fact in part.facts if id(fact) not in own]
                 inner = [one for one in part.choices if id(one.branches) not in asked]
                 rest = [] if choice.exclusive else choice.branches[:index] + choice.branches[index + 1 :]
-                stack.append(([*facts, *more], [*others, *inner], [*also, *rest], taken_now))
+                made = {**taken, id(choice.branches): needs}
+                stack.append(([*facts, *more], [*others, *inner], [*also, *rest], made))
+        if not found and only_itself is not None:
+            self._reporter.report(only_itself.holder, only_itself.keyword, "a choice only of itself: unknown")
+            return [Alternative(whole.facts, [])]
         return found
+
+    def _leads_back(self, needs: frozenset[int], choice: int, taken: Mapping[int, frozenset[int]]) -> bool:
+        """Whether what a branch asks for is, by the branches that were taken for that, the branch's own choice."""
+        waiting, seen = list(needs), set(needs)
+        while waiting:
+            one = waiting.pop()
+            if one == choice:
+                return True
+            more = taken.get(one, frozenset()) - seen
+            seen |= more
+            waiting += more
+        self._budget.visit(len(seen) // _COPIED_AT_ONCE)
+        return False

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toolbridge_codegen.json_values import is_list
 from toolbridge_codegen.model import TypeNode
 from toolbridge_codegen.normalize import is_nullable
-from toolbridge_codegen.schema_kinds import kind_of_value
+from toolbridge_codegen.schema_kinds import FRACTION, INTEGER, NUMBER, kind_of_value
 from toolbridge_codegen.unions import literal_type
 
 if TYPE_CHECKING:
     from toolbridge_codegen.schema_types import SchemaTypes
 
 _LARGEST_LITERAL = 2**53
+"""Numbers from here on are not exact in TypeScript."""
 
 
 class Constants(NamedTuple):
@@ -38,7 +39,7 @@ def allowed_constants(types: SchemaTypes, facts: list[dict[str, Any]], kinds: in
     if len(fitting) < len(values):
         types.reporter.report(facts[0], "enum", "some constants don't have the declared type")
     # A type that excludes all of the constants is a mistake; what the server compares with is the constants.
-    return _as_types(types, fitting or values, facts[0])
+    return _as_types(types, [_as_kind(value, kinds) for value in fitting or values], facts[0])
 
 
 def _constants_of(types: SchemaTypes, fact: dict[str, Any]) -> list[Any] | None:
@@ -68,6 +69,13 @@ def _identity(value: Any) -> object:
     return (isinstance(value, bool), value)
 
 
+def _as_kind(value: Any, kinds: int) -> Any:
+    """Where only integers are asked for, `1.0` is one. But nobody would write 1e300 without its exponent."""
+    if kinds & FRACTION or not isinstance(value, float) or kind_of_value(value) != INTEGER:
+        return value
+    return int(value) if abs(value) < _LARGEST_LITERAL else value
+
+
 def _as_types(types: SchemaTypes, values: list[Any], fact: dict[str, Any]) -> Constants:
     most = types.bounds.literals
     if len(values) > most:
@@ -82,7 +90,7 @@ def _as_types(types: SchemaTypes, values: list[Any], fact: dict[str, Any]) -> Co
         if len(values) <= most and _can_be_literal(types, value):
             literals.append(value)
         else:
-            other_kinds |= kind_of_value(value)
+            other_kinds |= NUMBER if isinstance(value, float) else kind_of_value(value)
     types.budget.write(sum(len(value) + 4 if isinstance(value, str) else 8 for value in literals))
     return Constants(literal_type(literals), other_kinds)
 

@@ -40,7 +40,7 @@ from toolbridge_codegen.quoting import (
 )
 
 if TYPE_CHECKING:
-    from toolbridge_codegen.stubs import Language
+    from toolbridge_codegen.stubs import Errors, Language
 
 CUT = "…"
 _INPUT = 300
@@ -74,6 +74,8 @@ class _Syntax:
     key: Callable[[str], str]
     text: Callable[[str], str]
     constants: dict[bool | None, str]
+    failure: str
+    """What a failed call returns, where that is how failures are told."""
 
 
 _TYPESCRIPT = _Syntax(
@@ -88,6 +90,7 @@ _TYPESCRIPT = _Syntax(
     key=ts_key,
     text=ts_string,
     constants={None: "null", True: "true", False: "false"},
+    failure="{ error: string }",
 )
 _PYTHON = _Syntax(
     scalars={"string": "str", "number": "float", "integer": "int", "boolean": "bool", "null": "None"},
@@ -101,12 +104,16 @@ _PYTHON = _Syntax(
     key=py_string,
     text=py_string,
     constants={None: "None", True: "True", False: "False"},
+    failure='{ "error": str }',
 )
 
 
-def emit_compact(model: ModuleModel, language: Language) -> str:
-    """One line for each tool of a module, below one that says where to import them from."""
-    writer = _Writer(arrange(model), _TYPESCRIPT if language == "typescript" else _PYTHON)
+def emit_compact(model: ModuleModel, language: Language, *, errors: Errors = "raise") -> str:
+    """One line for each tool of a module, below one that says where to import them from.
+
+    With `errors="return"` a failed call returns an object with its error, and the return types say so.
+    """
+    writer = _Writer(arrange(model), _TYPESCRIPT if language == "typescript" else _PYTHON, errors)
     if language == "typescript":
         lines = [f'// import from "{model.spec.specifier}"']
         lines += [_typescript(function, writer) for function in model.functions]
@@ -120,13 +127,13 @@ def _typescript(function: FunctionModel, writer: _Writer) -> str:
     written = writer.fitting(function.input, _INPUT)
     mark = "" if function.input_required else "?"
     parameter = "" if writer.is_empty(function.input) else f"input{mark}: {written}"
-    line = f"{function.tool.identifier}({parameter}): {writer.fitting(function.output, _OUTPUT)}"
+    line = f"{function.tool.identifier}({parameter}): {writer.output(function)}"
     text = first_sentence(function.docs.description)
     return f"{line} // {ts_comment(text)}" if text else line
 
 
 def _python(function: FunctionModel, writer: _Writer) -> str:
-    line = f"{function.tool.identifier}({_parameters(function, writer)}) -> {writer.fitting(function.output, _OUTPUT)}"
+    line = f"{function.tool.identifier}({_parameters(function, writer)}) -> {writer.output(function)}"
     text = first_sentence(function.docs.description)
     return f"{line} # {py_comment(text)}" if text else line
 
@@ -152,14 +159,20 @@ def first_sentence(text: str) -> str:
 class _Writer:
     """Writes the types of one module in one language, as deep as there is room."""
 
-    def __init__(self, layout: Layout, syntax: _Syntax) -> None:
+    def __init__(self, layout: Layout, syntax: _Syntax, errors: Errors) -> None:
         self.layout = layout
         self._syntax = syntax
+        self._errors: Errors = errors
         self._parts_left = 0
         self._nesting = 0
 
     def is_empty(self, node: TypeNode) -> bool:
         return self.layout.resolve(node) == ObjectType((), None)
+
+    def output(self, function: FunctionModel) -> str:
+        """What a call returns. That it may be a failure is never left out: a program has to look."""
+        text = self.fitting(function.output, _OUTPUT)
+        return text if self._errors == "raise" else f"{text} | {self._syntax.failure}"
 
     def fitting(self, node: TypeNode, width: int) -> str:
         """A type in the greatest depth that fits; if none does, without what is too much."""
@@ -262,7 +275,7 @@ class _Writer:
 
     def _literals(self, values: Sequence[JsonScalar]) -> str:
         shown = [self._literal(value) for value in values[:_LITERALS]]
-        return " | ".join([*shown, *([CUT] if len(values) > _LITERALS else [])])
+        return " | ".join([*dict.fromkeys(shown), *([CUT] if len(values) > _LITERALS else [])])
 
     def _literal(self, value: JsonScalar) -> str:
         if isinstance(value, str):

@@ -34,8 +34,9 @@ def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[
         inferred = inferred_kinds(facts)
         if inferred == ANY_KIND:
             return UNKNOWN
-        # A schema that names every type means every type.
-        kinds = kinds if any("type" in fact for fact in facts) else inferred
+        # A schema that names every type means every type; to the letter, so does one that names none.
+        is_any = types.is_literal or any("type" in fact for fact in facts)
+        kinds = kinds if is_any else inferred
         members = []
     else:
         members = []

@@ -4,7 +4,8 @@ A keyword is read by what it means in the draft that defines it, whatever draft 
 wrong type is reported and otherwise treated as absent. Nothing is copied: these are readings of the server's own
 objects, made when they are needed.
 
-Named rules, by which a type may be narrower than the schema:
+Named rules, by which a type may be narrower than the schema. None of the first four holds where schemas are read to
+the letter (`Reading`), and there no valid instance is refused by its type:
 
 - "An object that lists properties is closed": it has no others, unless `additionalProperties`, `patternProperties` or
   `unevaluatedProperties` says so. A misspelt property shall be an error. All parts of an `allOf` are one object, and
@@ -91,6 +92,13 @@ def admits_nothing(schema: Any) -> bool:
         return False
     excluded = schema["not"]
     return excluded is True or (is_object(excluded) and not excluded)
+
+
+def check_references(schema: dict[str, Any], reporter: Reporter) -> None:
+    """Report a reference that is none: what was meant by it is not known."""
+    for keyword in sorted(REFERENCES.intersection(schema)):
+        if not isinstance(schema[keyword], str):
+            reporter.report(schema, keyword, f"'{keyword}' is not a string")
 
 
 def member_map(schema: dict[str, Any], keyword: str, reporter: Reporter) -> dict[str, Any]:

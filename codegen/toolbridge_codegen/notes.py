@@ -16,14 +16,29 @@ NO_DOCS = Docs()
 _LARGEST_EXACT = 2**53 - 1
 _LONGEST_NOTE = 200
 _LONGEST_PATTERN = 120
+_MOST_CONSTANTS = 20
 
 _FOR_SCALARS = frozenset(
     {"format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType", "multipleOf"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 )
+_FOR_ITEMS = _FOR_SCALARS | {"const", "enum"}
 _NOTED = (
     _FOR_SCALARS
-    | {"default", "items", "minItems", "maxItems", "uniqueItems", "contains", "not", "if", "anyOf", "oneOf"}
+    | {
+        "const",
+        "enum",
+        "default",
+        "items",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "contains",
+        "not",
+        "if",
+        "anyOf",
+        "oneOf",
+    }
     | {"minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies"}
 )
 _DESCRIBED = _NOTED | {"description", "title", "deprecated"}
@@ -45,7 +60,7 @@ def docs_of(
 ) -> Docs:
     """The documentation that some schemas give to one place; the first description is the nearest.
 
-    What a result may be at most binds its server, not its reader: of a result, only the format is noted.
+    What a result may be at most binds its server, not its reader: of a result, formats and constants are noted.
     """
     described = [schema for schema in schemas if not _DESCRIBED.isdisjoint(schema)]
     if not described and not more_notes:
@@ -63,7 +78,7 @@ def docs_of(
             notes[clean_line(f"each: {of_each}", limit=_LONGEST_NOTE)] = None
         deprecated = deprecated or schema.get("deprecated") is True
         if not _NOTED.isdisjoint(schema):
-            own = plain_notes(schema) if is_result else notes_of(schema, with_default=with_default)
+            own = _result_notes(schema) if is_result else notes_of(schema, with_default=with_default)
             notes.update((note, None) for note in own if not _says_default(description, note))
     notes.update(dict.fromkeys(more_notes))
     if not description:
@@ -114,7 +129,7 @@ def text_of(schema: dict[str, Any], keyword: str) -> str:
 
 def notes_of(schema: dict[str, Any], *, with_default: bool = True) -> list[str]:
     """One line for each thing that a type can't say."""
-    notes: list[str] = []
+    notes = constant_notes(schema)
     if with_default and schema.get("default") is not None:
         notes.append(f"default: {brief_json(schema['default'])}")
     notes += plain_notes(schema)
@@ -128,10 +143,28 @@ def notes_of(schema: dict[str, Any], *, with_default: bool = True) -> list[str]:
     if schema.get("uniqueItems") is True:
         notes.append("items: unique")
     items = schema.get("items")
-    if is_object(items) and not _FOR_SCALARS.isdisjoint(items) and "properties" not in items:
+    if is_object(items) and not _FOR_ITEMS.isdisjoint(items) and "properties" not in items:
         notes += [f"each {note}" for note in notes_of(items, with_default=False)]
     notes += _logic_notes(schema)
     return [clean_line(note, limit=_LONGEST_NOTE) for note in notes]
+
+
+def constant_notes(schema: dict[str, Any]) -> list[str]:
+    """The constants for which there is no literal: lists, objects, and numbers that are not exact."""
+    if "const" in schema:
+        value = schema["const"]
+        return [f"constant: {brief_json(value, _LONGEST_PATTERN)}"] if _has_no_literal(value) else []
+    listed = schema.get("enum")
+    some = [value for value in listed[:_MOST_CONSTANTS] if _has_no_literal(value)] if is_list(listed) else []
+    return [f"constants: {brief_json(some, _LONGEST_PATTERN)[1:].removesuffix(']')}"] if some else []
+
+
+def _has_no_literal(value: Any) -> bool:
+    return isinstance(value, dict | list) or (_is_number(value) and abs(value) > _LARGEST_EXACT)
+
+
+def _result_notes(schema: dict[str, Any]) -> list[str]:
+    return [clean_line(note, limit=_LONGEST_NOTE) for note in (*constant_notes(schema), *plain_notes(schema))]
 
 
 def plain_notes(schema: dict[str, Any]) -> list[str]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolbridge_codegen.conditional import conditional_properties
+from toolbridge_codegen.conditional import MOST_TOGETHER, conditional_properties
 from toolbridge_codegen.drafts import Draft
 from toolbridge_codegen.model import MapType, NamedType, ObjectType, Property, TypeNode
 from toolbridge_codegen.normalize import (
+    CONDITIONS,
     ExtraStatement,
     admits_nothing,
     extra_statement,
@@ -70,12 +71,12 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
         statement = extra_statement(fact, types.reporter)
         if statement is not None:
             statements.append((fact, statement))
-    _settle_extra(plan, facts, [statement for _, statement in statements])
+    _settle_extra(plan, facts, [statement for _, statement in statements], is_literal=types.is_literal)
     for fact, statement in statements:
         _apply_to_others(types, plan, fact, statement, alone=len(facts) == 1, place=place)
     is_closed_by_rule = plan.extra is None and not statements
     if is_closed_by_rule:
-        _add_conditional(types, plan, facts, also)
+        _add_conditional(types, plan, facts, also, place)
     _add_required(types, plan, place, is_closed=plan.extra is None and not is_closed_by_rule)
     _bound(types, plan, place)
     for name, schemas in list(plan.known.items()):
@@ -87,20 +88,29 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
     return plan
 
 
-def _add_conditional(types: SchemaTypes, plan: _Plan, facts: list[dict[str, Any]], also: Sequence[Any]) -> None:
+def _add_conditional(
+    types: SchemaTypes, plan: _Plan, facts: list[dict[str, Any]], also: Sequence[Any], place: Place
+) -> None:
     """What may hold as well adds to an object that would be closed without it."""
-    plan.conditional, patterns = conditional_properties(types, facts, also, plan.known)
+    plan.conditional, patterns, too_many = conditional_properties(types, facts, also, plan.known)
     if patterns:
         plan.extra, plan.maybe = patterns, True
+    if too_many:
+        message = f"more than {MOST_TOGETHER} other branches can hold at once: it may have any other property"
+        types.reporter.report_at(place.path, message)
 
 
-def _settle_extra(plan: _Plan, facts: list[dict[str, Any]], statements: list[ExtraStatement]) -> None:
+def _settle_extra(
+    plan: _Plan, facts: list[dict[str, Any]], statements: list[ExtraStatement], *, is_literal: bool
+) -> None:
     """What holds for properties that aren't listed, by all that is said of them."""
     if not statements:
         unevaluated = [fact["unevaluatedProperties"] for fact in facts if "unevaluatedProperties" in fact]
-        listed = any(lists_properties(fact) for fact in facts) or any(map(admits_nothing, unevaluated))
+        is_closed = any(map(admits_nothing, unevaluated)) or (not is_literal and any(map(lists_properties, facts)))
         opening = [schema for schema in unevaluated if not admits_nothing(schema)]
-        plan.extra = opening if opening else None if listed else [True]
+        if is_literal and opening and any(not CONDITIONS.isdisjoint(fact) for fact in facts):
+            opening = [True]  # what a condition evaluates is not what this is about
+        plan.extra = opening if opening else None if is_closed else [True]
         plan.together = bool(opening)
         return
     complete = [statement for statement in statements if statement.is_complete]
@@ -111,6 +121,8 @@ def _settle_extra(plan: _Plan, facts: list[dict[str, Any]], statements: list[Ext
         plan.extra, plan.together = single, True
     elif complete:
         plan.extra = complete[0].schemas
+    elif is_literal:
+        plan.extra = [True]  # whatever no pattern matches may be anything
     else:
         plan.extra = [schema for statement in statements for schema in statement.schemas]
 
@@ -150,6 +162,9 @@ def _add_required(types: SchemaTypes, plan: _Plan, place: Place, *, is_closed: b
         else:
             is_sure = not plan.maybe and (plan.together or len(plan.extra) == 1)
             plan.known[name] = list(plan.extra) if is_sure else [True]
+            if not is_sure and not any(schema is True for schema in plan.extra):
+                message = f"which of several schemas describes {name!r:.100} is not known: unknown"
+                types.reporter.report_at(f"{place.path}/required", message)
 
 
 def _bound(types: SchemaTypes, plan: _Plan, place: Place) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from toolbridge_codegen.bounds import Bounds, Budget
+from toolbridge_codegen.catalog import Reading
 from toolbridge_codegen.choices import choice_type, is_plain_choice, multiplied_type
 from toolbridge_codegen.conjunction import Conjunctions
 from toolbridge_codegen.diagnostics import Reporter
@@ -64,11 +65,14 @@ class SchemaTypes:
         *,
         tool_prefix: str,
         is_result: bool,
+        reading: Reading,
         drafts: Drafts,
         budget: Budget,
         bounds: Bounds,
         reporter: Reporter,
     ) -> None:
+        self.is_literal = reading == "literal"
+        """Whether schemas are read to the letter: without the rules that `normalize` names."""
         self.bounds = bounds
         self.budget = budget
         self.reporter = reporter

@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from toolbridge_codegen.bounds import TOO_SLOW, Bounds
 from toolbridge_codegen.cache import ModuleStubs, StubCache
-from toolbridge_codegen.catalog import Catalog, ModuleSpec, Schema, plain_schema
+from toolbridge_codegen.catalog import Catalog, ModuleSpec, plain_schema
 from toolbridge_codegen.json_values import plain_json
 from toolbridge_codegen.manifest import Export, InputStyle, Manifest
 from toolbridge_codegen.model import Diagnostic, ModuleModel
-from toolbridge_codegen.overrides import override_key, unused_overrides
+from toolbridge_codegen.output_schemas import unused_output_schemas
 
 Language: TypeAlias = Literal["typescript", "python"]
 Detail: TypeAlias = Literal["full", "compact"]
@@ -41,14 +41,12 @@ def generate(
     language: Language,
     detail: Detail = "full",
     errors: Errors = "raise",
-    output_overrides: Mapping[str, Schema] | None = None,
     bounds: Bounds = DEFAULT_BOUNDS,
     cache: StubCache | None = None,
 ) -> StubSet:
     """Write the stubs of a catalog for one language.
 
     Whatever the schemas are, every tool gets its function; what its types can't say is among the diagnostics.
-    `output_overrides` maps `server/tool` to a schema for a tool that has no output schema of its own.
 
     Raises:
         ValueError: there is no such language, detail or way of errors.
@@ -56,10 +54,10 @@ def generate(
     for value, known in ((language, get_args(Language)), (detail, get_args(Detail)), (errors, get_args(Errors))):
         if value not in known:
             raise ValueError(f"{value!r} is none of {', '.join(known)}")
-    options = _Options(language, detail, errors, output_overrides or {}, bounds)
+    options = _Options(language, detail, errors, bounds)
     files: dict[str, str] = {}
     manifest: dict[str, Mapping[str, Export]] = {}
-    diagnostics = unused_overrides(catalog, options.output_overrides)
+    diagnostics: list[Diagnostic] = []
     for module in catalog.modules:
         stubs = _module_stubs(module, options, cache)
         files.update(stubs.files)
@@ -80,7 +78,6 @@ class _Options:
     language: Language
     detail: Detail
     errors: Errors
-    output_overrides: Mapping[str, Schema]
     bounds: Bounds
 
 
@@ -107,10 +104,10 @@ def _cache_key(module: ModuleSpec, options: _Options) -> str | None:
     tools: list[Any] = []
     for tool in module.tools:
         definition = tool.definition
-        override = options.output_overrides.get(override_key(tool.server, tool.name))
         texts = [tool.identifier, tool.name, definition.title, definition.description]
-        tools.append([*texts, *map(plain_schema, (definition.input_schema, definition.output_schema, override))])
-    facts = [module.server, module.specifier, module.python_module, module.instructions, tools]
+        tools.append([*texts, *map(plain_schema, (definition.input_schema, tool.output_schema))])
+    unused = [[item.tool, item.message] for item in unused_output_schemas(module)]
+    facts = [module.server, module.specifier, module.python_module, module.instructions, module.reading, unused, tools]
     choice = [options.language, options.detail, options.errors, repr(options.bounds), generator_version()]
     text = plain_json([*choice, *facts])
     return None if text is None else hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -136,7 +133,7 @@ def _write_module(module: ModuleSpec, options: _Options) -> ModuleStubs:
     from toolbridge_codegen.emit_pyi import input_style
     from toolbridge_codegen.layout import arrange
 
-    model, diagnostics = build_module(module, output_overrides=options.output_overrides, bounds=options.bounds)
+    model, diagnostics = build_module(module, bounds=options.bounds)
     layout = arrange(model)
     styles: dict[str, InputStyle] = {
         function.tool.identifier: input_style(layout, function) for function in model.functions
@@ -149,7 +146,7 @@ def _write_files(model: ModuleModel, options: _Options) -> dict[str, str]:
     if options.detail == "compact":
         from toolbridge_codegen.emit_compact import emit_compact
 
-        return {f"{stem}.txt": emit_compact(model, options.language)}
+        return {f"{stem}.txt": emit_compact(model, options.language, errors=options.errors)}
     if options.language == "typescript":
         from toolbridge_codegen.emit_dts import emit_dts
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from toolbridge_codegen.bounds import Bounds, Budget
+from toolbridge_codegen.catalog import Reading
 from toolbridge_codegen.diagnostics import Reporter
 from toolbridge_codegen.drafts import Draft, Drafts
 from toolbridge_codegen.json_values import is_list, is_object
@@ -31,25 +32,38 @@ class ToolTypesMaker:
     """Makes the types of one tool."""
 
     def __init__(
-        self, identifier: str, prefix: str, *, drafts: Drafts, budget: Budget, bounds: Bounds, reporter: Reporter
+        self,
+        identifier: str,
+        prefix: str,
+        *,
+        reading: Reading,
+        drafts: Drafts,
+        budget: Budget,
+        bounds: Bounds,
+        reporter: Reporter,
     ) -> None:
         self._identifier = identifier
         self._prefix = prefix
+        self._reading: Reading = reading
         self._drafts = drafts
         self._budget = budget
         self._bounds = bounds
         self._reporter = reporter
 
-    def make(self, input_schema: Any, output_schema: Any) -> ToolTypes:
-        """The types for two schemas; a tool without an output schema may give anything."""
+    def make(self, input_schema: Any, output_schema: Any, *, is_operators: bool) -> ToolTypes:
+        """The types for two schemas; a tool without an output schema may give anything.
+
+        An operator's says what guest code gets; a server's, what it sends, in which that may be wrapped.
+        """
         taken = self._input(input_schema)
-        given = UNKNOWN if output_schema is None else self._root(output_schema, "output")
+        wrapped = None if is_operators else wrapped_schema(output_schema)
+        given = UNKNOWN if output_schema is None else self._root(output_schema, "output", wrapped)
         required = _refuses_nothing_given(input_schema) or not self._may_be_empty(taken)
         return ToolTypes(taken, required, given)
 
     def _input(self, schema: Any) -> NamedType | MapType:
         """An input is always an object."""
-        if _takes_nothing(schema):
+        if self._reading == "intended" and _takes_nothing(schema):
             draft = self._declare(ObjectType((), None), "input")
             return NamedType(draft.key)
         kind = self._root(schema, "input")
@@ -58,20 +72,20 @@ class ToolTypesMaker:
         self._reporter.report_at("/inputSchema", "the input is not described as an object")
         return MapType(UNKNOWN)
 
-    def _root(self, schema: Any, side: Side) -> TypeNode:
+    def _root(self, schema: Any, side: Side, inside: tuple[Any] | None = None) -> TypeNode:
         """The type of a whole schema. Where there is something to be named, it has the tool's name."""
         types = SchemaTypes(
             schema,
             f"/{side}Schema",
             tool_prefix=self._prefix,
             is_result=side == "output",
+            reading=self._reading,
             drafts=self._drafts,
             budget=self._budget,
             bounds=self._bounds,
             reporter=self._reporter,
         )
         # A wrapped result is unwrapped before guest code gets it; its references are the whole document's.
-        inside = wrapped_schema(schema) if side == "output" else None
         part = None if inside is None else (inside[0], f"/properties/{PROPERTY}")
         built = types.make_root(self._root_name(side), part)
         kind = built.type

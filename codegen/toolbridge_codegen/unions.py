@@ -69,12 +69,15 @@ def scalars_of(kinds: int) -> list[TypeNode]:
 
 
 def literal_type(values: Iterable[str | int | float | bool]) -> TypeNode:
-    """The type of some constants; each once, and `true` with `false` is a boolean."""
-    kept: dict[tuple[type, object], str | int | float | bool] = {}
+    """The type of some constants; each once, and `true` with `false` is a boolean.
+
+    `1.0` is `1`, but was written as a number with a fraction: so may a program write it.
+    """
+    kept: dict[tuple[bool, object], str | int | float | bool] = {}
     for value in values:
-        plain = int(value) if isinstance(value, float) and value.is_integer() else value
-        kept.setdefault((type(plain), plain), plain)
-    if (bool, True) in kept and (bool, False) in kept:
+        key = (isinstance(value, bool), value)
+        kept[key] = value if isinstance(value, float) else kept.get(key, value)
+    if (True, True) in kept and (True, False) in kept:
         others = [value for value in kept.values() if not isinstance(value, bool)]
         boolean = SCALARS["boolean"]
         return UnionType((LiteralType(tuple(others)), boolean)) if others else boolean

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolbridge_codegen.json_values import brief_json, is_object
-from toolbridge_codegen.notes import text_of
+from toolbridge_codegen.notes import constant_notes, text_of
 from toolbridge_codegen.places import Built
 from toolbridge_codegen.sanitise import clean_line
 from toolbridge_codegen.type_names import pascal_words
@@ -77,13 +77,14 @@ def said_by_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
 
 
 def _meaning(branch: dict[str, Any]) -> str:
-    """What a branch is there for, if it says so itself: `"asc": oldest first`."""
+    """What a branch is there for, if it says so itself: `"asc": oldest first`; or what it is, if no type says it."""
     title = clean_line(text_of(branch, "title"), limit=_LONGEST_LABEL)
     text = text_of(branch, "description")
     if isinstance(branch.get("const"), str | int | float):
         label = brief_json(branch["const"], _LONGEST_LABEL)
         text = text or (title if title != branch["const"] else "")
     else:
+        text = text or "; ".join(constant_notes(branch))
         declared = branch.get("type")
         label = title or (clean_line(declared, limit=_LONGEST_LABEL) if isinstance(declared, str) else "")
     return clean_line(f"{label}: {text}" if label else text, limit=_LONGEST_MEANING) if text else ""

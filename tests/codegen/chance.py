@@ -21,8 +21,21 @@ class Chance:
     Hypothesis chooses the seed only: to let it choose every part takes minutes.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, odd: bool = False) -> None:
         self._random = Random(seed)
+        self._odd = odd
+        """Whether schemas also leave out types and have patterns, conditions, and what is not evaluated."""
+        self._references = ["#/$defs/p", "#/$defs/q"]
+
+    def document(self) -> dict[str, Any]:
+        """A schema with definitions. Odd ones don't refer to themselves: validators of those don't end."""
+        definitions: dict[str, Any] = {}
+        for name in ("p", "q"):
+            if self._odd:
+                self._references = [f"#/$defs/{known}" for known in definitions]
+            definitions[name] = self.schema(1)
+        self._references = ["#/$defs/p", "#/$defs/q"]
+        return {**self.schema(), "$defs": definitions}
 
     def value(self, depth: int = 0) -> Any:
         match 0 if depth == 3 else self._random.randrange(6):
@@ -43,7 +56,26 @@ class Chance:
                 schema[keyword] = self._schemas(depth)
         if depth > 0 and self._often(8):
             schema["nullable"] = True
+        if self._odd:
+            self._make_odd(schema, depth)
         return schema or self._leaf()
+
+    def _make_odd(self, schema: dict[str, Any], depth: int) -> None:
+        if self._often(3):
+            schema.pop("type", None)
+        if self._often(4):
+            patterns = self._random.sample(["^a", "b", "kind$", "."], self._random.randint(1, 2))
+            schema["patternProperties"] = {pattern: self._schema_or_bool(depth) for pattern in patterns}
+        if self._often(6):
+            schema["unevaluatedProperties"] = self._schema_or_bool(depth)
+        if self._often(8):
+            schema["unevaluatedItems"] = self._schema_or_bool(depth)
+        if self._often(6):
+            schema |= {"if": self.schema(depth + 1), "then": self.schema(depth + 1), "else": self.schema(depth + 1)}
+        if self._often(8):
+            schema["dependentSchemas"] = {self._random.choice(_NAMES): self._schema_or_bool(depth)}
+        if self._often(8):
+            schema["not"] = self.schema(depth + 1)
 
     def anything(self, depth: int = 0) -> Any:
         """JSON that looks like a schema from afar."""
@@ -78,7 +110,7 @@ class Chance:
         return schema
 
     def _leaf(self) -> dict[str, Any]:
-        match self._random.randrange(5):
+        match self._random.randrange(5 if self._references else 4):
             case 0:
                 return {"type": self._random.choice(_TYPES)}
             case 1:
@@ -88,7 +120,7 @@ class Chance:
             case 3:
                 return {"const": self.value(1), "nullable": self._often(4)}
             case _:
-                return {"$ref": self._random.choice(["#/$defs/p", "#/$defs/q"])}
+                return {"$ref": self._random.choice(self._references)}
 
     def _schemas(self, depth: int) -> list[Any]:
         return [self.schema(depth + 1) for _ in range(self._random.randint(1, 3))]

@@ -106,6 +106,8 @@ def run_pyright(directory: Path) -> tuple[Problem, ...]:
     assert done.returncode in {0, 1}, f"pyright broke: {done.stdout[-3000:]} {done.stderr[-3000:]}"
     report = json.loads(done.stdout)
     assert report["summary"]["filesAnalyzed"] > 0
+    gave_up = [item["message"] for item in report["generalDiagnostics"] if "range" not in item]
+    assert not gave_up, gave_up
     return tuple(
         Problem(
             Path(item["file"]).relative_to(directory.resolve()).as_posix(),

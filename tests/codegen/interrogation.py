@@ -10,7 +10,7 @@ from typing import Any
 
 from codegen import checkers
 from codegen.programs import Place, Probe, python_program, typescript_program
-from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.catalog import Reading, ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.json_values import is_object
 from toolbridge_codegen.stubs import generate
 
@@ -19,7 +19,8 @@ Objections = dict[str, dict[int, str | None]]
 """For each checker, what it says of each probe: an objection, or None. What can't be asked is left out."""
 
 _SERVER = "asked"
-_SEVERAL_CONTAINERS = re.compile(r"\b(list|dict|Mapping)\[.* \| (list|dict|Mapping)\[")
+_SEVERAL_CONTAINERS = re.compile(r"\b(list|dict|Mapping|Sequence)\[.* \| (list|dict|Mapping|Sequence)\[")
+_NOT_TRIED = re.compile(r"No overload variant .* matches argument type \"dict\[")
 _HOISTED = ("$defs", "definitions", "$schema")
 
 
@@ -41,9 +42,11 @@ def probes_for(name: str, schema: Mapping[str, Any], instance: Any) -> list[Prob
     return [Probe(f"{name}_{tool}", place, value) for tool, place, value in places]
 
 
-def ask(directory: Path, tools: Sequence[ToolDefinition], probes: Sequence[Probe]) -> Objections:
+def ask(
+    directory: Path, tools: Sequence[ToolDefinition], probes: Sequence[Probe], *, reading: Reading = "intended"
+) -> Objections:
     """What each checker says of each probe; the stubs themselves must be beyond reproach."""
-    catalog = build_catalog([ServerListing(_SERVER, tuple(tools))])
+    catalog = build_catalog([ServerListing(_SERVER, tuple(tools), reading=reading)])
     module = catalog.modules[0]
     typescript = generate(catalog, language="typescript").files
     python = generate(catalog, language="python").files
@@ -65,8 +68,10 @@ def is_beyond(checker: str, objection: str) -> bool:
     """Whether a checker objects only because it can't work it out.
 
     Mypy doesn't try the members of a union of containers one by one: `[1]` is no `list[str] | list[float]` to it.
+    For an overload it doesn't try what is expected at all: `{"a": [1, ["b"]]}` is a `dict[str, list[object]]`.
     """
-    return checker == "mypy" and _SEVERAL_CONTAINERS.search(objection) is not None
+    is_beyond = _SEVERAL_CONTAINERS.search(objection) or _NOT_TRIED.search(objection)
+    return checker == "mypy" and is_beyond is not None
 
 
 def _is_object(schema: Mapping[str, Any]) -> bool:

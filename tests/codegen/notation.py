@@ -8,7 +8,7 @@ from typing import Any
 
 from toolbridge_codegen.bounds import Bounds
 from toolbridge_codegen.build import build_module
-from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.catalog import Reading, ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.model import (
     ArrayType,
     Declaration,
@@ -27,9 +27,14 @@ from toolbridge_codegen.model import (
 )
 
 
-def build(*tools: ToolDefinition, **options: Any) -> tuple[ModuleModel, tuple[Diagnostic, ...]]:
+def build(
+    *tools: ToolDefinition,
+    reading: Reading = "intended",
+    output_schemas: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> tuple[ModuleModel, tuple[Diagnostic, ...]]:
     """The model of a server with these tools."""
-    catalog = build_catalog([ServerListing("server", tools)])
+    catalog = build_catalog([ServerListing("server", tools, reading=reading, output_schemas=output_schemas or {})])
     return build_module(catalog.modules[0], **options)
 
 
@@ -44,9 +49,9 @@ def written(schema: Any, **options: Any) -> str:
     return show(model, model.functions[0].output)
 
 
-def written_input(schema: Any) -> str:
+def written_input(schema: Any, **options: Any) -> str:
     """The type of a schema as a tool's input."""
-    model, _ = build(ToolDefinition("tool", schema))
+    model, _ = build(ToolDefinition("tool", schema), **options)
     return show(model, model.functions[0].input)
 
 

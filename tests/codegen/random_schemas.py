@@ -1,9 +1,14 @@
-"""Random schemas, each with its references replaced by what they refer to, for a generator of instances."""
+"""Random schemas, each with its references replaced by what they refer to, for a generator of instances.
+
+Hypothesis chooses the seed only. Left to choose every part, it takes minutes, and what it draws are mostly maps: of a
+mapped choice it makes a choice of mapped parts, so that what contains most alternatives crowds out the rest.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from random import Random
+from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
 
@@ -11,32 +16,33 @@ from toolbridge_codegen.json_values import is_list, is_object
 
 Schema = dict[str, Any]
 
-_NAMES = st.sampled_from(
-    [
-        "a",
-        "b",
-        "id",
-        "a_b",
-        "a-b",
-        "class",
-        "self",
-        "input",
-        "items",
-        "keys",
-        "1",
-        "x y",
-        "é",
-        "__proto__",
-        "$ref",
-        "type",
-    ]
+Sort: TypeAlias = Literal["plain", "usual", "odd"]
+"""Plain schemas say only what the types of both languages can say exactly. Odd ones also leave out types, or have
+conditions: what they mean depends on how they are read."""
+
+_NAMES = (
+    *("a", "b", "id", "a_b", "a-b", "class", "self", "input", "items", "keys", "1", "x y", "é"),
+    *("__proto__", "$ref", "type"),
 )
-_CONSTANTS = st.one_of(
-    st.sampled_from(["a", "b", "*/", "\u202e", "é", ""]), st.integers(-3, 3), st.booleans(), st.none()
+_DEFINITIONS = ("Thing", "thing", "A b", "Record", "Any")
+_PATTERNS = ("^x-", "^[a-z]$", "_", "^é")
+_PLAIN_CONSTANTS = ("a", "b", "*/", "\u202e")
+_CONSTANTS = (*_PLAIN_CONSTANTS, "é", "", -3, 0, 1, 3, True, False, None)
+_PLAIN_SCALARS: tuple[Schema, ...] = ({"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "null"})
+_SCALARS: tuple[Schema, ...] = (
+    *_PLAIN_SCALARS,
+    {"type": "integer", "minimum": -5},
+    {"type": "string", "minLength": 1, "maxLength": 3},
+    {"type": ["string", "null"]},
+    {"type": ["integer", "string", "boolean"]},
+    {"type": "number", "multipleOf": 2},
+    {"minimum": 3},
+    {"type": "string", "nullable": True},
+    {"type": "string", "not": {"const": "a"}},
+    {"type": ["string", "array"]},
+    {},
 )
-_DESCRIBED = st.fixed_dictionaries(
-    {}, optional={"description": st.sampled_from(["Words.", "*/", '"""']), "title": st.just("T")}
-)
+_ARRAY_REMARKS: tuple[Schema, ...] = ({}, {"maxItems": 2}, {"minItems": 1}, {"uniqueItems": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,116 +53,126 @@ class RandomSchema:
     inlined: Schema
 
 
-@st.composite
-def random_schemas(draw: st.DrawFn, *, plain: bool = False) -> RandomSchema:
-    """A schema of a few levels. A plain one says only what the types of both languages can say exactly."""
+def random_schemas(sort: Sort = "usual") -> st.SearchStrategy[RandomSchema]:
+    """Schemas of a few levels."""
+    return st.integers(0, 2**32).map(lambda seed: random_schema(seed, sort))
+
+
+def random_schema(seed: int, sort: Sort) -> RandomSchema:
+    """The schema of a seed: most often an object, as what tools take and give."""
+    chance = _Chance(seed, sort)
     definitions: dict[str, Schema] = {}
     inlined: dict[str, Schema] = {}
-    for number in range(draw(st.integers(0, 2))):  # later ones may use earlier ones: no cycles
-        name = draw(st.sampled_from(["Thing", "thing", "A b", "Record", "Any"])) + str(number)
-        definitions[name] = draw(_schemas(2, tuple(definitions), plain))
+    for number in range(chance.random.randint(0, 2)):  # later ones may use earlier ones: no cycles
+        name = chance.random.choice(_DEFINITIONS) + str(number)
+        definitions[name] = chance.schema(2)
         inlined[name] = _inline(definitions[name], inlined)
-    schema = draw(_schemas(3, tuple(definitions), plain))
+        chance.definitions.append(name)
+    schema = chance.object(3) if chance.random.random() < 0.6 else chance.schema(3)
     whole = {**schema, "definitions": definitions} if definitions else schema
     return RandomSchema({"$schema": "http://json-schema.org/draft-07/schema#", **whole}, _inline(schema, inlined))
 
 
-def _schemas(levels: int, definitions: tuple[str, ...], plain: bool) -> st.SearchStrategy[Schema]:
-    """Schemas of at most so many levels."""
-    found = [_scalars(plain), _enums(plain)]
-    if definitions:
-        found.append(
-            st.sampled_from(definitions).map(lambda name: {"$ref": f"#/definitions/{name.replace(' ', '%20')}"})
-        )
-    if levels:
-        inner = _schemas(levels - 1, definitions, plain)
-        found += [_arrays(inner, plain), _objects(inner, plain), _maps(inner), _nullable(inner, plain)]
-        found.append(_objects(inner, plain))  # objects are what tools are made of
-        if not plain:
-            found += [
-                _tuples(inner),
-                _unions(inner),
-                _conjunctions(inner),
-                st.just(Schema()),
-                st.just({"type": ["string", "array"]}),
-            ]
-    return st.one_of(found)
+class _Chance:
+    """Makes schemas of at most so many levels."""
 
+    def __init__(self, seed: int, sort: Sort) -> None:
+        self.random = Random(seed)
+        self.definitions: list[str] = []
+        self._sort = sort
+        self._is_plain = sort == "plain"
+        makers = [self._scalar, self._constants, self._array, self.object, self.object, self._map, self._nullable]
+        if not self._is_plain:
+            makers += [self._tuple, self._union, self._conjunction, self._with_patterns]
+        if sort == "odd":
+            makers += [self._untyped, self._conditional, self._empty]
+        self._makers = makers
 
-def _with_remarks(schemas: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    return st.tuples(schemas, _DESCRIBED).map(lambda pair: {**pair[0], **pair[1]})
+    def schema(self, levels: int) -> Schema:
+        if self.definitions and self._often(8):
+            name = self.random.choice(self.definitions)
+            return {"$ref": f"#/definitions/{name.replace(' ', '%20')}"}
+        if levels <= 0 or self._often(4):
+            return self._scalar(0) if self._often(2) else self._constants(0)
+        return self.random.choice(self._makers)(levels)
 
+    def object(self, levels: int) -> Schema:
+        properties = {name: self.schema(levels - 1) for name in self._names(1, 4)}
+        required = [name for name in properties if self._often(2)]
+        schema: Schema = {"type": "object", "properties": properties}
+        schema |= {"required": required} if required else {}
+        return self._remarked({**schema, **self._others(levels)})
 
-def _scalars(plain: bool) -> st.SearchStrategy[Schema]:
-    scalars: list[Schema] = [{"type": "string"}, {"type": "number"}, {"type": "boolean"}, {"type": "null"}]
-    if not plain:
-        scalars += [
-            {"type": "integer", "minimum": -5},
-            {"type": "string", "minLength": 1, "maxLength": 3},
-            {"type": ["string", "null"]},
-            {"type": ["integer", "string", "boolean"]},
-            {"type": "number", "multipleOf": 2},
-            {"minimum": 3},
-            {"type": "string", "nullable": True},
-            {"type": "string", "not": {"const": "a"}},
-        ]
-    return _with_remarks(st.sampled_from(scalars))
+    def _others(self, levels: int) -> Schema:
+        """What is said of other properties: most often nothing."""
+        said: list[Any] = [None, None, False] if self._is_plain else [None, None, False, True, self.schema(levels - 1)]
+        others = self.random.choice(said)
+        return {} if others is None else {"additionalProperties": others}
 
+    def _with_patterns(self, levels: int) -> Schema:
+        patterns = self.random.sample(_PATTERNS, self.random.randint(1, 2))
+        schema: Schema = {"type": "object", "patternProperties": {each: self.schema(levels - 1) for each in patterns}}
+        if self._often(2):
+            schema["properties"] = {name: self.schema(levels - 1) for name in self._names(1, 2)}
+        return {**schema, **self._others(levels)}
 
-def _enums(plain: bool) -> st.SearchStrategy[Schema]:
-    constants = st.sampled_from(["a", "b", "*/", "\u202e"]) if plain else _CONSTANTS
-    listed = st.lists(constants, min_size=1, max_size=4, unique_by=repr).map(lambda values: {"enum": values})
-    return listed if plain else st.one_of(listed, constants.map(lambda value: {"const": value}))
+    def _map(self, levels: int) -> Schema:
+        return {"type": "object", "additionalProperties": self.schema(levels - 1)}
 
+    def _array(self, levels: int) -> Schema:
+        remark = {} if self._is_plain else self.random.choice(_ARRAY_REMARKS)
+        return {"type": "array", "items": self.schema(levels - 1), **remark}
 
-def _arrays(inner: st.SearchStrategy[Schema], plain: bool) -> st.SearchStrategy[Schema]:
-    remarks = (
-        st.just(Schema())
-        if plain
-        else st.sampled_from([Schema(), {"maxItems": 2}, {"minItems": 1}, {"uniqueItems": True}])
-    )
-    return st.tuples(inner, remarks).map(lambda pair: {"type": "array", "items": pair[0], **pair[1]})
-
-
-def _tuples(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    def build(items: list[Schema], rest: Schema | bool | None, required: int) -> Schema:
-        schema: Schema = {"type": "array", "items": items, "minItems": min(required, len(items))}
+    def _tuple(self, levels: int) -> Schema:
+        items = [self.schema(levels - 1) for _ in range(self.random.randint(1, 3))]
+        schema: Schema = {"type": "array", "items": items, "minItems": self.random.randint(0, len(items))}
+        rest = self.random.choice([None, False, self.schema(levels - 1)])
         return schema if rest is None else {**schema, "additionalItems": rest}
 
-    return st.builds(
-        build, st.lists(inner, min_size=1, max_size=3), st.one_of(st.none(), st.just(False), inner), st.integers(0, 3)
-    )
+    def _nullable(self, levels: int) -> Schema:
+        word = "anyOf" if self._is_plain else self.random.choice(["anyOf", "oneOf"])
+        return {word: [self.schema(levels - 1), {"type": "null"}]}
 
+    def _union(self, levels: int) -> Schema:
+        members = [self.schema(levels - 1) for _ in range(self.random.randint(1, 3))]
+        return {self.random.choice(["anyOf", "oneOf"]): members}
 
-def _objects(inner: st.SearchStrategy[Schema], plain: bool) -> st.SearchStrategy[Schema]:
-    def build(properties: dict[str, Schema], required: set[int], others: Any) -> Schema:
-        names = [name for number, name in enumerate(properties) if number in required]
-        schema: Schema = {"type": "object", "properties": properties}
-        schema |= {"required": names} if names else {}
-        return schema if others is None else {**schema, "additionalProperties": others}
+    def _conjunction(self, levels: int) -> Schema:
+        makers = [self.random.choice([self.object, self.object, self.schema]) for _ in range(self.random.randint(1, 2))]
+        return {"allOf": [make(levels - 1) for make in makers]}
 
-    others = st.sampled_from([None, False]) if plain else st.one_of(st.sampled_from([None, None, False, True]), inner)
-    properties = st.dictionaries(_NAMES, inner, min_size=1, max_size=4)
-    return _with_remarks(st.builds(build, properties, st.sets(st.integers(0, 3)), others))
+    def _untyped(self, levels: int) -> Schema:
+        schema = self.random.choice([self.object, self._array, self._with_patterns])(levels)
+        return {key: value for key, value in schema.items() if key != "type"}
 
+    def _conditional(self, levels: int) -> Schema:
+        """An object of which something holds only sometimes."""
+        (name,) = self._names(1, 1)
+        then = {"properties": {name: self.schema(levels - 1)}}
+        conditions = [{"dependencies": {name: then}}, {"if": {"required": [name]}, "then": then}]
+        return {**self.object(levels), **self.random.choice([*conditions, {"not": {"required": [name]}}])}
 
-def _maps(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    return inner.map(lambda values: {"type": "object", "additionalProperties": values})
+    def _empty(self, _levels: int) -> Schema:
+        return {"type": "object", "properties": {}}
 
+    def _scalar(self, _levels: int) -> Schema:
+        return self._remarked(dict(self.random.choice(_PLAIN_SCALARS if self._is_plain else _SCALARS)))
 
-def _nullable(inner: st.SearchStrategy[Schema], plain: bool) -> st.SearchStrategy[Schema]:
-    words = ["anyOf"] if plain else ["anyOf", "oneOf"]
-    return st.tuples(st.sampled_from(words), inner).map(lambda pair: {pair[0]: [pair[1], {"type": "null"}]})
+    def _constants(self, _levels: int) -> Schema:
+        known = _PLAIN_CONSTANTS if self._is_plain else _CONSTANTS
+        listed = self.random.sample(known, self.random.randint(1, 4))
+        return {"enum": listed} if self._is_plain or self._often(2) else {"const": listed[0]}
 
+    def _remarked(self, schema: Schema) -> Schema:
+        if self._often(3):
+            schema["description"] = self.random.choice(["Words.", "*/", '"""'])
+        return {**schema, "title": "T"} if self._often(4) else schema
 
-def _unions(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    members = st.lists(inner, min_size=1, max_size=3)
-    return st.tuples(st.sampled_from(["anyOf", "oneOf"]), members).map(lambda pair: {pair[0]: pair[1]})
+    def _names(self, least: int, most: int) -> list[str]:
+        return self.random.sample(_NAMES, self.random.randint(least, most))
 
-
-def _conjunctions(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
-    parts = st.lists(st.one_of(_objects(inner, plain=False), inner), min_size=1, max_size=2)
-    return parts.map(lambda schemas: {"allOf": schemas})
+    def _often(self, one_of: int) -> bool:
+        return self.random.randrange(one_of) == 0
 
 
 def _inline(schema: Any, definitions: dict[str, Schema]) -> Any:

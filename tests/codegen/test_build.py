@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from codegen.acceptance import accepts
 from codegen.chance import Chance
 from codegen.closed_rule import is_valid
-from codegen.notation import build, problems, result_model, show, written
-from toolbridge_codegen.catalog import ToolDefinition
+from codegen.notation import build, problems, result_model, show, written, written_input
+from toolbridge_codegen.catalog import Reading, ToolDefinition
 from toolbridge_codegen.model import (
     Declaration,
     Docs,
@@ -65,11 +67,10 @@ def test_a_tool_without_an_output_schema_may_give_anything() -> None:
     assert model.functions[0].input == MapType(UnknownType())
 
 
-def test_an_override_describes_the_output_of_a_tool_that_does_not() -> None:
+def test_the_configuration_describes_the_output_of_a_tool_that_does_not() -> None:
     own = ToolDefinition("own", {"type": "object"}, output_schema=with_a(STRING))
     other = ToolDefinition("other", {"type": "object"})
-    overrides = {"server/own": with_a(INTEGER), "server/other": with_a(NULL), "elsewhere/other": with_a(INTEGER)}
-    model, _ = build(own, other, output_overrides=overrides)
+    model, _ = build(own, other, output_schemas={"own": with_a(INTEGER), "other": with_a(NULL)})
     outputs = {function.tool.name: show(model, function.output) for function in model.functions}
     assert outputs == {"own": "{a?: string}", "other": "{a?: null}"}
 
@@ -97,9 +98,16 @@ def test_an_input_may_be_left_out_if_an_empty_one_is_valid(schema: Any, required
     [
         ({"const": "a"}, '"a"'),
         ({"const": None}, "null"),
-        ({"const": 1.0}, "1"),
+        ({"const": 1.0}, "1.0"),
+        ({"type": "number", "const": 1.0}, "1.0"),
+        ({"type": "integer", "const": 1.0}, "1"),
+        ({"const": 1e300}, "number"),
+        ({"type": "number", "const": 1e300}, "number"),
+        ({"type": "integer", "const": 1e300}, "number"),
+        ({"type": "number", "enum": [1e300, 1]}, "number"),
         ({"enum": ["a", "b", "a"]}, '"a" | "b"'),
-        ({"enum": [1, 1.0, True]}, "1 | true"),
+        ({"enum": [1, 1.0, True]}, "1.0 | true"),
+        ({"enum": [1.0, 1, 2]}, "1.0 | 2"),
         ({"enum": [True, False]}, "boolean"),
         ({"enum": ["a", True, False, None]}, '"a" | boolean | null'),
         ({"type": "string", "enum": ["a", 1, None]}, '"a"'),
@@ -291,15 +299,56 @@ def test_diagnostics_name_server_tool_and_place() -> None:
     ]
 
 
+# ---- readings
+
+
+@pytest.mark.parametrize(
+    ("schema", "intended", "literal"),
+    [
+        (with_a(STRING), "{a?: string}", "{a?: string, *: unknown}"),
+        (with_a(STRING, additionalProperties=False), "{a?: string}", "{a?: string}"),
+        (
+            {"type": "object", "patternProperties": {"^x-": STRING}},
+            "{*: string}",
+            "{*: unknown}",
+        ),
+        ({"properties": {"a": STRING}, "type": ["object"]}, "{a?: string}", "{a?: string, *: unknown}"),
+        ({"items": STRING}, "string[]", "string[] | {*: unknown} | string | number | boolean | null"),
+        (with_a(STRING, unevaluatedProperties=False), "{a?: string}", "{a?: string}"),
+    ],
+)
+def test_to_the_letter_only_what_is_excluded_is_refused(schema: Any, intended: str, literal: str) -> None:
+    assert (written(schema), written(schema, reading="literal")) == (intended, literal)
+
+
+def test_to_the_letter_a_tool_that_lists_no_parameters_takes_any() -> None:
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
+    assert (written_input(schema), written_input(schema, reading="literal")) == ("{}", "{*: unknown}")
+
+
 # ---- no valid value is ever refused
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_no_valid_value_is_refused(seed: int) -> None:
-    chance = Chance(seed)
-    schema = {**chance.schema(), "$defs": {"p": chance.schema(1), "q": chance.schema(1)}}
-    model, _ = result_model(schema)
+    refuses_no_valid_value(Chance(seed), "intended", is_valid)
+
+
+@settings(max_examples=600, derandomize=True, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_no_value_that_is_valid_to_the_letter_is_refused_if_schemas_are_read_so(seed: int) -> None:
+    refuses_no_valid_value(Chance(seed, odd=True), "literal", is_valid_to_the_letter)
+
+
+def is_valid_to_the_letter(schema: dict[str, Any], value: Any) -> bool:
+    validator: Any = Draft202012Validator(schema)
+    return validator.is_valid(value)
+
+
+def refuses_no_valid_value(chance: Chance, reading: Reading, is_valid: Callable[[dict[str, Any], Any], bool]) -> None:
+    schema = chance.document()
+    model, _ = result_model(schema, reading=reading)
     for _ in range(10):
         value = chance.value()
         try:

@@ -92,7 +92,6 @@ def test_a_second_generation_comes_from_the_cache_and_is_the_same(tmp_path: Path
         (SIMPLE, {"detail": "compact"}),
         (SIMPLE, {"errors": "return"}),
         (SIMPLE, {"bounds": Bounds(depth=3)}),
-        (SIMPLE, {"output_overrides": {"server/tool": {"type": "object"}}}),
     ],
 )
 def test_whatever_changes_is_written_anew(tool: ToolDefinition, options: dict[str, Any], writes: list[str]) -> None:
@@ -113,11 +112,12 @@ def test_the_order_of_properties_is_part_of_what_was_written(writes: list[str]) 
         )
 
 
-def test_an_override_for_another_tool_changes_nothing(writes: list[str]) -> None:
+@pytest.mark.parametrize("change", [{"reading": "literal"}, {"output_schemas": {"tool": {"type": "object"}}}])
+def test_how_a_server_is_configured_is_part_of_what_was_written(change: dict[str, Any], writes: list[str]) -> None:
     cache = StubCache()
     generate(catalog(SIMPLE), language="typescript", cache=cache)
-    generate(catalog(SIMPLE), language="typescript", cache=cache, output_overrides={"other/tool": {"type": "object"}})
-    assert writes == ["server"]
+    generate(build_catalog([ServerListing("server", (SIMPLE,), **change)]), language="typescript", cache=cache)
+    assert writes == ["server", "server"]
 
 
 def test_another_version_of_the_generator_writes_anew(monkeypatch: pytest.MonkeyPatch, writes: list[str]) -> None:

@@ -55,6 +55,13 @@ def test_a_tool_is_one_line_in_either_language() -> None:
     )
 
 
+def test_failures_that_are_returned_are_part_of_what_a_line_says_even_where_it_is_cut() -> None:
+    wide = closed(*(known(f"property_{number}", STRING) for number in range(100)))
+    model = module(function("f", returned=NamedType("Wide")), declarations=(Declaration("Wide", wide),))
+    assert emit_compact(model, "typescript", errors="return").endswith("; … } | { error: string }\n")
+    assert emit_compact(model, "python", errors="return").endswith(', … } | { "error": str }\n')
+
+
 @pytest.mark.parametrize(
     ("node", "typescript", "python"),
     [

@@ -80,6 +80,14 @@ def test_pydantic_models_validate() -> None:
     assert made.GetForecastInput(location="Oslo").days is None
 
 
+def test_what_was_left_out_of_a_pydantic_model_is_left_out_of_what_is_sent() -> None:
+    """As the document says. By itself, `model_dump` has null for it, which the tool's own schema refuses."""
+    made = loaded(host_models(forecast(), "pydantic"))
+    value = made.GetForecastInput(location="Oslo")
+    assert value.model_dump(exclude_unset=True, by_alias=True) == {"location": "Oslo"}
+    assert value.model_dump() == {"location": "Oslo", "days": None}
+
+
 def test_dataclasses_take_keywords() -> None:
     made = loaded(host_models(forecast(), "dataclass"))
     assert made.GetForecastInput(days=3, location="Oslo").location == "Oslo"

@@ -25,6 +25,14 @@ def with_a(schema: Any, **more: Any) -> dict[str, Any]:
     [
         ({"default": 5}, ("default: 5",)),
         ({"default": None}, ()),
+        ({"const": "a"}, ()),
+        ({"const": {"k": "v"}}, ('constant: {"k": "v"}',)),
+        ({"const": [1, 2]}, ("constant: [1, 2]",)),
+        ({"const": 2**60}, ("constant: 1152921504606846976",)),
+        ({"const": 1e300}, ("constant: 1e+300",)),
+        ({"enum": [{"k": 1}, "s", [2]]}, ('constants: {"k": 1}, [2]',)),
+        ({"anyOf": [{"const": {"k": 1}}, {"const": {"k": 2}}]}, ('constant: {"k": 1}', 'constant: {"k": 2}')),
+        ({"type": "array", "items": {"const": {"k": 1}}}, ('each constant: {"k": 1}',)),
         ({"format": "date-time"}, ("format: date-time",)),
         ({"pattern": "^a\u202e$"}, ("pattern: ^a$",)),
         ({"minimum": 1, "maximum": 10.5}, ("minimum: 1", "maximum: 10.5")),
@@ -137,3 +145,13 @@ def test_a_definition_is_described_where_it_is_declared_and_only_there() -> None
 )
 def test_a_value_is_noted_briefly(value: Any, limit: int, expected: str) -> None:
     assert brief_json(value, limit) == expected
+
+
+def test_a_constant_that_is_no_literal_is_told_of_results_too_and_never_at_length() -> None:
+    model, diagnostics = result_model(with_a({"const": {"k" * 50: ["v" * 1000] * 1000}, "maxProperties": 3}))
+    (declaration,) = [each for each in model.declarations if isinstance(each.type, ObjectType)]
+    assert isinstance(declaration.type, ObjectType)
+    (note,) = declaration.type.properties[0].docs.notes
+    assert note.startswith('constant: {"kkk')
+    assert len(note) <= 200
+    assert diagnostics == ()

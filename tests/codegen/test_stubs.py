@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.manifest import Export
 from toolbridge_codegen.model import Diagnostic
-from toolbridge_codegen.overrides import OverrideFileError, read_output_overrides
 from toolbridge_codegen.stubs import generate
 
 STRING = {"type": "string"}
@@ -87,22 +83,22 @@ def test_failed_calls_may_return_their_error_instead() -> None:
     assert "export function odd(input: OddInput): OddOutput | { error: string };" in text
 
 
-def test_an_override_types_what_a_tool_leaves_open() -> None:
-    overrides = {"my-weather/get-forecast": with_a({"type": "integer"}, "celsius")}
-    stubs = generate(CATALOG, language="typescript", output_overrides=overrides)
+def test_the_configuration_types_what_a_tool_leaves_open() -> None:
+    schemas = {"get-forecast": with_a({"type": "integer"}, "celsius")}
+    stubs = generate(build_catalog([replace(WEATHER, output_schemas=schemas)]), language="typescript")
     text = stubs.files["mcp-my-weather.d.ts"]
     assert "interface GetForecastOutput { celsius: number }" in text
     assert "export function get_forecast(input: GetForecastInput): GetForecastOutput;" in text
 
 
-def test_an_override_that_changes_nothing_is_reported() -> None:
-    overrides = {"my-weather/odd": STRING, "my-weather/gone": STRING, "elsewhere/tool": STRING}
-    stubs = generate(build_catalog([WEATHER]), language="typescript", output_overrides=overrides)
+def test_an_output_schema_that_changes_nothing_is_reported() -> None:
+    listing = replace(WEATHER, output_schemas={"odd": STRING, "gone": STRING})
+    stubs = generate(build_catalog([listing]), language="typescript")
+    no_tool = "there is an output schema in the configuration, but no such tool"
+    not_used = "the configuration's output schema is not used: the tool has one of its own"
     assert stubs.diagnostics == (
-        Diagnostic("my-weather", "gone", "", "there is an output override, but no such tool"),
-        Diagnostic(
-            "my-weather", "odd", "/outputSchema", "the output override is not used: the tool has an output schema"
-        ),
+        Diagnostic("my-weather", "gone", "", no_tool),
+        Diagnostic("my-weather", "odd", "/outputSchema", not_used),
     )
 
 
@@ -115,33 +111,3 @@ def test_a_server_without_tools_has_an_empty_module() -> None:
     stubs = generate(build_catalog([ServerListing("idle", ())]), language="typescript")
     assert 'declare module "host:mcp-idle" {' in stubs.files["mcp-idle.d.ts"]
     assert stubs.manifest == {"host:mcp-idle": {}}
-
-
-def test_a_file_of_overrides_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "overrides.json"
-    path.write_text(json.dumps({"weather": {"get/forecast": STRING, "b": {}}, "notes": {}}))
-    assert read_output_overrides(path) == {"weather/get/forecast": STRING, "weather/b": {}}
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"{", "is not JSON (line 1: Expecting property name enclosed in double quotes)"),
-        (b"\xff\xfe\xfd", "is not UTF-8"),
-        (b"[" * 100_000, "is not JSON that can be read"),
-        (b"[]", 'must be an object: {"<server>": {"<tool>": <schema>}}'),
-        (b'{"weather": []}', '"weather" must be an object: {"<tool>": <schema>}'),
-        (b'{"weather": {"a": "string"}}', 'the schema of "weather", "a" must be an object'),
-    ],
-)
-def test_a_file_of_overrides_that_is_wrong_says_what_is_wrong(tmp_path: Path, content: bytes, problem: str) -> None:
-    path = tmp_path / "overrides.json"
-    path.write_bytes(content)
-    with pytest.raises(OverrideFileError) as caught:
-        read_output_overrides(path)
-    assert str(caught.value) == f"{path}: {problem}"
-
-
-def test_a_file_of_overrides_that_is_not_there_says_so(tmp_path: Path) -> None:
-    with pytest.raises(OverrideFileError, match=r"nothing\.json: can't be read \(No such file or directory\)"):
-        read_output_overrides(tmp_path / "nothing.json")

@@ -18,7 +18,7 @@ DOCUMENT = (Path(__file__).resolve().parent.parent.parent / "docs" / "STUBS.md")
 BLOCKS = dict(re.findall(r"^```(\S+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL))
 
 
-def weather() -> Catalog:
+def weather(**options: Any) -> Catalog:
     tools = json.loads(BLOCKS["json"])["tools"]
     definitions = [
         ToolDefinition(
@@ -29,7 +29,7 @@ def weather() -> Catalog:
         )
         for each in tools
     ]
-    return build_catalog([ServerListing("weather", tuple(definitions))])
+    return build_catalog([ServerListing("weather", tuple(definitions), **options)])
 
 
 def with_input(schema: dict[str, Any]) -> tuple[str, str]:
@@ -42,6 +42,13 @@ def with_input(schema: dict[str, Any]) -> tuple[str, str]:
 def test_the_stubs_of_the_example_are_those_in_the_document() -> None:
     assert generate(weather(), language="typescript").files["mcp-weather.d.ts"] == BLOCKS["typescript"]
     assert generate(weather(), language="python").files["host/mcp_weather/__init__.pyi"] == BLOCKS["python"]
+
+
+def test_the_output_schemas_in_the_document_type_the_tool_that_has_none() -> None:
+    catalog = weather(output_schemas=json.loads(BLOCKS["outputs"]))
+    stubs = generate(catalog, language="typescript", detail="compact")
+    assert "list_stations(): { id?: string }[]" in stubs.files["mcp-weather.txt"]
+    assert stubs.diagnostics == ()
 
 
 @pytest.mark.parametrize("language", ["typescript", "python"])

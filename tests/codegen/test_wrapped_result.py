@@ -101,3 +101,9 @@ def test_an_input_of_that_form_is_no_wrapper() -> None:
     declared, _ = stubs(WRAPPED, input_schema=WRAPPED)
     assert "result: string" in declared
     assert "): string;" in declared
+
+
+def test_an_operators_schema_is_of_what_guest_code_gets_and_no_wrapper() -> None:
+    listing = ServerListing("x", (ToolDefinition("f", {"type": "object"}),), output_schemas={"f": WRAPPED})
+    text = generate(build_catalog([listing]), language="typescript").files["mcp-x.d.ts"]
+    assert "interface FOutput { result: string }" in text
