@@ -1,5 +1,8 @@
 // What the program does to objects: which properties it sets, and which it only asks for.
 
+var { SyntaxKind } = ts;
+var IS_STRICT = new Set([SyntaxKind.EqualsEqualsEqualsToken, SyntaxKind.ExclamationEqualsEqualsToken]);
+
 function isAssigned(node) {
   const parent = node.parent;
   return ts.isBinaryExpression(parent) && parent.left === node &&
@@ -18,53 +21,123 @@ var isCondition = (node, parent) =>
 var ASKS = /^(?:Array\.isArray|Boolean)$/;
 var ASKS_BY_NAME = /^(?:Object\.hasOwn|Object\.prototype\.hasOwnProperty\.call|Reflect\.(?:has|get))$|\.hasOwnProperty$/;
 
-// Asked for rather than used: `typeof a.b`, `a.b ?? c`, `c ?? a.b`, `a.b?.c`, `if (c && a.b)`, `a.b === undefined`.
-function isAskedForAt(node) {
-  const { parent } = node, { SyntaxKind } = ts;
-  if (ts.isTypeOfExpression(parent) || isCondition(node, parent)) return true;
-  if (ts.isPrefixUnaryExpression(parent)) return parent.operator === SyntaxKind.ExclamationToken;
-  const isWrapped = ts.isParenthesizedExpression(parent) || ts.isNonNullExpression(parent) || ts.isAsExpression(parent);
-  if (isWrapped) return isAskedForAt(parent);
-  if (ts.isCallExpression(parent) && parent.arguments.includes(node)) return ASKS.test(parent.expression.getText());
-  if (ts.isPropertyAccessExpression(parent) || ts.isElementAccessExpression(parent) || ts.isCallExpression(parent)) {
-    return parent.expression === node && parent.questionDotToken !== undefined;
+// Where the value of a property goes: up from `a.b` through parentheses, and through what is read of it as `a.b?.c`.
+function wholeOf(node) {
+  for (let at = node; ; at = at.parent) {
+    const { parent } = at;
+    const isWrapped = ts.isParenthesizedExpression(parent) || ts.isNonNullExpression(parent) || ts.isAsExpression(parent);
+    const isRead = ts.isPropertyAccessExpression(parent) || ts.isElementAccessExpression(parent) || ts.isCallExpression(parent);
+    if (!isWrapped && !(isRead && parent.expression === at && isOptionalChain(parent))) return at;
   }
-  if (!ts.isBinaryExpression(parent)) return false;
-  const { left, right, operatorToken: { kind } } = parent;
-  if (kind === SyntaxKind.QuestionQuestionToken || kind === SyntaxKind.BarBarToken) return true;
-  if (kind === SyntaxKind.AmpersandAmpersandToken) return left === node || isAskedForAt(parent);
-  return isNothing(left) || isNothing(right);
 }
 
-/** Names of properties that the program sets or asks for, and whether it sets some whose names only a run shows. */
-function assignments(file) {
-  const assigned = new Set(), asked = new Set();
-  let isOpen = false;
-  const addKeys = (node) => {
-    if (ts.isObjectLiteralExpression(node)) for (const each of node.properties) if (each.name?.text) assigned.add(each.name.text);
+var isOptionalChain = (node) => (node.flags & ts.NodeFlags.OptionalChain) !== 0;
+
+var isAnd = (node) => ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.AmpersandAmpersandToken;
+var isOr = (node) => ts.isBinaryExpression(node) &&
+  (node.operatorToken.kind === ts.SyntaxKind.QuestionQuestionToken || node.operatorToken.kind === ts.SyntaxKind.BarBarToken);
+
+// Asked outright whether it is there: `typeof a.b`, `a.b?.c === undefined`, `a.b != null`, `Array.isArray(a.b)`.
+function isAskedOutright(node) {
+  const whole = wholeOf(node), { parent } = whole;
+  if (ts.isTypeOfExpression(parent)) return true;
+  if (ts.isCallExpression(parent) && parent.arguments.includes(whole)) return ASKS.test(parent.expression.getText());
+  if (!ts.isBinaryExpression(parent)) return false;
+  const { left, right, operatorToken: { kind } } = parent, other = left === whole ? right : left;
+  return isNothing(other) && !(IS_STRICT.has(kind) && other.kind === ts.SyntaxKind.NullKeyword); // it is undefined, and not null
+}
+
+// Only asked whether it is there, or what it is: `if (c && a.b)`, `a.b && f(a.b)`, `a.b === null`.
+function isTested(node) {
+  const whole = wholeOf(node), { parent } = whole;
+  if (isAskedOutright(node) || isCondition(whole, parent)) return true;
+  if (ts.isPrefixUnaryExpression(parent)) return parent.operator === ts.SyntaxKind.ExclamationToken;
+  if (isAnd(parent)) return parent.left === whole || isTested(parent);
+  if (isOr(parent)) return isTested(parent);
+  return ts.isBinaryExpression(parent) && (isNothing(parent.left) || isNothing(parent.right));
+}
+
+// All that `a ?? b || c` chooses from.
+function choices(node) {
+  const at = ts.isParenthesizedExpression(node) ? node.expression : node;
+  return isOr(at) ? [...choices(at.left), ...choices(at.right)] : [at];
+}
+
+function rootOf(node) {
+  let at = node;
+  while (at.expression && !ts.isNewExpression(at)) at = at.expression;
+  return at;
+}
+
+var NO_VALUE = /^(?:null|undefined|false|void 0)$/;
+
+/** Whether a property that a result doesn't have is one of several that the author looks for, of which another is always
+ * there. If all that is left is a default, that is all that the program ever gets. */
+function isOneOfSeveral(access, checker, lacks) {
+  let top = wholeOf(access);
+  while (isOr(top.parent) || (ts.isParenthesizedExpression(top.parent) && isOr(top.parent.parent))) top = top.parent;
+  if (!isOr(top)) return false;
+  const others = choices(top).filter((each) => access.pos < each.pos || access.end > each.end);
+  if (others.some((each) => NO_VALUE.test(each.getText()))) return true;
+  const root = rootOf(access), ofSame = others.filter((each) => ts.isIdentifier(root) && mentions(each, new Set([root.text])));
+  return ofSame.some((each) => lacks(each) || !(typeFlagsOf(checker.getTypeAtLocation(each)) & NOTHING));
+}
+
+var typeFlagsOf = (type) => (type.isUnion() ? type.types : [type]).reduce((all, each) => all | each.flags, 0);
+
+// The variables that a node gives another value.
+function addChanged(node, changed) {
+  const add = (target) => {
+    if (ts.isIdentifier(target)) changed.add(target.text);
+    else if (ts.isArrayLiteralExpression(target) || ts.isObjectLiteralExpression(target)) ts.forEachChild(target, add);
+    else if (ts.isPropertyAssignment(target)) add(target.initializer);
+    else if (ts.isShorthandPropertyAssignment(target) || ts.isSpreadElement(target)) add(target.name ?? target.expression);
   };
-  const addCall = (called, values) => {
-    if (ASKS_BY_NAME.test(called)) for (const each of values) if (ts.isStringLiteralLike(each)) asked.add(each.text);
+  if (ts.isBinaryExpression(node) && isAssigned(node.left)) add(node.left);
+  const { PlusPlusToken, MinusMinusToken } = ts.SyntaxKind;
+  if (node.operand && (node.operator === PlusPlusToken || node.operator === MinusMinusToken)) add(node.operand);
+  if ((ts.isForOfStatement(node) || ts.isForInStatement(node)) && !ts.isVariableDeclarationList(node.initializer)) add(node.initializer);
+}
+
+/** What the program does to properties and variables: by name, the objects whose property it sets, asks for or tests; whether it
+ * sets some whose names only a run shows, and of which variables; which variables it gives another value; how often each
+ * name stands in it; which properties it reads. */
+function assignments(file) {
+  const assigned = new Map(), asked = new Map(), tested = new Map(), changed = new Set(), names = new Map(), read = new Set(), keyed = new Set();
+  let isOpen = false;
+  const add = (map, name, owner) => map.set(name, [...(map.get(name) ?? []), owner]);
+  const addKeys = (node, owner) => {
+    if (!ts.isObjectLiteralExpression(node)) return;
+    for (const each of node.properties) if (each.name?.text) add(assigned, each.name.text, owner);
+  };
+  const addCall = (called, values, { expression }) => {
+    const owner = called.endsWith(".hasOwnProperty") ? expression.expression : values[0];
+    if (ASKS_BY_NAME.test(called)) values.filter(ts.isStringLiteralLike).forEach((each) => add(asked, each.text, owner));
     if (/^Object\.(?:assign|defineProperty|defineProperties|fromEntries)$/.test(called)) {
       if (!called.endsWith("assign")) isOpen = true;
-      values.forEach(addKeys);
+      values.forEach((each) => addKeys(each, owner));
     }
   };
   const visit = (node) => {
+    addChanged(node, changed);
+    if (ts.isIdentifier(node)) names.set(node.text, (names.get(node.text) ?? 0) + 1);
     const isByName = ts.isPropertyAccessExpression(node);
     const key = isByName ? node.name : ts.isElementAccessExpression(node) ? node.argumentExpression : undefined;
     const isNamed = key !== undefined && (isByName || ts.isStringLiteralLike(key));
-    if (isNamed && isAssigned(node)) assigned.add(key.text);
-    else if (isNamed && isAskedForAt(node)) asked.add(key.text);
-    else if (key !== undefined && !isNamed && isAssigned(node)) isOpen = true;
-    if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.InKeyword && ts.isStringLiteralLike(node.left)) {
-      asked.add(node.left.text);
+    if (isNamed && isAssigned(node)) add(assigned, key.text, node.expression);
+    else if (isNamed && isTested(node)) add(isAskedOutright(node) ? asked : tested, key.text, node.expression);
+    else if (key !== undefined && !isNamed && isAssigned(node)) {
+      isOpen = true;
+      keyed.add(rootOf(node).text);
     }
-    if (ts.isBindingElement(node) && node.initializer) asked.add((node.propertyName ?? node.name).text);
-    if (ts.isShorthandPropertyAssignment(node) && node.objectAssignmentInitializer) asked.add(node.name.text);
-    if (ts.isCallExpression(node)) addCall(node.expression.getText(file), node.arguments);
+    if (isNamed) read.add(key.text);
+    if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.InKeyword && ts.isStringLiteralLike(node.left)) {
+      add(asked, node.left.text, node.right);
+    }
+    if (ts.isBindingElement(node)) read.add((node.propertyName ?? node.name).text);
+    if (ts.isCallExpression(node)) addCall(node.expression.getText(file), node.arguments, node);
     ts.forEachChild(node, visit);
   };
   visit(file);
-  return { assigned, asked, isOpen };
+  return { assigned, asked, tested, changed, names, read, keyed, isOpen };
 }

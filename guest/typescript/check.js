@@ -24,14 +24,21 @@ function problemsOf(file, stubs, request) {
     reassigned: new Set(), // variables of which the same is true
     ...assignments(file),
   };
-  const found = [], diagnostics = program.getSemanticDiagnostics(file).filter((each) => each.file === file);
+  const diagnostics = program.getSemanticDiagnostics(file).filter((each) => each.file === file);
   for (const diagnostic of diagnostics) noteGuess(diagnostic, checker, facts);
-  for (const diagnostic of diagnostics) {
-    if (!isMistake(diagnostic, checker, facts)) continue;
-    found.push(report(diagnostic, checker));
-    if (found.length === MOST_PROBLEMS) break;
+  const mistakes = diagnostics.filter((each) => isMistake(each, checker, facts));
+  const all = [
+    ...withInputs(mistakes, new Inputs(checker, facts).judged()),
+    ...writtenPromises(checker, facts),
+    ...whereTaken(mistakes, checker, facts),
+  ];
+  const places = new Map(); // what is said first of a place is the cause
+  for (const mistake of all) {
+    const each = whereForgotten(mistake, checker, facts);
+    if (!places.has(each.start)) places.set(each.start, each);
   }
-  return found;
+  const ordered = [...places.values()].sort((one, other) => one.start - other.start);
+  return ordered.slice(0, MOST_PROBLEMS).map((each) => report(each, checker));
 }
 
 globalThis.answer = (request) => {

@@ -6,7 +6,7 @@ var OF_FIT = new Set([2345, 2554, 2555, 2769, 2559, 2560, 2322, 2353, 2561, 2739
 // How many arguments there are: said of the call itself, the others of what it is given.
 var OF_NUMBER = new Set([2554, 2555]);
 // Another kind of value than the place has.
-var OF_KIND = new Set([2322, 2345, 2820]);
+var OF_KIND = new Set([2322, 2345, 2820, 2739, 2740, 2741, 2559, 2769]);
 // A property that the target does not have, or none that it has.
 var OF_EXCESS = new Set([2353, 2561, 2559, 2560]);
 
@@ -104,5 +104,6 @@ function isSureMisfit(diagnostic, node, checker, program) {
   const whose = receiver(node, code, checker);
   if (whose === "stub") return !mayBeRight(node, code, checker, program);
   if (OF_KIND.has(code) && isContradiction(node, checker, program)) return true;
+  if (whose === "library") return isOfNoUse(node, checker, program) || isNeverIncluded(node, checker, program);
   return whose === "program" && code === 2345 && isRefusedLater(node, checker, program);
 }

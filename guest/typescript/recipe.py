@@ -24,7 +24,8 @@ GARBAGE_BYTES = 1 << 30
 # In the order in which they are evaluated.
 OWN_FILES = (
     *("world.js", "session.js", "report.js", "stub_line.js"),
-    *("asked_for.js", "may_fit.js", "annotations.js", "fits.js", "severity.js"),
+    *("asked_for.js", "origins.js", "may_fit.js", "told.js", "kinds.js", "annotations.js"),
+    *("inputs.js", "promises.js", "where_taken.js", "idle_tests.js", "properties.js", "fits.js", "severity.js"),
     *("erase.js", "constructors.js", "enums.js", "namespaces.js", "merged_namespaces.js", "imports.js"),
     *("check.js", "warm.js"),
 )

@@ -7,6 +7,7 @@ var OF_PROPERTIES = new Set([2339, 2551, 2550, 2568, 2576]);
 var OF_INDICES = new Set([7053]);
 var OF_COMPARISONS = new Set([2367, 2678]);
 var OF_NUMBERS = new Set([2362, 2363, 2365]);
+var OF_CONDITIONS = new Set([2801]);
 var OTHERS = new Set([
   2305, 2724, 2459, 2460, 2614, // no such export
   2693, 2708, // a type or namespace where a value is needed
@@ -35,7 +36,7 @@ function isIn(node, test) {
 var isType = (node) => ts.isTypeNode(node) && !ts.isExpressionWithTypeArguments(node);
 var isTried = (node) => ts.isBlock(node) && ts.isTryStatement(node.parent) && node.parent.tryBlock === node;
 
-// ---- names, properties
+// ---- names
 
 // `typeof process` is how programs ask whether there is one.
 function isAskedFor(name, file) {
@@ -47,94 +48,23 @@ function isSureName(node, program) {
   return !program.known.has(name) && !(name && isAskedFor(name, program.file));
 }
 
-// Where a property is read from: the expression, if there is one, and its type.
-function ownerOf(node, checker) {
-  const { parent } = node, pattern = parent.parent;
-  const of = (expression) => ({ expression, type: checker.getTypeAtLocation(expression) });
-  if (ts.isPropertyAccessExpression(parent) || ts.isElementAccessExpression(parent)) return of(parent.expression);
-  if (ts.isBindingElement(parent)) return { expression: pattern.parent.initializer, type: checker.getTypeAtLocation(pattern) };
-  const isTakenOut = pattern && ts.isObjectLiteralExpression(pattern) && isAssigned(pattern); // `({ title } = issue)`
-  return isTakenOut ? of(pattern.parent.right) : {};
-}
-
-function isSureProperty(node, message, checker, program) {
-  if (/on type '(?:never|\{\})'/.test(message)) return false;
-  const name = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : undefined;
-  if (name !== undefined && (program.assigned.has(name) || program.asked.has(name))) return false;
-  if (ts.isPropertyAccessExpression(node.parent) && isAssigned(node.parent)) return false;
-  const access = accessByKey(node);
-  if (access !== undefined && !isWrittenOut(access.argumentExpression)) return false;
-  const { expression, type } = ownerOf(node, checker);
-  if (type === undefined) return true;
-  if (access !== undefined && isOfProgram(type, program)) return false;
-  if (type.isUnion() && type.types.some((each) => checker.getPropertyOfType(each, name))) return false;
-  if (expression !== undefined && (isStale(expression, type, checker) || isGuess(expression, checker, program))) return false;
-  return !isOpen(type, program);
-}
-
-// `signs[day.sky]`, which is complained about as a whole or at its key.
-function accessByKey(node) {
-  if (ts.isElementAccessExpression(node)) return node;
-  return ts.isElementAccessExpression(node.parent) && node.parent.argumentExpression === node ? node.parent : undefined;
-}
-
-// Any other key is one of several, of which only the run knows which it is.
-var isWrittenOut = (key) => ts.isStringLiteralLike(key) || ts.isNumericLiteral(key);
-
-var isOfProgram = (type, program) => type.symbol?.declarations?.[0]?.getSourceFile() === program.file;
-
-// Objects of the program's own are open: always in JavaScript, else if it sets properties by name or only declared what
-// it needs of them.
-function isOpen(type, program) {
-  if (!isOfProgram(type, program)) return (ts.getObjectFlags(type) & ts.ObjectFlags.Mapped) !== 0;
-  const declaration = type.symbol.declarations[0];
-  return program.isOpen || !program.isTypeScript || ts.isInterfaceDeclaration(declaration) || ts.isTypeLiteralNode(declaration);
-}
-
-// `result[0]` of an object that a stub declares without any such key.
-function isSureIndex(node, checker, program) {
-  const access = accessByKey(node);
-  if (access === undefined || isAssigned(access)) return false;
-  const key = access.argumentExpression, owner = checker.getTypeAtLocation(access.expression);
-  if (!isWrittenOut(key)) return false;
-  if (program.assigned.has(key.text) || program.asked.has(key.text)) return false;
-  return !owner.isUnion() && isStub(owner.symbol?.declarations?.[0]?.getSourceFile());
-}
+// ---- variables
 
 // Flow analysis doesn't see what callbacks assign: `let best = null` is null to it ever after.
-function isStale(node, type, checker) {
-  return (type.flags & (ts.TypeFlags.Never | ts.TypeFlags.Nullable)) !== 0 && isVariable(node, checker);
+function isStale(node, type, checker, program) {
+  return (type.flags & (ts.TypeFlags.Never | ts.TypeFlags.Nullable)) !== 0 && isVariable(node, checker, program);
 }
 
-function isVariable(node, checker) {
+function isVariable(node, checker, program) {
   while (ts.isPropertyAccessExpression(node) || ts.isElementAccessExpression(node) || ts.isNonNullExpression(node) ||
          ts.isParenthesizedExpression(node) || ts.isCallExpression(node)) {
     node = node.expression;
   }
   const declaration = ts.isIdentifier(node) ? checker.getSymbolAtLocation(node)?.valueDeclaration : undefined;
-  return declaration !== undefined && ts.isVariableDeclaration(declaration) &&
-    (ts.getCombinedNodeFlags(declaration) & ts.NodeFlags.Const) === 0;
+  return declaration !== undefined && ts.isVariableDeclaration(declaration) && program.changed.has(node.text);
 }
 
-// ---- comparisons, numbers
-
-function isText(type) {
-  return type.isUnion() ? type.types.every(isText) : (type.flags & ts.TypeFlags.StringLike) !== 0;
-}
-
-function compared(node) {
-  for (let at = node; at; at = at.parent) {
-    if (ts.isBinaryExpression(at)) return [at.left, at.right];
-    if (ts.isCaseClause(at)) return [at.parent.parent.expression, at.expression];
-  }
-  return undefined;
-}
-
-// Two texts that are never the same, neither of them a variable that may have been assigned since.
-function isSureComparison(node, checker) {
-  const both = compared(node);
-  return both !== undefined && both.every((each) => !isVariable(each, checker) && isText(checker.getTypeAtLocation(each)));
-}
+// ---- numbers
 
 // An object that is no number in any way: dates, wrappers and everything primitive can be calculated with.
 function isSurelyNoNumber(type, checker) {
@@ -172,12 +102,20 @@ function isMistake(diagnostic, checker, program) {
   if (OF_MODULES.has(code)) return !isIn(node, isTried);
   if (OF_EXPORTS.has(code) && isLeftOpen(node.parent)) return false;
   if (OF_NAMES.has(code)) return isSureName(node, program);
-  if (OF_PROPERTIES.has(code)) return isSureProperty(node, message, checker, program);
+  if (OF_PROPERTIES.has(code)) return isSureProperty(diagnostic, node, message, checker, program);
   if (OF_INDICES.has(code)) return isSureIndex(node, checker, program);
-  if (OF_COMPARISONS.has(code)) return isSureComparison(node, checker);
+  if (OF_COMPARISONS.has(code)) return isSureComparison(node, checker, program);
+  if (OF_CONDITIONS.has(code)) return isPromise(checker.getTypeAtLocation(node));
   if (OF_NUMBERS.has(code)) return isSureCalculation(node, checker);
-  // A value of several types may be the right one.
-  return OTHERS.has(code) && !/type 'never'|'undefined'|'null'|[Tt]ype '[^']* \| /.test(message);
+  return OTHERS.has(code) && (OF_EXPORTS.has(code) || isOfOneType(node, message, checker));
+}
+
+// A value of several types may be the right one.
+function isOfOneType(node, message, checker) {
+  if (/type 'never'|'undefined'|'null'/.test(message)) return false;
+  if (!/[Tt]ype '[^']* \| /.test(message)) return true;
+  const type = ts.isExpression(node) ? checker.getTypeAtLocation(node) : undefined;
+  return type !== undefined && !type.isUnion() && !(type.flags & KNOWS_NOTHING);
 }
 
 // `const { get_issue, ...rest } = require(…)`, `const { more = null } = require(…)`: to the compiler, imports in JavaScript.

@@ -1,4 +1,8 @@
-"""The programs of fixtures/programs, and the stubs that they are checked against."""
+"""The programs of fixtures/programs, and the stubs that they are checked against.
+
+Every author's programs are a corpus in a directory of its own, with the servers that they are written for. The first
+one is fixtures/programs itself: its servers are also those of the honest and mistaken programs beside it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, b
 from toolbridge_codegen.stubs import Language, generate
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "fixtures" / "programs"
+FIRST = "."
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,9 @@ class Corpus:
 
 
 @cache
-def catalog() -> Catalog:
-    """The tools of servers.json."""
-    servers = json.loads((PROGRAMS / "servers.json").read_text(encoding="utf-8"))
+def catalog(author: str = FIRST) -> Catalog:
+    """The tools of a corpus' servers.json."""
+    servers = json.loads((PROGRAMS / author / "servers.json").read_text(encoding="utf-8"))
     return build_catalog(
         ServerListing(
             server,
@@ -55,10 +60,11 @@ def catalog() -> Catalog:
 
 
 @cache
-def world(language: Language) -> World:
-    """Everything that the programs may be written against."""
-    files = generate(catalog(), language=language).files
-    return World(files, tuple(module.specifier for module in catalog().modules))
+def world(language: Language, author: str = FIRST) -> World:
+    """Everything that the programs of a corpus may be written against."""
+    tools = catalog(author)
+    files = generate(tools, language=language).files
+    return World(files, tuple(module.specifier for module in tools.modules))
 
 
 def read_programs(name: str) -> dict[str, str]:
@@ -73,7 +79,7 @@ def read_corpus(name: str) -> Corpus:
     corpus = Corpus({}, [])
     for title, text in read_programs(name).items():
         code, _, edit = text.partition("\n-- ")
-        kind, old, new = (part.strip(" ") for part in edit.split(" |"))
+        kind, old, new = (part.strip() for part in edit.split(" |"))
         assert old in code, f"{title}: {old!r} is not in it"
         corpus.correct[title] = code
         line = code[: code.index(old)].count("\n") + 1

@@ -12,10 +12,16 @@ from toolbridge.check.world import SessionNames, World
 pytestmark = pytest.mark.anyio
 
 TRACKER = 'import { list_issues } from "host:mcp-tracker";\n'
+FILES = {
+    "javascript": ("honest_javascript.txt", "honest_scripts.txt"),
+    "typescript": ("honest_typescript.txt", "honest_scripts.txt"),
+    "python": ("honest_python.txt",),
+}
 HONEST = {
     f"{language}: {title}": (language, source)
-    for language in ("javascript", "typescript", "python")
-    for title, source in read_programs(f"honest_{language}.txt").items()
+    for language, files in FILES.items()
+    for file in files
+    for title, source in read_programs(file).items()
 }
 
 

@@ -120,6 +120,13 @@ async def test_an_export_that_is_required_and_not_there_comes_with_the_one_that_
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+async def test_an_export_with_overloads_is_named_once(language: str) -> None:
+    (problem,) = await problems('require("host:bridge").nope()', language)
+    assert "It exports: " in problem.message
+    assert problem.message.count("parallel") == 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_lines_are_counted_as_an_editor_counts_them(language: str) -> None:
     (problem,) = await problems(f"{HEAD}const s = 'a\u2028b';\r\nget_issue({{ idd: 1 }})", language)
     assert (problem.line, problem.column) == (3, 13)

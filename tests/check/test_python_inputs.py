@@ -181,3 +181,9 @@ def test_the_stubs_for_the_checker_have_every_function_once() -> None:
         assert "@overload" not in stubs[name]
         for tool in TOOLS:
             assert stubs[name].count(f"def {tool}(") == 1
+
+
+async def test_a_function_with_overloads_is_named_once() -> None:
+    report = await check("import host.bridge\nhost.bridge.nope\n")
+    (problem,) = report.problems
+    assert problem.message == "Module `host.bridge` has no member `nope`. It has: parallel."

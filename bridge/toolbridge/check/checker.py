@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import OrderedDict
 
 from toolbridge.check.javascript import Checked, check_javascript
 from toolbridge.check.report import CheckReport
 from toolbridge.check.world import SessionNames, World
-from toolbridge.errors import GuestImageError
+from toolbridge.errors import GuestImageError, ToolbridgeError
 from toolbridge.sandbox.sandbox import Sandbox
 
+_log = logging.getLogger("toolbridge")
 _MOST_REMEMBERED = 64
 _MOST_REMEMBERED_TEXT = 100_000
 _NAMES_A_MODULE = {
@@ -61,6 +63,18 @@ class Checker:
         return known
 
     async def _check(self, source: str, language: str, world: World, session: SessionNames | None) -> Checked:
+        """A check that fails, for whatever reason, is a warning: it never stops a run."""
+        try:
+            return await self._ask(source, language, world, session)
+        except ToolbridgeError:
+            raise
+        except Exception as error:
+            _log.warning("The check of a %s program failed", language, exc_info=error)
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+            warning = f"The program was not checked before it ran: the check failed ({reason})."
+            return Checked(CheckReport(warning=warning, is_checked=False))
+
+    async def _ask(self, source: str, language: str, world: World, session: SessionNames | None) -> Checked:
         if language == "python":
             from toolbridge.check.python import check_python
 

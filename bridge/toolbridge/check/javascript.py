@@ -28,6 +28,9 @@ _MISSING_EXPORT = (
 )
 _EXPORTED = re.compile(r"^ export (?:function|class) (\w+)", re.MULTILINE)
 _MOST_NAMES = 20
+_BRIDGE = "bridge.d.ts"
+_PAIRS = ("readonly [F[K], ...Parameters<F[K]>]", "readonly [F[K], any?]")
+"""`parallel` as it is, and as it is checked: pairs are judged one by one, and a wrong one leaves the results typed."""
 _NO_SUCH_NAME = {2304, 2552, 2580, 2581, 2582, 2583, 2584, 2591, 2592, 2593}
 
 
@@ -52,6 +55,7 @@ async def check_javascript(
     """Checks a program. A compiler that fails is a warning, and nothing else."""
     mentioned = source if session is None else f"{source}\n{session.mentions}"
     stubs = {**needed_stubs(world.stubs, mentioned), "untyped.d.ts": _untyped(world.untyped)}
+    stubs = {name: text.replace(*_PAIRS) if name == _BRIDGE else text for name, text in stubs.items()}
     names, known = (session.declared, session.words) if session is not None else ({}, set[str]())
     is_session = session is not None
     asked = request(source, language, check=True, is_session=is_session, stubs=stubs, names=names, known=known)
@@ -110,7 +114,7 @@ def _missing_export(module: str, name: str, meant: str | None, world: World) -> 
     if meant:
         return f'module "{module}" has no export "{name}". Did you mean "{meant}"?'
     file = f"{module.removeprefix('host:').removesuffix('/async')}.d.ts"
-    names = _EXPORTED.findall(without_comments(world.stubs.get(file, "")))
+    names = list(dict.fromkeys(_EXPORTED.findall(without_comments(world.stubs.get(file, "")))))  # overloads are one
     guess = nearest(name, names)
     if guess:
         return f'module "{module}" has no export "{name}". Did you mean "{guess}"?'

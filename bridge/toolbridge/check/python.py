@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,18 @@ from typing import Any
 from toolbridge.check.bounded_process import ProcessFailed, run_bounded
 from toolbridge.check.checkable_stubs import checkable_stubs
 from toolbridge.check.python_alternatives import Alternatives
-from toolbridge.check.python_mistakes import find_mistakes
+from toolbridge.check.python_comparisons import ALWAYS, Comparisons
+from toolbridge.check.python_constants import constant_lists
+from toolbridge.check.python_groups import groups
+from toolbridge.check.python_language import LanguageCalls
+from toolbridge.check.python_mistakes import can_not_be_read, find_mistakes
+from toolbridge.check.python_own_arguments import GIVEN, own_arguments
+from toolbridge.check.python_own_results import RESULTS, RESULTS_STUB, own_results
 from toolbridge.check.python_pairs import PairCalls
 from toolbridge.check.python_program import Finding, Program
+from toolbridge.check.python_questions import Questions
+from toolbridge.check.python_rewriting import Edit, Rewriting, placed
+from toolbridge.check.python_tried_arguments import TriedArguments
 from toolbridge.check.report import MOST_PROBLEMS, CheckReport, problem
 from toolbridge.check.world import ANYTHING, SessionNames, World
 
@@ -28,6 +37,12 @@ NO_TY = "Python programs are not checked before they run: the package `ty` is no
 _SECONDS = 10.0
 _MEMORY_BYTES = 2 * 1024**3
 _MOST_OUTPUT = 4 * 1024**2
+_SETTINGS = f"""
+[analysis]
+return-type-inference = "always"
+[rules]
+{ALWAYS} = "warn"
+"""
 _ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
 
 
@@ -49,23 +64,51 @@ async def check_python(source: str, world: World, session: SessionNames | None) 
     earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
     program = Program(source, world, session.words if session is not None else set())
     calls = PairCalls(program)
-    before = earlier + calls.text
+    edits = _edits(program)
     try:
-        found = await _ask(ty, world, {"main.py": before + source})
+        asked, findings = await _first_answer(ty, program, edits, earlier, calls)
+        if edits and can_not_be_read(findings):
+            edits = list[Edit]()  # perhaps it was us
+            asked, findings = await _first_answer(ty, program, edits, earlier, calls)
     except (ProcessFailed, ValueError) as error:
         warning = f"The program was not checked before it ran: the checker {error}."
         return CheckReport(warning=warning, is_checked=False)
-    findings = list(_placed(found.get("main.py", []), earlier.count("\n"), calls))
     mistakes = find_mistakes(findings, program)
-    alternatives = Alternatives(findings, mistakes, program, before)
+    alternatives = Alternatives(findings, mistakes, program)
+    compared = Comparisons(findings, program)
+    language = LanguageCalls(findings, program)
+    questions = Questions(source, edits, asked.head, [*alternatives.places, *compared.places, *language.places])
+    tried = TriedArguments(findings, program, edits, asked.head)
     answers: dict[str, list[Finding]] = {}
-    if alternatives.files:
+    if questions.files or tried.files:
         with suppress(ProcessFailed, ValueError):  # without an answer, nothing is sure
-            answers = await _ask(ty, world, alternatives.files)
+            answers = await _ask(ty, world, {**questions.files, **tried.files})
+    types = questions.types(answers)
     if mistakes:
-        mistakes = find_mistakes(alternatives.sure(answers), program)
+        mistakes = find_mistakes(alternatives.sure(types), program)
+    more = (*compared.mistakes(types), *language.mistakes(types), *tried.mistakes(answers))
+    mistakes = sorted([*mistakes, *more], key=lambda each: (each.line, each.column))
     shown = mistakes[:MOST_PROBLEMS]
     return CheckReport(tuple(problem(source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown))
+
+
+def _edits(program: Program) -> list[Edit]:
+    """What is written otherwise for the checker."""
+    if not program.is_readable:
+        return []
+    return [*own_results(program), *own_arguments(program), *constant_lists(program), *groups(program)]
+
+
+async def _first_answer(
+    ty: str, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
+) -> tuple[Rewriting, list[Finding]]:
+    """What the checker says of a program, where it is in it."""
+    imported = f"import {RESULTS}\n" + earlier
+    asked = Rewriting(program.source, edits, imported + calls.text)
+    found = (await _ask(ty, program.world, {"main.py": asked.text})).get("main.py", [])
+    of_pairs = (calls.placed(each._replace(line=each.line - imported.count("\n"))) for each in found)
+    own = (each for each in placed(found, asked) if f"`{GIVEN}" not in each.message)
+    return asked, [*(each for each in of_pairs if each is not None), *own]
 
 
 async def _ask(ty: str, world: World, programs: Mapping[str, str]) -> dict[str, list[Finding]]:
@@ -103,6 +146,7 @@ def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
 def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
     files = {f"program/{name}": text for name, text in checkable_stubs(world.stubs).items()}
     files[f"program/{ANYTHING}.pyi"] = _ANYTHING
+    files[f"program/{RESULTS}.pyi"] = RESULTS_STUB
     for specifier in world.untyped:
         folder = f"program/host/{specifier.removeprefix('host:').replace('-', '_')}"
         files[f"{folder}/__init__.pyi"] = files[f"{folder}/aio.pyi"] = _ANYTHING
@@ -110,7 +154,7 @@ def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
     return {
         **files,
         **{f"program/{name}": text for name, text in programs.items()},
-        "program/ty.toml": "",
+        "program/ty.toml": _SETTINGS,
         "environment/pyvenv.cfg": "home = environment\nversion_info = 3.14.0\n",
         f"environment/{libraries}/nothing": "",
     }
@@ -146,18 +190,6 @@ def _findings(output: bytes) -> dict[str, list[Finding]]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"gave an answer that was not understood ({type(error).__name__})") from error
     return found
-
-
-def _placed(findings: Iterable[Finding], imported: int, calls: PairCalls) -> Iterator[Finding]:
-    """The findings where they are in the author's program; what is about the lines before it is left out."""
-    before = imported + calls.text.count("\n")
-    for each in findings:
-        if each.line > before:
-            yield each._replace(line=each.line - before, end_line=each.end_line - before)
-        elif each.line > imported:
-            placed = calls.placed(each._replace(line=each.line - imported))
-            if placed is not None:
-                yield placed
 
 
 def _finding(fields: Any) -> Finding:

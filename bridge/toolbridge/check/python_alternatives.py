@@ -7,38 +7,26 @@ whole type of each value that it complained about: the program is given to it ag
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from toolbridge.check.python_program import QUOTED, Finding, Mistake, Program
+from toolbridge.check.python_questions import Place
 from toolbridge.check.python_text import split_outside, start_of_last_bracket, without_texts
 
 _NAMES_ONE = {"not-subscriptable", "not-callable", "not-iterable"}
 _INDEX = "cannot be called with key of type"
-_ASK = "_whole_type_of"
-_HEAD = f"from typing import reveal_type as {_ASK}\n"
-_MOST_COPIES = 3
 _LONGEST = 5000
-_REVEALED = re.compile(r"Revealed type: `(.*)`", re.DOTALL)
-
-
-class _Place(NamedTuple):
-    """Where a value stands in the program."""
-
-    start: int
-    end: int
 
 
 class Alternatives:
     """The questions about the values of some findings, and which of the findings are sure once they are answered."""
 
-    def __init__(self, findings: Iterable[Finding], mistakes: Iterable[Mistake], program: Program, before: str) -> None:
+    def __init__(self, findings: Iterable[Finding], mistakes: Iterable[Mistake], program: Program) -> None:
         # Only where something would be reported: there are few of these, however many findings there are.
-        reported = {(each.line, each.column) for each in mistakes}
+        reported = {each.found_at for each in mistakes}
         self._findings = list(findings)
-        self._subjects: dict[Finding, _Place] = {}
-        self._failing: dict[_Place, set[str]] = {}
+        self._subjects: dict[Finding, Place] = {}
+        self._failing: dict[Place, set[str]] = {}
         """The types that are in the way."""
         for each in self._findings:
             is_asked = (each.line, each.column) in reported and _names_one(each)
@@ -46,66 +34,27 @@ class Alternatives:
             if place is not None:
                 self._subjects[each] = place
                 self._failing.setdefault(place, set()).update(_owners(each))
-        self._copies = [_Copy(before, program.source, places) for places in _apart(self._failing)]
-        self.files = {f"asked_{number}.py": copy.text for number, copy in enumerate(self._copies)}
-        """What the checker is to be given; nothing if there is nothing to ask."""
 
-    def sure(self, answers: Mapping[str, list[Finding]]) -> list[Finding]:
+    @property
+    def places(self) -> list[Place]:
+        """The values whose types are asked for."""
+        return list(self._failing)
+
+    def sure(self, types: Mapping[Place, str]) -> list[Finding]:
         """The findings without those about a value that may be another one, or of which nothing was answered."""
-        types: dict[_Place, set[str]] = {}
-        for name, copy in zip(self.files, self._copies, strict=True):
-            for answer in answers.get(name, []):
-                place, revealed = copy.places.get((answer.line, answer.column)), _REVEALED.search(answer.message)
-                if place is not None and revealed is not None:
-                    types.setdefault(place, set()).update(_members(revealed[1]))
         return [each for each in self._findings if not _names_one(each) or self._is_sure(each, types)]
 
-    def _is_sure(self, finding: Finding, types: Mapping[_Place, set[str]]) -> bool:
+    def _is_sure(self, finding: Finding, types: Mapping[Place, str]) -> bool:
         place = self._subjects.get(finding)
-        members = set[str]() if place is None else types.get(place, set[str]())
+        members = _members(types.get(place, "")) if place is not None else set[str]()
         return place is not None and (len(members) == 1 or (bool(members) and members <= self._failing[place]))
-
-
-class _Copy:
-    """The program with questions about values of which none is part of another."""
-
-    def __init__(self, before: str, source: str, places: Iterable[_Place]) -> None:
-        parts = [_HEAD, before]
-        lengths: dict[int, _Place] = {}
-        length, written = len(_HEAD) + len(before), 0
-        for place in sorted(places):
-            asked = [source[written : place.start], f"{_ASK}("]
-            length += sum(map(len, asked))
-            lengths[length] = place
-            value = source[place.start : place.end] + ")"
-            length, written = length + len(value), place.end
-            parts += [*asked, value]
-        self.text = "".join([*parts, source[written:]])
-        self.places = {_position(self.text, at): place for at, place in lengths.items()}
-        """Line and column of each value."""
-
-
-def _position(text: str, at: int) -> tuple[int, int]:
-    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-
-
-def _apart(places: Iterable[_Place]) -> list[list[_Place]]:
-    """Groups in which no place overlaps another: asking about a part may change what is known of the whole."""
-    groups: list[list[_Place]] = []
-    for place in sorted(places):
-        group = next((each for each in groups if each[-1].end <= place.start), None)
-        if group is not None:
-            group.append(place)
-        elif len(groups) < _MOST_COPIES:
-            groups.append([place])
-    return groups
 
 
 def _names_one(finding: Finding) -> bool:
     return finding.rule in _NAMES_ONE or (finding.rule == "invalid-argument-type" and _INDEX in finding.message)
 
 
-def _subject(finding: Finding, program: Program) -> _Place | None:
+def _subject(finding: Finding, program: Program) -> Place | None:
     """The value that a finding is about."""
     if not 0 < finding.line <= finding.end_line <= len(program.lines):
         return None
@@ -116,7 +65,7 @@ def _subject(finding: Finding, program: Program) -> _Place | None:
         # These are about the whole, with what stands in brackets after the value.
         opening = start_of_last_bracket(without_texts(program.source[start:end]))
         end = start if opening is None else start + opening
-    return _Place(start, end) if program.source[start:end].strip() else None
+    return Place(start, end) if program.source[start:end].strip() else None
 
 
 def _owners(finding: Finding) -> set[str]:
@@ -128,6 +77,8 @@ def _owners(finding: Finding) -> set[str]:
 def _members(text: str) -> set[str]:
     """The types of a union, other than None, each constant for itself."""
     members: set[str] = set()
+    if not text:
+        return members
     for part in split_outside(text, " | "):
         plain = part.strip().rstrip("*")
         inside = plain.removeprefix("Literal[")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from toolbridge.check.python_constants import wrong_constant
+from toolbridge.check.python_digits import may_be_digits
+from toolbridge.check.python_language import judge_language
 from toolbridge.check.python_program import QUOTED, Finding, Mistake, Program, mistake_at
 from toolbridge.check.python_text import end_of_bracket, start_of_bracket_around
 from toolbridge.check.python_types import ValueTypes
@@ -14,7 +17,13 @@ _KEYWORD = re.compile(r"(\w+)\s*=\s*(?!=)")
 _KEYWORD_FIRST = re.compile(r"\s*(?:\)|\*\*|[^\W\d]\w*\s*=(?!=))")
 _LITERAL_FIRST = re.compile(r"""\s*(?:[rbfu]{0,2}["']|\d|\[)""", re.IGNORECASE)
 _FRACTION = re.compile(r"-?\d[\d_]*\.\d*[1-9]\d*\s*(?:[,)]|$)", re.MULTILINE)
-_FIRST_ITEM = re.compile(r"""\[\s*(?:(?P<text>["'])|(?P<number>-?\d+)\s*[,\]]|(?P<truth>True|False)\b\s*[,\]])""")
+_FIRST_ITEM = re.compile(
+    r"""\[\s*(?:(?P<text>["'])|(?P<number>-?\d+)\s*[,\]]|(?P<truth>True|False)\b\s*[,\]]"""
+    r"""|(?P<list>\[|list\(|sorted\()|(?P<object>\{\s*["']))"""
+)
+_TEXTS = re.compile(r"""\[(?:\s*(?:"[^"\\\n]{1,100}"|'[^'"\\\n]{1,100}')\s*(?:,|(?=\])))+\s*\]""")
+_TEXT = re.compile(r"""(["'])(.+?)\1""")
+_ITEM_KINDS = (("str", "text"), ("list", "list"), ("dict", "object"))
 _MISSING_KEY = re.compile(r"Missing required key ['\"](.*)['\"] in TypedDict")
 _UNKNOWN_KEY = re.compile(r'Unknown key "(.*)" for TypedDict')
 _OPENING = re.compile(r"dict\s*\(|\{")
@@ -78,11 +87,11 @@ def judge_argument(finding: Finding, program: Program) -> Mistake | None:
     names = QUOTED.findall(finding.message)
     if finding.message.startswith("Invalid argument to key"):
         return _judge_given_value(finding, program)
-    if not finding.message.startswith("Argument to function") or len(names) < 3:
+    if not finding.message.startswith("Argument to ") or len(names) < 3:
         return None
     stub = program.stubs.function(names[0])
     if stub is None:
-        return _judge_length(finding, program, names[0], names[-1])
+        return _judge_length(finding, program, names[0], names[-1]) or judge_language(finding, program)
     return None if _may_call_another(finding, program, names[0]) else _judge_given(finding, program, stub, names)
 
 
@@ -97,8 +106,16 @@ def _judge_given(finding: Finding, program: Program, stub: StubLine, names: list
         can_fit = _types(program).can_fit(expected, found)
         return None if can_fit else mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.")
     none_fits = not program.stubs.is_required(stub, keyword[1])
-    if not _is_wrong(expected, found, program, rest[keyword.end() :], none_fits=none_fits):
-        return None
+    given = program.text_of(finding)[keyword.end() :] or rest[keyword.end() :]
+    if not _is_wrong(expected, found, program, given, none_fits=none_fits):
+        wrong = _types(program).wrong_constants(expected, found)
+        at = wrong_constant(finding, wrong, program) if wrong else None
+        if at is None:
+            return None
+        line, column = program.position(at)
+        message = f"Wrong value for `{keyword[1]}` of `{function}`: expected `{expected}`, found `{found}`."
+        written = mistake_at(finding, program.stubs.parameter(stub, keyword[1]) or stub, message)
+        return written._replace(line=line, column=column)
     message = f"Wrong argument for `{keyword[1]}` of `{function}`: expected `{expected}`, found `{found}`."
     return mistake_at(finding, program.stubs.parameter(stub, keyword[1]) or stub, message)
 
@@ -110,7 +127,7 @@ def _types(program: Program) -> ValueTypes:
 def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_fits: bool) -> bool:
     """Whether what is given, which begins with this text, can never be what is expected."""
     types = _types(program)
-    if not types.can_fit(expected, found, none_fits=none_fits):
+    if not types.can_fit(expected, found, none_fits=none_fits, has_digits=may_be_digits(text, program)):
         return True
     if found.startswith("float") and _FRACTION.match(text):
         return not types.can_fit(expected, "float") or "float" not in expected
@@ -118,12 +135,14 @@ def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_fi
     item = _FIRST_ITEM.match(text)
     if item is None or not found.startswith("list["):
         return False
-    kind = "str" if item["text"] else f"Literal[{item['number'] or item['truth']}]"
+    if written := _TEXTS.match(text):
+        return not all(types.can_fit(expected, f'tuple[Literal["{each}"]]') for _, each in _TEXT.findall(written[0]))
+    kind = next((kind for kind, group in _ITEM_KINDS if item[group]), f"Literal[{item['number'] or item['truth']}]")
     return not types.can_fit(expected, f"tuple[{kind}]")
 
 
 def _judge_length(finding: Finding, program: Program, function: str, found: str) -> Mistake | None:
-    """`len` is the one function of the language's own that says so surely."""
+    """A number has no length, whoever made it."""
     if function != "len" or program.defines("len") or not _WITHOUT_LENGTH.fullmatch(found):
         return None
     return mistake_at(finding, program.stub_behind(finding, found), f"Object of type `{found}` has no length.")
@@ -163,7 +182,9 @@ def _judge_given_value(finding: Finding, program: Program) -> Mistake | None:
     key = finding.message.split('"')[1]
     stub = program.stubs.type(owner)
     none_fits = stub is not None and not program.stubs.is_required_field(stub, key)
-    if stub is None or not _is_wrong(declared, found, program, program.rest(finding), none_fits=none_fits):
+    if stub is None or not _is_wrong(
+        declared, found, program, program.text_of(finding) or program.rest(finding), none_fits=none_fits
+    ):
         return None
     message = f"Wrong value for `{key}`: expected `{declared}`, found `{found}`."
     return mistake_at(finding, program.stubs.field(stub, key) or stub, message)

@@ -8,11 +8,14 @@ from contextlib import suppress
 from itertools import islice
 
 from toolbridge.check.python_arguments import judge_argument, judge_call, judge_given_key, without_doubles
+from toolbridge.check.python_awaits import forgotten_gathers, is_about_coroutine, where_forgotten
+from toolbridge.check.python_pairs import judge_parallel
 from toolbridge.check.python_program import QUOTED, Finding, Mistake, Program, mistake_at
-from toolbridge.check.python_text import HOST_IMPORT, without_texts
+from toolbridge.check.python_text import HOST_IMPORT, split_outside, without_texts
 from toolbridge.check.spelling import nearest
 
 _KEY = re.compile(r'Unknown key "([^"]*)" for TypedDict `(\w+)`')
+_SUBSCRIPTED = re.compile(r"subscripted object has type `([^`]*)`")
 _USED_KEY = re.compile(r"""\.get\(\s*(["'])([^"'\n]*)\1\s*\)\s*\.(\w+)""")
 _LONGEST_LINE = 500
 _MOST_MISTAKES = 100
@@ -23,26 +26,56 @@ _ANNOTATION = re.compile(
 _IMPORTED_FROM = re.compile(r"from[ \t]+(host\.\w+(?:\.aio)?)[ \t]+import[ \t]+")
 _IMPORTED_NAME = re.compile(r"(?<![\w.])(?!as\b)(\w+)(?:\s+as\s+\w+)?")
 # What is right in a program of the sandbox, or only wrong behind the lines that stand before it.
-_NO_SYNTAX_ERROR_HERE = re.compile(r"await|yield|return|async|__future__", re.IGNORECASE)
+_NO_SYNTAX_ERROR_HERE = re.compile(r"await|yield|return|async|__future__|assignment expression", re.IGNORECASE)
+_CAN_BE_GIVEN = ("def ", "type[", "<class", "bound method", "(")
+_ERRORS = {
+    "invalid-typed-dict-key": "KeyError|LookupError",
+    "missing-attribute": "AttributeError",
+    "invalid-argument-type": "TypeError",
+    **dict.fromkeys(("not-subscriptable", "not-iterable", "not-callable", "unsupported-operator"), "TypeError"),
+}
+"""What comes of a finding when the program runs."""
 _ARITY = {"missing-argument", "unknown-argument", "too-many-positional-arguments", "parameter-already-assigned"}
 
 
-def find_mistakes(findings: Iterable[Finding], program: Program) -> list[Mistake]:
-    """The mistakes among the findings, in the program's order, one for each place."""
+def find_mistakes(findings: Iterable[Finding], program: Program, *, is_whole: bool = True) -> list[Mistake]:
+    """The mistakes among the findings, in the program's order, one for each place.
+
+    With `is_whole`, also those that its text alone shows.
+    """
     listed = list(findings)
-    if any(each.rule == "invalid-syntax" and not _NO_SYNTAX_ERROR_HERE.search(each.message) for each in listed):
+    if can_not_be_read(listed):
         return []  # what Python itself can't read, it says best
-    mistakes = {(each.line, each.column): each for each in _missing_types(program)}
+    by_text = (*_missing_types(program), *forgotten_gathers(program)) if is_whole else ()
+    mistakes = {(each.line, each.column): each for each in by_text}
     for each in sorted(listed):
         judge = _JUDGES.get(each.rule)
         mistake = None
         with suppress(IndexError, ValueError):  # the message is not as usual: then nothing is sure
-            mistake = None if judge is None else judge(each, program)
+            mistake = None if judge is None or _is_caught(each, program) else judge(each, program)
         if mistake is not None:
-            mistakes.setdefault((each.line, each.column), mistake)
+            if is_about_coroutine(each.message):
+                mistake = where_forgotten(mistake, each, program)
+            mistakes.setdefault((mistake.line, mistake.column), mistake)
         if len(mistakes) >= _MOST_MISTAKES:
             break
     return without_doubles(sorted(mistakes.values(), key=lambda each: (each.line, each.column)))
+
+
+def _is_caught(finding: Finding, program: Program) -> bool:
+    """Whether the program expects just this to go wrong: `try: row["name"]`, `except KeyError:`."""
+    errors = _ERRORS.get(finding.rule, "")
+    if finding.message.startswith("Argument to function") and program.stubs.function(
+        QUOTED.findall(finding.message)[0]
+    ):
+        return False  # what a tool refuses is another error
+    is_asked = bool(errors) and program.is_readable and "except" in program.code
+    return is_asked and program.catches(program.at(finding), errors)
+
+
+def can_not_be_read(findings: Iterable[Finding]) -> bool:
+    """Whether the checker found a syntax error."""
+    return any(each.rule == "invalid-syntax" and not _NO_SYNTAX_ERROR_HERE.search(each.message) for each in findings)
 
 
 # ---- judges: each gives the mistake, or None for noise
@@ -105,7 +138,10 @@ def _judge_argument(finding: Finding, program: Program) -> Mistake | None:
 def _judge_index(finding: Finding, program: Program) -> Mistake | None:
     names = QUOTED.findall(finding.message)
     key, owner = names[-2], names[-1]
-    if " | " in owner or not re.match(r"(?:list\[|str$|Literal\[|LiteralString)", owner):
+    if owner.startswith("dict[") and key.startswith("slice["):
+        stub = program.stubs.type(re.sub(r"^dict\[\w+, |\]$", "", owner))
+        return mistake_at(finding, stub, f"Object of type `{owner}` is a dictionary: it has no slices.")
+    if len(split_outside(owner, " | ")) > 1 or not re.match(r"(?:list\[|str$|Literal\[|LiteralString)", owner):
         return None
     if not key.startswith(('Literal["', "str")):
         return None
@@ -117,15 +153,22 @@ def _judge_index(finding: Finding, program: Program) -> Mistake | None:
 
 def _judge_key(finding: Finding, program: Program) -> Mistake | None:
     found = _KEY.match(finding.message)
-    if found is None or found[1] in program.assigned_keys or "subscripted object has type" in finding.message:
+    if found is None or found[1] in program.assigned_keys:
         return None
     key, owner = found[1], found[2]
+    whole = _SUBSCRIPTED.search(finding.message)
+    if whole is not None and not program.stubs.lack(_members(whole[1]), key):
+        return None
     stub = program.stubs.type(owner)
     meant = re.search(r'did you mean "([^"]+)"', finding.message)
     if stub is not None and meant:
         stub = program.stubs.field(stub, meant[1]) or stub
     hint = f' Did you mean "{meant[1]}"?' if meant else f" It has: {', '.join(program.stubs.fields(owner))}."
     return mistake_at(finding, stub, f'`{owner}` has no key "{key}".{hint}')
+
+
+def _members(text: str) -> list[str]:
+    return [part.strip() for part in split_outside(text, " | ") if part.strip() != "None"]
 
 
 def _judge_attribute(finding: Finding, program: Program) -> Mistake | None:
@@ -141,8 +184,8 @@ def _judge_attribute(finding: Finding, program: Program) -> Mistake | None:
         )
     if owner == "None":
         return _judge_asked_key(finding, program)
-    can_be_given = owner.startswith(("def ", "type[", "<class", "bound method"))
-    if _is_unsure_owner(owner) or can_be_given:
+    # Of several types, none has it: otherwise the checker says so by another rule.
+    if any(_is_unsure_owner(each) or each.startswith(_CAN_BE_GIVEN) for each in _members(owner)):
         return None
     stub = program.stubs.type(re.sub(r"^list\[|\]$", "", owner))
     is_key = stub is not None and name in program.stubs.fields(owner)
@@ -161,15 +204,15 @@ def _judge_asked_key(finding: Finding, program: Program) -> Mistake | None:
 def _is_unsure_owner(owner: str) -> bool:
     """None may have been assigned since; a union is only a guess."""
     is_caught = re.fullmatch(r"(?:Base)?Exception|\w+Error", owner) is not None  # and is often something more special
-    return owner in ("None", "object") or " | " in owner or is_caught
+    return owner in ("None", "object") or len(split_outside(owner, " | ")) > 1 or is_caught
 
 
 def _judge_value(finding: Finding, program: Program) -> Mistake | None:
     owners = QUOTED.findall(finding.message)
     types = [each for each in owners if not re.fullmatch(r"\W+|__\w+__", each)]
-    if any(_is_unsure_owner(each) or "None" in each or "Unknown" in each for each in types):
-        return None
     awaited = next((each for each in types if each.startswith(("Coroutine[", "CoroutineType["))), "")
+    if any(_is_unsure_owner(each) or ("Unknown" in each and each != awaited) for each in types):
+        return None
     words = [word for each in types for word in re.findall(r"\w+", without_texts(each))]
     stub = next((found for word in words if (found := program.stubs.type(word))), None)
     if stub is None:
@@ -192,7 +235,19 @@ def _judge_name(finding: Finding, program: Program) -> Mistake | None:
     return mistake_at(finding, None, f"Name `{name}` is not defined.{hint}")
 
 
+def _judge_unused(finding: Finding, program: Program) -> Mistake | None:
+    """A coroutine that nothing awaits: its call is never made. The last value of a program is awaited by the guest."""
+    is_last = not program.code[program.index(finding.end_line, finding.end_column) :].strip()
+    called = re.match(r"(?:\w+\.)*(\w+)\s*\(", program.code[program.at(finding) :][:_LONGEST_LINE])
+    if is_last or called is None or not is_about_coroutine(finding.message):
+        return None
+    stub = program.stubs.function(called[1])
+    return mistake_at(finding, stub, f"`{called[1]}` is not awaited: it is never called. Did you forget `await`?")
+
+
 _JUDGES = {
+    "unused-awaitable": _judge_unused,
+    "no-matching-overload": judge_parallel,
     **dict.fromkeys(_ARITY, judge_call),
     **dict.fromkeys(("not-subscriptable", "not-iterable", "not-callable", "unsupported-operator"), _judge_value),
     "import-not-found": _judge_import,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from toolbridge.check.python_functions import Line, OwnFunction, logical_lines, own_functions
 from toolbridge.check.python_stub_lines import PythonStubs
-from toolbridge.check.python_text import new_meanings, without_texts
+from toolbridge.check.python_text import new_meanings, with_fields, without_texts
 from toolbridge.check.world import World
 from toolbridge.sandbox.compiler import StubLine
 
@@ -21,7 +23,10 @@ _WRITTEN_KEY = re.compile(r"""(["'])([^"'\n]*)\1\s*:|\b(\w+)\s*=(?!=)""")
 _ASSIGNED_ATTRIBUTE = re.compile(r"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
 _OPEN_PROGRAM = re.compile(r"\b(?:exec|globals|locals|vars|setattr)\s*\(|\bimport\s+\*")
 _KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]""")
+_TEXT = re.compile(r""""([^"\n]*)"|'([^'\n]*)'""")
+_NUMBER = re.compile(r"-?\b\d+\b")
 _CALLED = re.compile(r"\b(\w+)\s*\(")
+_MOST_READ = 20_000
 _MOST_LINES = 20
 _MOST_TEXT = 2000
 
@@ -46,11 +51,15 @@ class Mistake(NamedTuple):
     message: str
     rule: str
     stub: StubLine | None
+    found_at: tuple[int, int]
+    """Line and column of what the checker found: a mistake may show elsewhere than it was made."""
 
 
 def mistake_at(finding: Finding, stub: StubLine | None, message: str = "") -> Mistake:
     """A finding that is a mistake."""
-    return Mistake(finding.line, finding.column, message or finding.message, finding.rule, stub)
+    return Mistake(
+        finding.line, finding.column, message or finding.message, finding.rule, stub, (finding.line, finding.column)
+    )
 
 
 QUOTED = re.compile(r"`([^`]*)`")
@@ -77,10 +86,90 @@ class Program:
         text = "\n".join([self.lines[at][begin : begin + _MOST_TEXT], *self.lines[at + 1 : at + _MOST_LINES]])
         return text[:_MOST_TEXT]
 
+    def text_of(self, finding: Finding) -> str:
+        """The text that a finding is about; nothing if its end is not known."""
+        if not 0 < finding.line <= finding.end_line <= len(self.lines):
+            return ""
+        return self.source[self.at(finding) : self.index(finding.end_line, finding.end_column)][:_MOST_TEXT]
+
     @cached_property
     def code(self) -> str:
         """The source with its strings and comments blanked."""
         return without_texts(self.source)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it is short enough to be read as text in more than one way: what a model writes is far shorter."""
+        return len(self.source) <= _MOST_READ
+
+    @cached_property
+    def logical_lines(self) -> list[Line]:
+        """Its lines, each with whatever belongs to it."""
+        return logical_lines(self.code)
+
+    @cached_property
+    def constants(self) -> set[str]:
+        """The texts and numbers that it writes, as the checker does."""
+        texts = {f'"{one or other}"' for one, other in _TEXT.findall(self.source)}
+        return {*texts, *_NUMBER.findall(self.source), "True", "False"}
+
+    @cached_property
+    def functions(self) -> list[OwnFunction]:
+        """The functions that it defines."""
+        return own_functions(self.code)
+
+    def line_around(self, at: int) -> Line | None:
+        """The line that a place is in."""
+        index = bisect_right(self.logical_lines, at, key=lambda each: each.start) - 1
+        line = self.logical_lines[index] if index >= 0 else None
+        return line if line is not None and at < line.end else None
+
+    def catches(self, at: int, errors: str) -> bool:
+        """Whether a place is in a `try` of which an `except` names one of these errors."""
+        line = self.line_around(at)
+        indent = line.indent if line is not None else 0
+        for index in range(bisect_right(self.logical_lines, at, key=lambda each: each.start) - 2, -1, -1):
+            each = self.logical_lines[index]
+            if each.indent >= indent:
+                continue
+            indent = each.indent
+            if re.match(r"try\s*:", each.text) and self._names_error(index, errors):
+                return True
+        return False
+
+    def _names_error(self, index: int, errors: str) -> bool:
+        """Whether an `except` of the `try` in a line names one of these errors."""
+        indent = self.logical_lines[index].indent
+        for each in self.logical_lines[index + 1 :]:
+            if each.indent < indent or (each.indent == indent and not each.text.startswith("except")):
+                return False
+            if each.indent == indent and re.search(rf"\b(?:{errors})\b", each.text):
+                return True
+        return False
+
+    def is_in_class(self, line: Line) -> bool:
+        """Whether a line is in the block of a class."""
+        indent = line.indent
+        for each in reversed(self.logical_lines[: self.logical_lines.index(line)] if indent else []):
+            if each.indent < indent:
+                indent = each.indent
+                if re.match(r"class\b", each.text):
+                    return True
+        return False
+
+    @cached_property
+    def code_with_fields(self) -> str:
+        """The same as `code`, with what stands in the braces of f-strings."""
+        return with_fields(self.source, self.code)
+
+    def function_around(self, at: int) -> int | None:
+        """Which of its functions a place is in: the innermost one."""
+        inside = [index for index, each in enumerate(self.functions) if each.colon < at <= each.end]
+        return max(inside, key=lambda index: self.functions[index].start, default=None)
+
+    def indent(self, line: Line) -> str:
+        """The space before a line."""
+        return self.code[self.code.rfind("\n", 0, line.start) + 1 : line.start]
 
     def at(self, finding: Finding) -> int:
         """The index of a finding's place in the source."""
@@ -89,6 +178,11 @@ class Program:
     def index(self, line: int, column: int) -> int:
         """The index of a line and column in the source."""
         return self._line_starts[line - 1] + column - 1
+
+    def position(self, index: int) -> tuple[int, int]:
+        """The line and column of an index in the source."""
+        line = bisect_right(self._line_starts, index)
+        return line, index - self._line_starts[line - 1] + 1
 
     @cached_property
     def _line_starts(self) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 
 from toolbridge.check.python_text import split_outside, without_texts
 from toolbridge.sandbox.compiler import StubLine
@@ -13,6 +14,7 @@ _INPUT = re.compile(r"\((?:\*\*input: _*Unpack\[|input: )(\w+)[\],) ]")
 _MARKED = re.compile(r": _*(Required|NotRequired)\[")
 _TYPE = re.compile(r"class (\w+)\(|(\w+)(?: = _*TypedDict|: _*TypeAlias =)")
 _WORD = re.compile(r"[^\W\d]\w*")
+_LITERALS = re.compile(r"""Literal\[((?:[^\]"]|"[^"]*")*)\]""")
 _NAMED = re.compile(r"(\w+)\s*:")
 
 
@@ -23,13 +25,18 @@ class PythonStubs:
         self._files = {name: text.split("\n") for name, text in files.items()}
 
     def functions(self, module: str) -> list[str]:
-        """The names of a module's functions."""
+        """The names of a module's functions, each once: one may have several overloads."""
         lines = self._files.get(_file(module)) or self._files.get(_file(module.removesuffix(".aio"))) or []
-        return [found[1] for line in lines if (found := _FUNCTION.match(line))]
+        return list(dict.fromkeys(found[1] for line in lines if (found := _FUNCTION.match(line))))
+
+    @cached_property
+    def function_names(self) -> set[str]:
+        """The names of all functions."""
+        return {found[1] for lines in self._files.values() for line in lines if (found := _FUNCTION.match(line))}
 
     def function(self, name: str, module: str = "") -> StubLine | None:
         """Where a function of any module, or of this one, is declared."""
-        if not name.isidentifier():
+        if name not in self.function_names:
             return None
         wanted = None if not module else _file(module.removesuffix(".aio"))
         return self._find(re.compile(rf"^(?:async )?def {name}\("), wanted)
@@ -45,14 +52,34 @@ class PythonStubs:
         declared = self.type(name)
         return [] if declared is None else [field for field, _ in self._body(declared)]
 
+    def lack(self, names: Iterable[str], key: str) -> bool:
+        """Whether these are all types of the stubs, and none of such a name has this field."""
+        declared = [self._all(_declaration(name)) if name.isidentifier() else [] for name in names]
+        return all(declared) and not any(self.field(each, key) for found in declared for each in found)
+
     def field(self, declared: StubLine, name: str) -> StubLine | None:
         """The line of a type's field."""
         return next((line for field, line in self._body(declared) if field == name), None)
 
     def has_field(self, name: str) -> bool:
         """Whether any type has a field of this name."""
+        return bool(self.fields_named(name))
+
+    def fields_named(self, name: str) -> list[StubLine]:
+        """The lines of all fields of this name."""
         own = re.compile(rf"""\s+["']?{re.escape(name)}["']?\s*:""")
-        return any(own.match(line) for lines in self._files.values() for line in lines)
+        return [
+            StubLine(file, number, line.strip())
+            for file, lines in self._files.items()
+            for number, line in enumerate(lines, 1)
+            if own.match(line)
+        ]
+
+    @cached_property
+    def literals(self) -> list[set[str]]:
+        """The constants that stand together in one type, as they are written."""
+        found = {text for lines in self._files.values() for line in lines for text in _LITERALS.findall(line)}
+        return [{each.strip() for each in split_outside(text, ",")} for text in found]
 
     def parameters(self, function: StubLine) -> list[str]:
         """What a function may be given."""
@@ -115,6 +142,14 @@ class PythonStubs:
     def _input(self, function: StubLine) -> StubLine | None:
         found = _INPUT.search(function.text)
         return self._find(_declaration(found[1]), function.file) if found else None
+
+    def _all(self, pattern: re.Pattern[str]) -> list[StubLine]:
+        return [
+            StubLine(name, number, line)
+            for name, lines in self._files.items()
+            for number, line in enumerate(lines, 1)
+            if pattern.match(line)
+        ]
 
     def _find(self, pattern: re.Pattern[str], file: str | None) -> StubLine | None:
         for name, lines in self._files.items():

@@ -6,6 +6,7 @@ The host never parses a program: a few patterns answer what is asked here, and w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 # Each kind of string ends with the text at the latest, so that none is tried twice.
 _STRING_OR_COMMENT = re.compile(
@@ -13,6 +14,11 @@ _STRING_OR_COMMENT = re.compile(
     r"""|'''[^'\\]*(?:(?:\\(?:.|\Z)|'(?!''))[^'\\]*)*(?:'''|\Z)|'[^'\\\n]*(?:\\(?:.|\Z)[^'\\\n]*)*(?:'|$)""",
     re.DOTALL | re.MULTILINE,
 )
+# What is left of a string of several lines: its quotes, and space.
+_LINES_OF_STRING = re.compile(r""" "[ \n]*"|'[ \n]*' """.strip())
+_JOINED = re.compile(r"[()\[\]{}\n]|\\\n")
+_FORMATTED = re.compile(r"(?<!\w)(?:[fF][rR]?|[rR][fF])\Z")
+_FIELD = re.compile(r"(?<!\{)\{[^{}\n]+\}(?!\})")
 _FARTHEST = 20_000
 """How far the end of a bracket is looked for: a program may be nothing but brackets."""
 _OPENING = {"(": ")", "[": "]", "{": "}"}
@@ -39,10 +45,41 @@ def without_texts(source: str) -> str:
     return _STRING_OR_COMMENT.sub(blank, source)
 
 
-def end_of_bracket(code: str, at: int) -> int | None:
+def with_fields(source: str, code: str) -> str:
+    """The program without its texts, but with what stands in the braces of f-strings."""
+    parts: list[str] = []
+    written = 0
+    for text in _STRING_OR_COMMENT.finditer(source):
+        if not _FORMATTED.search(source, max(0, text.start() - 3), text.start()):
+            continue
+        for field in _FIELD.finditer(source, text.start(), text.end()):
+            parts += [code[written : field.start()], without_texts(field[0])]
+            written = field.end()
+    return "".join([*parts, code[written:]])
+
+
+def one_line_each(code: str) -> str:
+    """A text without strings, with every statement in one line: whatever goes on in the next is joined by a space."""
+    code = _LINES_OF_STRING.sub(lambda found: found[0].replace("\n", " "), code)
+    depth = 0
+    parts: list[str] = []
+    written = 0
+    for found in _JOINED.finditer(code):
+        text = found[0]
+        if text in _OPENING:
+            depth += 1
+        elif text in _CLOSING:
+            depth = max(0, depth - 1)
+        elif depth or text != "\n":
+            parts += [code[written : found.start()], " " * len(text)]
+            written = found.end()
+    return "".join([*parts, code[written:]])
+
+
+def end_of_bracket(code: str, at: int, farthest: int = _FARTHEST) -> int | None:
     """Behind the bracket that closes the one at a place of a text without strings; None if none near it does."""
     awaited: list[str] = []
-    for index in range(at, min(len(code), at + _FARTHEST)):
+    for index in range(at, min(len(code), at + farthest)):
         character = code[index]
         if character in _OPENING:
             awaited.append(_OPENING[character])
@@ -78,6 +115,21 @@ def start_of_bracket_around(code: str, at: int) -> int | None:
                 return index
             depth -= 1
     return None
+
+
+def parts(code: str, opening: int, end: int) -> Iterator[tuple[int, int]]:
+    """What stands between the commas of a bracket."""
+    depth, start = 0, opening + 1
+    for at in range(opening + 1, min(end - 1, opening + _FARTHEST)):
+        if code[at] in "([{":
+            depth += 1
+        elif code[at] in ")]}":
+            depth -= 1
+        elif code[at] == "," and depth == 0:
+            yield start, at
+            start = at + 1
+    if code[start : end - 1].strip():
+        yield start, end - 1
 
 
 def split_outside(text: str, separator: str) -> list[str]:

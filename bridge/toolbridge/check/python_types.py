@@ -62,16 +62,32 @@ class ValueTypes:
         self._is_own = is_own
         """Whether the program has a class of this name."""
 
-    def can_fit(self, expected: str, found: str, *, none_fits: bool = False) -> bool:
-        """Whether a value of the found type can be what is expected; with `none_fits`, None can too."""
+    def can_fit(self, expected: str, found: str, *, none_fits: bool = False, has_digits: bool = True) -> bool:
+        """Whether a value of the found type can be what is expected.
+
+        With `none_fits`, None can too; without `has_digits`, a text is surely no long number.
+        """
         given = self._members(found)
         wanted = self._members(expected)
         if len(given) == 1 and given[0].name == "Literal":
             # Some of many constants are left out of a message. The checker has compared with all of them.
             wanted = [other for other in wanted if other.name != _LEFT_OUT]
         return any(
-            (none_fits and one.kind == "null") or any(self._fits(other, one) for other in wanted) for one in given
+            (none_fits and one.kind == "null")
+            or any(self._fits(other, one) and (has_digits or not _is_as_digits(other, one)) for other in wanted)
+            for one in given
         )
+
+    def wrong_constants(self, expected: str, found: str) -> list[str]:
+        """The constants among what may be given that can't be what is expected; none if the rest is not constant."""
+        given = self._members(found)
+        if any(one.name != "Literal" for one in given):
+            return []
+        wanted = self._members(expected)
+        # What is left out of a long message is not known.
+        if any(other.name == _LEFT_OUT for other in wanted):
+            return []
+        return [one.arguments[0] for one in given if not any(self._fits(other, one) for other in wanted)]
 
     def _members(self, text: str) -> list[_Type]:
         if text.startswith(_NO_VALUE) and " & " not in text:
@@ -106,6 +122,11 @@ class ValueTypes:
     def _items_fit(self, wanted: _Type, given: _Type) -> bool:
         """Whether the items can be right. A value that is empty is never asked about: its items have no type."""
         return not wanted.arguments or all(self.can_fit(wanted.arguments[0], item) for item in _items(given))
+
+
+def _is_as_digits(wanted: _Type, given: _Type) -> bool:
+    """Whether a text fits only because it may be a number in digits."""
+    return wanted.kind in ("integer", "number") and given.kind == "string" and given.name != "Literal"
 
 
 def _literal(value: str) -> _Type:

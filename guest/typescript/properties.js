@@ -1,0 +1,114 @@
+// Properties that a value doesn't have: whether a run misses them, or the program adds or only looks for them.
+
+// Where a property is read from: the expression, if there is one, and its type.
+function ownerOf(node, checker) {
+  const { parent } = node, pattern = parent.parent;
+  const of = (expression) => ({ expression, type: checker.getTypeAtLocation(expression) });
+  if (ts.isPropertyAccessExpression(parent) || ts.isElementAccessExpression(parent)) return of(parent.expression);
+  if (ts.isBindingElement(parent)) return { expression: pattern.parent.initializer, type: checker.getTypeAtLocation(pattern) };
+  const isTakenOut = pattern && ts.isObjectLiteralExpression(pattern) && isAssigned(pattern); // `({ title } = issue)`
+  return isTakenOut ? of(pattern.parent.right) : {};
+}
+
+function isSureProperty(diagnostic, node, message, checker, program) {
+  if (/on type '(?:never|\{\})'/.test(message)) return false;
+  const name = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : undefined;
+  if (ts.isPropertyAccessExpression(node.parent) && isAssigned(node.parent)) return false;
+  const access = accessByKey(node);
+  if (access !== undefined && !isWrittenOut(access.argumentExpression)) return false;
+  const { expression, type } = ownerOf(node, checker);
+  if (type === undefined) return true;
+  const isWrongName = isMisspelt(diagnostic, node, type, checker);
+  if (name !== undefined && isAddedOrAskedFor(node, type, checker, program, isWrongName)) return false;
+  if (access !== undefined && isOfProgram(type, program)) return false;
+  if (type.isUnion() && type.types.some((each) => checker.getPropertyOfType(each, name))) return false;
+  if (expression !== undefined && (isStale(expression, type, checker, program) || isGuess(expression, checker, program))) return false;
+  const isOfVariable = expression !== undefined && program.changed.has(rootOf(expression).text);
+  if (isOpen(type, program) || (isOfVariable && isOfProgram(type, program))) return false;
+  return !isLookedFor(node, checker, isWrongName);
+}
+
+// A name that is nearly one that is there was meant to be that one, however careful its author is.
+function isMisspelt({ code }, node, type, checker) {
+  return code === 2551 || (ts.isIdentifier(node) && checker.getSuggestedSymbolForNonexistentProperty(node, type) !== undefined);
+}
+
+// Whether the program does without a property, if it isn't there: `if (r.error)`, `const { more = false } = r`,
+// `r.issues ?? r.items`, `r["next"]?.page`.
+function isLookedFor(node, checker, isMisspelt) {
+  const { parent } = node;
+  if (ts.isBindingElement(parent)) return !isMisspelt && parent.initializer !== undefined;
+  if (ts.isShorthandPropertyAssignment(parent)) return !isMisspelt && parent.objectAssignmentInitializer !== undefined;
+  const access = accessByKey(node) ?? parent;
+  if (!ts.isPropertyAccessExpression(access) && !ts.isElementAccessExpression(access)) return false;
+  if (isAskedOutright(access)) return true;
+  if (isTested(access)) return !isMisspelt && !isIdleTest(access, checker);
+  if (ts.isElementAccessExpression(access) && wholeOf(access) !== access) return true;
+  const lacks = (each) => each.flags !== undefined && isErrorRead(each, checker);
+  return isOneOfSeveral(access, checker, lacks);
+}
+
+// Whether a property is read that is not there: its type is then any, and it is no property of its owner.
+function isErrorRead(node, checker) {
+  let at = node;
+  for (; ts.isPropertyAccessExpression(at) || ts.isCallExpression(at) || ts.isElementAccessExpression(at); at = at.expression) {
+    if (ts.isPropertyAccessExpression(at) && checker.getSymbolAtLocation(at.name) === undefined) return true;
+  }
+  return false;
+}
+
+// A property that the program sets itself, or asks for elsewhere, on what may be the same object.
+function isAddedOrAskedFor({ text, parent }, type, checker, program, isMisspelt = false) {
+  const tested = (program.tested.get(text) ?? []).filter((each) => each !== parent.expression); // that is judged by itself
+  const owners = [...(program.assigned.get(text) ?? []), ...(program.asked.get(text) ?? []), ...(isMisspelt ? [] : tested)];
+  return owners.some((each) => each === undefined || mayBeSameObject(each, type, checker, program));
+}
+
+// An object that the program makes itself is no result of a tool. One that it only declares, or says nothing of, may be one.
+function mayBeSameObject(owner, type, checker, program) {
+  const other = checker.getTypeAtLocation(owner), all = (each) => (each.isUnion() ? each.types : [each]);
+  if (other.flags & KNOWS_NOTHING) return !isMadeByProgram(rootOf(owner), checker);
+  return all(other).some((one) => {
+    if (isOfProgram(one, program)) return isOfProgram(type, program) || !isWrittenHere(one.symbol.declarations[0]);
+    return all(type).some((each) => each === one || (each.symbol !== undefined && each.symbol === one.symbol));
+  });
+}
+
+var isWrittenHere = (declaration) => ts.isObjectLiteralExpression(declaration) || ts.isClassLike(declaration);
+
+// `const totals = {}; totals[key].count += 1`
+function isMadeByProgram(root, checker) {
+  const declaration = ts.isIdentifier(root) ? checker.getSymbolAtLocation(root)?.valueDeclaration : undefined;
+  return declaration !== undefined && ts.isVariableDeclaration(declaration) && declaration.initializer !== undefined &&
+    ts.isObjectLiteralExpression(declaration.initializer);
+}
+
+// `signs[day.sky]`, which is complained about as a whole or at its key.
+function accessByKey(node) {
+  if (ts.isElementAccessExpression(node)) return node;
+  return ts.isElementAccessExpression(node.parent) && node.parent.argumentExpression === node ? node.parent : undefined;
+}
+
+// Any other key is one of several, of which only the run knows which it is.
+var isWrittenOut = (key) => ts.isStringLiteralLike(key) || ts.isNumericLiteral(key);
+
+var isOfProgram = (type, program) => type.symbol?.declarations?.[0]?.getSourceFile() === program.file;
+
+// Objects of the program's own are open: always in JavaScript, else if it sets properties by name or only declared what
+// it needs of them.
+function isOpen(type, program) {
+  if (!isOfProgram(type, program)) return (ts.getObjectFlags(type) & ts.ObjectFlags.Mapped) !== 0;
+  const declaration = type.symbol.declarations[0];
+  return program.isOpen || !program.isTypeScript || ts.isInterfaceDeclaration(declaration) || ts.isTypeLiteralNode(declaration);
+}
+
+// `result[0]` of an object that a stub declares without any such key.
+function isSureIndex(node, checker, program) {
+  const access = accessByKey(node);
+  if (access === undefined || isAssigned(access)) return false;
+  const key = access.argumentExpression, owner = checker.getTypeAtLocation(access.expression);
+  if (!isWrittenOut(key)) return false;
+  if (isAddedOrAskedFor(key, owner, checker, program) || isLookedFor(key, checker, false)) return false;
+  if (isGuess(access.expression, checker, program)) return false;
+  return !owner.isUnion() && isStub(owner.symbol?.declarations?.[0]?.getSourceFile());
+}
