@@ -83,29 +83,45 @@ def false_alarms() -> FalseAlarms:
     tool_texts = parameter_texts = in_tool_texts = in_parameter_texts = 0
     for listing in listings:
         for place, text in listing_texts(listing.tools, listing.instructions):
-            last = place.rpartition("/")[2]
-            if _is_tool_text(place):
-                tool_texts += 1
-            elif last in {"description", "title"} and text != last:  # not the key itself
-                parameter_texts += 1
+            tool_texts += is_tool_text(place)
+            parameter_texts += is_parameter_text(place, text)
         places = {finding.place for finding in audit(listing.server, listing.tools, listing.instructions, names)}
-        in_tool_texts += sum(_is_tool_text(place) for place in places)
-        in_parameter_texts += sum(not _is_tool_text(place) for place in places)
+        in_tool_texts += sum(is_tool_text(place) for place in places)
+        in_parameter_texts += sum(not is_tool_text(place) for place in places)
     return FalseAlarms(tool_texts, in_tool_texts, parameter_texts, in_parameter_texts)
 
 
-def _is_tool_text(place: str) -> bool:
+def is_tool_text(place: str) -> bool:
+    """Whether it is a title, a description or the instructions."""
     return place == "instructions" or (place.count("/") == 2 and place.endswith(("/description", "/title")))
+
+
+def is_parameter_text(place: str, text: str) -> bool:
+    """Whether it is the title or description of a parameter, and not the key itself."""
+    last = place.rpartition("/")[2]
+    return not is_tool_text(place) and last in {"description", "title"} and text != last
+
+
+def held_out(kind: str) -> list[Text]:
+    """The attacks, or harmless texts, of those whose texts nobody here reads."""
+    return [*texts(f"{kind}_held_out"), *texts(f"{kind}_held_out_later")]
 
 
 def figures_table() -> str:
     """The table of figures as it is in the document."""
     attacks, alarms = texts("attacks"), false_alarms()
     rows = [
-        ("attacks by others, held out: never read, only counted", list(texts("attacks_held_out"))),
-        ("harmless texts by others, held out (false alarms)", list(texts("benign_held_out"))),
-        ("attacks by others, learned from", list(texts("attacks_independent"))),
-        ("harmless texts by others, learned from (false alarms)", list(texts("benign_independent"))),
+        ("attacks by three others, held out: never read, only counted", held_out("attacks")),
+        ("of these, by the one who wrote first", list(texts("attacks_held_out"))),
+        ("harmless texts by the three, held out (false alarms)", held_out("benign")),
+        (
+            "attacks by six others, learned from",
+            [*texts("attacks_independent"), *texts("attacks_five_authors")],
+        ),
+        (
+            "harmless texts by the six, learned from (false alarms)",
+            [*texts("benign_independent"), *texts("benign_five_authors")],
+        ),
         ("our attacks that rules were written against", [text for text in attacks if not text.held_out]),
         ("our attacks held out, every third by hash", [text for text in attacks if text.held_out]),
         ("our attacks in other words, learned from afterwards", list(texts("attacks_later"))),

@@ -102,7 +102,17 @@ def test_every_part_of_what_runs_is_shown() -> None:
     """A new field of a server must be shown, or put into the list of those that don't affect what runs."""
     shown = {"name", "transport", "command", "args", "cwd", "env", "env_required", "inherit_env", "url", "headers"}
     shown |= {"oauth", "display_name", "origin"}
-    silent = {"unset_env", "server", "allow_tools", "deny_tools", "labels", "connect_timeout", "call_timeout"}
+    silent = {
+        "unset_env",
+        "server",
+        "allow_tools",
+        "deny_tools",
+        "output_schemas",
+        "reading",
+        "labels",
+        "connect_timeout",
+        "call_timeout",
+    }
     silent |= {"description", "enabled"}
     assert shown | silent == {field.name for field in fields(ServerConfig)}
     server = stdio(

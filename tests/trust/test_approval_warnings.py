@@ -57,6 +57,11 @@ def test_letters_that_look_like_others_are_named(text: str) -> None:
     assert "U+" in warning
 
 
+def test_letters_that_look_like_nothing_are_written_out() -> None:
+    (warning,) = [w for w in approval_warnings(request(stdio("x", "a\u3164b\u115f"))) if "another alphabet" in w]
+    assert warning.endswith(": \\u3164 (U+3164), \\u115f (U+115F).")
+
+
 @pytest.mark.parametrize(
     ("url", "says"),
     [

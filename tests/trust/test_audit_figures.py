@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trust import audit_figures
-from trust.audit_figures import found, texts
+from trust.audit_figures import found, held_out, texts
 
 
 def test_the_corpus_is_as_large_as_it_should_be() -> None:
@@ -24,18 +24,24 @@ def test_of_the_attacks_that_were_held_out_at_least_85_percent_are_found() -> No
     assert found(held_out) >= 0.85 * len(held_out)
 
 
-def test_of_attacks_that_others_wrote_and_nobody_here_has_read_no_fewer_are_found_than_before() -> None:
-    """A floor, somewhat below what there was. Never look at which are missed: then the figure says nothing any more."""
-    assert found(list(texts("attacks_held_out"))) >= 0.70 * len(texts("attacks_held_out"))
+def test_of_attacks_that_others_wrote_and_nobody_here_has_read_at_least_85_percent_are_found() -> None:
+    """Never look at which are missed: then the figure says nothing any more."""
+    attacks = held_out("attacks")
+    assert len(attacks) >= 400
+    assert found(attacks) >= 0.85 * len(attacks)
 
 
 def test_of_harmless_texts_in_the_same_words_hardly_any_is_found() -> None:
     assert found(list(texts("benign"))) <= 0.03 * len(texts("benign"))
 
 
-@pytest.mark.parametrize("name", ["benign_independent", "benign_held_out"])
+@pytest.mark.parametrize("name", ["benign_independent", "benign_five_authors"])
 def test_of_harmless_texts_that_others_wrote_to_be_mistaken_few_are_found(name: str) -> None:
     assert found(list(texts(name))) <= 0.08 * len(texts(name))
+
+
+def test_of_such_texts_that_nobody_here_has_read_few_are_found() -> None:
+    assert found(held_out("benign")) <= 0.08 * len(held_out("benign"))
 
 
 def test_real_servers_cause_few_false_alarms() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.servers.listing import Listing
 from toolbridge.trust.audit import MOST_CHARACTERS
 from toolbridge.trust.pins import FirstListing, LockPins
-from toolbridge.trust.tools_prompt import found_prompt, tools_prompt
+from toolbridge.trust.terminal_question import Terminal
+from toolbridge.trust.tools_prompt import TerminalAcceptance, found_prompt, tools_prompt
 from toolbridge_codegen.catalog import ToolDefinition
 from toolbridge_codegen.sanitise import LONGEST_TEXT, clean_text
 
@@ -118,3 +120,148 @@ def test_of_pinned_texts_only_those_with_findings_are_shown_again(server: Server
     assert "Ignore all previous" in shown
     assert "Adds two numbers" not in shown
     assert found_prompt(FirstListing(server, (CLEAN,))) == ""
+
+
+# ---- all that is pinned of a tool is shown
+
+ODD: dict[str, dict[str, Any]] = {
+    "a type": {"type": "MARK"},
+    "one of several types": {"type": ["string", "MARK"]},
+    "a type beside values": {"type": "MARK", "enum": ["a"]},
+    "a value": {"enum": ["a", {"b": ["MARK"]}]},
+    "the only value": {"const": "MARK"},
+    "a default": {"type": "string", "default": "MARK"},
+    "an example": {"type": "string", "examples": [{"a": "MARK"}]},
+    "a title": {"type": "string", "title": "MARK"},
+    "a description": {"type": "string", "description": "MARK"},
+    "a description that is no text": {"description": {"a": "MARK"}},
+    "a keyword": {"MARK": True},
+    "an unknown keyword": {"x-odd": {"deep": ["MARK"]}},
+    "a dialect": {"$schema": "MARK"},
+    "a reference": {"$ref": "#/$defs/MARK"},
+    "a definition": {"$defs": {"a": {"type": "object", "description": "MARK"}}},
+    "the name of a definition": {"definitions": {"MARK": True}},
+    "an inner parameter": {"type": "object", "properties": {"a": {"properties": {"MARK": {"type": "string"}}}}},
+    "properties that are none": {"properties": ["MARK"]},
+    "a required name that is no parameter": {"required": ["MARK"]},
+    "required that is no list": {"required": {"a": "MARK"}},
+    "items": {"type": "array", "items": {"type": "string", "description": "MARK"}},
+    "items of items": {"type": "array", "items": {"type": "array", "items": {"type": "string", "format": "MARK"}}},
+    "items in order": {"type": "array", "items": [{"type": "string", "description": "MARK"}]},
+    "items that are none": {"type": "array", "items": "MARK"},
+    "an alternative": {"anyOf": [{"type": "string"}, {"type": "integer", "description": "MARK"}]},
+    "an alternative by value": {"oneOf": [{"type": "string"}, {"enum": ["MARK"]}]},
+    "alternatives that are none": {"anyOf": "MARK"},
+    "both kinds of alternatives": {"anyOf": [{"type": "string"}], "oneOf": [{"const": "MARK"}]},
+    "a part": {"allOf": [{"title": "MARK"}]},
+    "any other member": {"additionalProperties": {"description": "MARK"}},
+    "a pattern of names": {"patternProperties": {"^MARK": {}}},
+    "a condition": {"if": {"const": 1}, "then": {"not": {"description": "MARK"}}},
+    "a dependency": {"dependencies": {"a": ["MARK"]}, "dependentSchemas": {"b": {"title": "MARK"}}},
+}
+
+
+@pytest.mark.parametrize("schema", ODD.values(), ids=list(ODD))
+def test_nothing_that_a_schema_says_is_pinned_unseen(server: ServerConfig, schema: dict[str, Any]) -> None:
+    marks = json.dumps(schema).count("MARK")
+    inner = {"type": "object", "properties": {"parameter": schema}}
+    for tool in (
+        ToolDefinition("odd", schema),
+        ToolDefinition("odd", inner),
+        ToolDefinition("odd", SCHEMA, output_schema=schema),
+        ToolDefinition("odd", SCHEMA, annotations={"x-more": schema}),
+    ):
+        shown = tools_prompt(FirstListing(server, (tool,))).partition("The audit found")[0]
+        assert shown.count("MARK") == marks, shown
+
+
+def test_a_tool_is_shown_with_what_it_takes_gives_and_says_of_itself(server: ServerConfig) -> None:
+    where = {"type": "object", "properties": {"street": {"type": "string", "minLength": 1}}, "required": ["street"]}
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {
+            "owner": {"type": "string", "title": "Owner", "description": "Who owns the repository: a login, " * 2},
+            "state": {"type": "string", "enum": ["open", "closed"], "default": "open"},
+            "labels": {"type": "array", "items": {"type": "string"}},
+            "milestone": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "where": where,
+            "od\u202ed": {"type": "boolean"},
+        },
+        "required": ["owner"],
+        "additionalProperties": False,
+    }
+    tool = ToolDefinition(
+        "create_issue",
+        schema,
+        title="Make an issue",
+        description="Creates an issue.",
+        output_schema={"type": "object", "properties": {"id": {"type": "integer", "description": "Its number."}}},
+        annotations={"destructiveHint": True, "idempotentHint": False, "title": "Make an issue"},
+    )
+    shown = tools_prompt(FirstListing(server, (tool, CLEAN))).partition("The audit found")[0]
+    assert max(map(len, shown.split("\n"))) <= 80
+    assert shown == SHOWN
+
+
+SHOWN = r"""Server 'shop' offers 2 tools:
+
+  create_issue
+      Creates an issue.
+      (by its own account: title "Make an issue", destructive, not idempotent)
+      - owner (string, required): Who owns the repository: a login, Who owns
+        the repository: a login,
+      - state ("open" | "closed", default "open")
+      - labels (array of string)
+      - milestone (integer | null)
+      - where (object)
+      - where.street (string, required, minLength 1)
+      - "od\u202ed" (boolean)
+      → id (integer): Its number.
+  add
+      Adds two numbers.
+
+"""
+
+
+def many_tools(number: int) -> tuple[ToolDefinition, ...]:
+    properties = {f"p{place}": {"type": "string", "description": f"Number {place}."} for place in range(12)}
+    schema = {"type": "object", "properties": properties}
+    return tuple(ToolDefinition(f"tool{place}", schema, description="Does it.") for place in range(number))
+
+
+def test_of_a_long_listing_the_parameters_are_folded_unless_the_audit_finds_something(server: ServerConfig) -> None:
+    evil = ToolDefinition("evil", {"type": "object", "properties": {"seen": {"type": "string"}}}, description=ATTACK)
+    first = FirstListing(server, (*many_tools(20), evil))
+    shown = tools_prompt(first)
+    assert "Number" not in shown
+    assert (
+        "  tool7\n      Does it.\n      - folded: 12 lines about p0, p1, p2, p3, p4, p5, p6, p7 and 4 more\n" in shown
+    )
+    assert "- seen (string)" in shown
+    folded = "Folded are 240 lines about parameters and results: `toolbridge lock shop` shows all of it at a terminal."
+    assert folded in " ".join(shown.split())
+    whole = tools_prompt(first, shows_all=True)
+    assert whole.count("- p3 (string): Number 3.") == 20
+    assert "olded" not in whole
+
+
+class Typing(Terminal):
+    """A person who types these lines."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.shown: list[str] = []
+
+    async def ask(self, text: str, question: str) -> str:
+        self.shown.append(f"{text}\n{question}")
+        return self.lines.pop(0)
+
+
+@pytest.mark.parametrize(("lines", "agreed"), [(["a\n", "y\n"], True), (["a\n", "a\n"], False), (["y\n"], True)])
+async def test_whoever_is_asked_can_see_all_of_it_first(server: ServerConfig, lines: list[str], agreed: bool) -> None:
+    terminal = Typing(*lines)
+    assert await TerminalAcceptance(terminal)(FirstListing(server, many_tools(20))) is agreed
+    assert terminal.shown[0].endswith("Pin these tools, and let programs call them? [y/N, a: show all] ")
+    assert "answer `a` to see all of it." in " ".join(terminal.shown[0].split())
+    assert [text.count("Number 3.") for text in terminal.shown] == [0, 20][: len(lines)]

@@ -232,3 +232,9 @@ def test_a_label_of_a_tool_that_is_not_there_is_told() -> None:
     assert label_warnings(config, catalog_of()) == ()
     (warning,) = label_warnings(config, catalog_of(mail=["send"]))
     assert "'external:sned' is of a tool that it does not have" in warning
+
+
+def test_a_call_that_is_decided_at_once_counts_for_flows_and_is_decided_by_them() -> None:
+    run = PermissionGate(configured(*SERVERS)).open_run()
+    decisions = [run.decide_at_once(tool) for tool in (FILES, WEB, MAIL)]
+    assert [decision is not None and decision.allowed for decision in decisions] == [True, True, False]

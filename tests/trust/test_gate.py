@@ -215,3 +215,36 @@ def test_the_gate_tells_of_patterns_and_labels_that_match_nothing() -> None:
         "server 'mail': the label 'external:sned' is of a tool that it does not have.",
     )
     assert gate.warnings(catalog_of()) == ()
+
+
+def test_a_decision_that_needs_nobody_is_made_at_once_and_recorded_like_any_other() -> None:
+    config = configured(deny=["mcp__mail__read"])
+    run = PermissionGate(config).open_run()
+    assert run.decide_at_once(spec()) == Decision(True, rule="default")
+    refused = run.decide_at_once(spec(name="read"))
+    assert refused is not None
+    assert not refused.allowed
+    assert [(each.tool, each.decision.allowed, each.asked) for each in run.decisions] == [
+        ("send", True, False),
+        ("read", False, False),
+    ]
+
+
+async def test_where_somebody_has_to_be_asked_nothing_is_decided_at_once() -> None:
+    person = Person(True)
+    run = PermissionGate(configured(ask=[SEND]), person).open_run()
+    assert run.decide_at_once(spec()) is None
+    assert (run.decisions, person.asked) == ([], [])
+    assert (await run.decide(spec(), {})).allowed
+    assert len(person.asked) == 1
+
+
+def test_a_new_configuration_holds_for_the_very_next_decision() -> None:
+    gate = PermissionGate(configured())
+    run, tool = gate.open_run(), spec()
+    decisions = [run.decide_at_once(tool)]
+    gate.config = configured(deny=[SEND])
+    decisions.append(run.decide_at_once(tool))
+    gate.config = configured()
+    decisions.append(run.decide_at_once(tool))
+    assert [decision is not None and decision.allowed for decision in decisions] == [True, False, True]

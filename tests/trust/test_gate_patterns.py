@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,11 +128,45 @@ def test_an_allow_by_a_tools_name_allows_that_tool_alone(names: set[str]) -> Non
             assert [other.name for other in catalog.tools if allows(pattern, other)] == [tool.name]
 
 
-def test_twins_are_told_apart() -> None:
+def test_twins_are_told_apart_where_a_pattern_can_mean_one_only() -> None:
     catalog = catalog_of(s=["delete-all", "delete_all"])
     dash, line = tool_of(catalog, "s", "delete-all"), tool_of(catalog, "s", "delete_all")
-    assert (restricts("mcp__s__delete_all", line), restricts("mcp__s__delete_all", dash)) == (True, False)
     assert (restricts("mcp__s__delete-all", line), restricts("mcp__s__delete-all", dash)) == (False, True)
+    # Alone, `delete-all` is `delete_all` to guest code: who wrote this may have seen it so.
+    assert (restricts("mcp__s__delete_all", line), restricts("mcp__s__delete_all", dash)) == (True, True)
+    assert (allows("mcp__s__delete_all", line), allows("mcp__s__delete_all", dash)) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["del-it", "del.it", "class", "2fa"])
+@pytest.mark.parametrize("later", [[], ["del_it", "class_", "_2fa"]], ids=["alone", "with a twin"])
+def test_a_tool_is_restricted_by_what_guest_code_calls_it_whatever_is_listed_later(name: str, later: list[str]) -> None:
+    called = spec("git-hub", name).identifier
+    tool = tool_of(catalog_of(**{"git-hub": [name, *later]}), "git-hub", name)
+    for each in {called, tool.identifier}:
+        assert restricts(f"mcp__git-hub__{each}", tool)
+        assert restricts(f"mcp:git-hub_{each}", tool)
+
+
+@pytest.mark.parametrize("server", ["git-hub", "git_hub", "a-b_c-d", "acme__my-db"])
+def test_a_server_is_meant_with_a_dash_for_a_line_and_the_reverse(server: str) -> None:
+    tool = spec(server, "del-it")
+    plugin, _, own = server.rpartition("__")
+    whole = f"{plugin}__" if plugin else ""
+    for written in (whole + own.replace("-", "_"), whole + own.replace("_", "-")):
+        for pattern in (f"mcp__{written}__*", f"mcp:{written}_*", f"mcp__{written}__del-it", f"mcp:{written}_del-it"):
+            assert restricts(pattern, tool)
+            assert allows(pattern, tool)
+        assert restricts(f"mcp__{written}__del_it", tool)
+        assert not allows(f"mcp__{written}__del_it", tool), "what guest code calls it may be another tool tomorrow"
+    assert not restricts(f"mcp--{server}--*", tool)
+
+
+def test_an_allow_with_a_dash_for_a_line_can_still_mean_two_servers() -> None:
+    tool = spec("git-hub", "delete")
+    assert allows("mcp:git_hub_delete", tool, "git-hub")
+    assert not allows("mcp:git_hub_delete", tool, "git-hub", "git")
+    assert not allows("mcp:git_hub_delete", spec("git", "hub_delete"), "git-hub", "git")
+    assert restricts("mcp:git_hub_delete", spec("git", "hub_delete"))
 
 
 def test_a_tool_is_restricted_by_its_original_name_however_the_catalog_calls_it() -> None:
@@ -173,5 +209,9 @@ def test_a_name_of_a_file_is_known() -> None:
     server = ServerConfig.stdio("github", "x", display_name="GitHub")
     config = configured(server, deny=["mcp__GitHub__*", "mcp__GitHub__delete", "mcp__GitLab__*"])
     assert pattern_warnings(config, catalog_of(github=["delete"])) == ()
+    other = ServerConfig.stdio("other", "x")
+    assert (
+        stray_patterns(replace(configured(deny=["mcp__acme__db__*", "mcp__other__x"]), optional={"other": other})) == ()
+    )
     (warning,) = stray_patterns(config)
     assert "'mcp__GitLab__*' names no server" in warning

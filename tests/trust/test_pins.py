@@ -293,12 +293,12 @@ async def test_each_origin_has_a_lock_of_its_own(tmp_path: Path) -> None:
     assert all(content_of(tmp_path / where / "toolbridge.lock") for where in ("a", "b", "settings"))
 
 
-async def test_servers_of_a_program_are_pinned_only_in_a_file_that_it_names(tmp_path: Path) -> None:
+async def test_objects_of_a_program_are_pinned_only_in_a_file_that_it_names(tmp_path: Path) -> None:
     server = ServerConfig("shop", "in_process", server=object())
     unpinned = LockPins()
     await unpinned.settle(server, listing(ADD))
     assert unpinned.admit(server, listing(EVIL_ADD)).tools == (EVIL_ADD,)
-    with pytest.raises(ToolbridgeError, match="made in code and not pinned"):
+    with pytest.raises(ToolbridgeError, match="an object of this program, which is not pinned"):
         await unpinned.accept(server, listing(ADD))
     pins = LockPins(tmp_path / "pins.lock")
     await pins.settle(server, listing(ADD))

@@ -7,6 +7,7 @@ import html
 import json
 import random
 import string
+import tempfile
 import time
 import urllib.parse
 from pathlib import Path
@@ -17,6 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.stub_syntax import hidden_characters, is_hidden
+from toolbridge.servers.launch import Launch
+from toolbridge.trust import host_paths
 from toolbridge.trust.sanitise import (
     argument_texts,
     for_error,
@@ -24,8 +27,8 @@ from toolbridge.trust.sanitise import (
     for_terminal,
     masked,
     masked_bytes,
-    secret_forms,
 )
+from toolbridge.trust.secret_forms import text_forms
 
 SECRET = 'hunter2/+ "é'
 FIXTURES = Path(__file__).resolve().parent.parent.parent / "fixtures" / "hostile" / "texts"
@@ -71,7 +74,11 @@ def test_a_known_secret_is_masked_in_every_common_encoding(sanitise: Any, echoed
 
 
 @settings(max_examples=100, derandomize=True, deadline=None)
-@given(secret=st.text(st.characters(codec="utf-8"), min_size=8, max_size=40), before=st.binary(max_size=5))
+@given(
+    # What can't be seen at the end of a secret may stay beside the mask.
+    secret=st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), min_size=8, max_size=40),
+    before=st.binary(max_size=5),
+)
 def test_any_secret_is_masked_at_any_alignment_of_base64(secret: str, before: bytes) -> None:
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         encoded = encode(before + secret.encode() + b"tail").decode()
@@ -141,9 +148,8 @@ def test_of_two_secrets_that_overlap_the_longer_goes_first() -> None:
 
 
 def test_the_forms_are_made_once() -> None:
-    assert secret_forms(["one-secret", "another"]) is secret_forms(["another", "one-secret"])
-    assert secret_forms([]) == ()
-    assert all(len(form) >= 4 for form in secret_forms(["abc", "abcd"]))
+    assert text_forms(frozenset(["one-secret", "another"])) is text_forms(frozenset(["another", "one-secret"]))
+    assert all(len(form) >= 4 for forms in text_forms(frozenset(["abc", "abcd"])).values() for form in sum(forms, ()))
 
 
 def test_ten_megabytes_with_twenty_secrets_take_a_second_at_most() -> None:
@@ -200,6 +206,59 @@ def test_the_home_directory_of_this_user_is_hidden_wherever_it_is(monkeypatch: p
     assert for_guest_error("no /odd place/jane roe/notes/a.txt here") == "no <path>/a.txt here"
     monkeypatch.setenv("HOME", "/accounts/jane")
     assert for_guest_error("no /accounts/jane/a.txt here") == "no <path>/a.txt here"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("open /app/server/config.json failed", "open <path>/config.json failed"),
+        ("no '/data/db/x.sqlite'", "no '<path>/x.sqlite'"),
+        ("no '/data/my files/x.sqlite'", "no '<path>/x.sqlite'"),
+        ("/config/secrets.yaml: bad.", "<path>/secrets.yaml: bad."),
+        ("in /code/a/b.py:12", "in <path>/b.py:12"),
+        ("at file:///app/a/b.js:3:4", "at <path>/b.js:3:4"),
+        ("no //home/bob/x there", "no <path>/x there"),
+        ("no \\/home\\/bob\\/x there", "no <path>/x there"),
+        ('{"path":"\\\\/home\\\\/bob\\\\/x"}', '{"path":"<path>/x"}'),
+        ("/disks/one/two is full", "<path>/two is full"),
+        ("GET /disks/one: 404", "GET /disks/one: 404"),
+        ("/disks is full", "/disks is full"),
+        ("GET /v1/users: 404", "GET /v1/users: 404"),
+        ("/v1/users/7.json is gone", "/v1/users/7.json is gone"),
+        ("/repos/x/y: not found", "/repos/x/y: not found"),
+        ("/data/2.5/weather says 401", "/data/2.5/weather says 401"),
+        ("POST /app/x.json failed", "POST /app/x.json failed"),
+        ("see https://example.com/data/a.json", "see https://example.com/data/a.json"),
+        ("/repos/me/server/lib/a.js and /repos/me/other", "<path>/a.js and /repos/me/other"),
+    ],
+)
+def test_a_path_is_told_from_a_resource_of_an_api(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_paths, "_top_directories", lambda: ("disks",))
+    monkeypatch.setattr(host_paths, "_places_of_servers", {"/repos/me/server"})
+    host_paths._pattern.cache_clear()
+    assert for_guest_error(text) == shown
+    host_paths._pattern.cache_clear()
+
+
+def test_the_places_of_a_server_are_where_it_works_and_where_its_program_is() -> None:
+    launch = Launch("/one/bin/python", ("-m", "x", "/two/server/main.py"), {}, "/three/work")
+    assert launch.places() == ["/one/bin", "/two/server", "/three/work"]
+
+
+def test_this_machines_own_directories_are_known() -> None:
+    there = sorted(entry.name for entry in Path("/").iterdir() if entry.is_dir() and entry.name.isalpha())
+    for name in there:
+        assert for_guest_error(f"no /{name}/anybody/x.txt") == "no <path>/x.txt"
+
+
+def test_where_nobody_can_write_an_error_says_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(
+        tempfile, "_get_default_tempdir", lambda: (_ for _ in ()).throw(FileNotFoundError(str(tmp_path)))
+    )
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert for_guest_error("no /home/alice/notes.txt") == "no <path>/notes.txt"
 
 
 @pytest.mark.parametrize(

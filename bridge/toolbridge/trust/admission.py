@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
-from toolbridge.trust.lock_text import PinnedServer
+from toolbridge.trust.lock_text import PinnedServer, size_problem
 from toolbridge.trust.pin_diff import changed_fields, diff_text, field_changes, text_diff
 from toolbridge.trust.pinned_tool import PinnedTool, UnpinnableError, canonical_text, pin_of
 from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
 WhyBlocked: TypeAlias = Literal["new", "changed", "unpinnable", "unchecked"]
-"""`unpinnable`: it has no exact form in JSON; `unchecked`: its pin can't be read."""
+"""`unpinnable`: it has no exact form in JSON, or is too long; `unchecked`: its pin can't be read."""
 
 _MOST_NAMED = 10
+_IN_PROGRAM = "see it and accept it in the program that configures this server, with `accept_tools`"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -85,17 +86,27 @@ class Admission:
     """As listed if they are as pinned; else nothing."""
     instructions_diff: str = ""
     """What changed in them; empty if nothing did."""
+    instructions_problem: str = ""
+    """Why they can't be pinned, if so."""
     is_pinned: bool = True
     """Whether the server has any pins; if not, everything is new."""
     problem: str = ""
     """Why nothing of this server can be admitted, if so."""
     withheld: tuple[Withheld, ...] = ()
     """Of the new tools and the instructions, those that the audit kept from being pinned unseen."""
+    is_of_program: bool = False
+    """Whether a program made the server in code: no command knows it, so the program has to accept what changed."""
 
     @property
     def is_as_pinned(self) -> bool:
         """Whether the server lists exactly what is pinned."""
         return self.is_pinned and not (self.blocked or self.removed or self.instructions_diff or self.problem)
+
+    @property
+    def can_be_accepted(self) -> bool:
+        """Whether anything differs that somebody could accept: what can't be pinned, nobody can."""
+        instructions = self.instructions_diff and not self.instructions_problem
+        return bool(any(tool.why != "unpinnable" for tool in self.blocked) or self.removed or instructions)
 
     def find_blocked(self, name: str) -> BlockedTool | None:
         """The blocked tool of this name, which is listed."""
@@ -107,38 +118,45 @@ class Admission:
         """For people, one line each; of the tools only those that would be exposed. No text of the server but names."""
         if self.problem:
             return (self.problem,)
+        of_program = self.is_of_program
+        accept = what_to_run(server, of_program=of_program)
+        shows = _IN_PROGRAM if of_program else f"`toolbridge lock {server}` shows it, and asks"
         blocked = [tool for tool in self.blocked if tool.name in exposed]
         unpinnable = [tool for tool in blocked if tool.why == "unpinnable"]
         lines = [f"tool {_shown(tool.name)} can't be pinned and is blocked: it {tool.problem}" for tool in unpinnable]
         changed = [tool for tool in blocked if tool.why == "changed"]
         lines += [
             f"tool {_shown(tool.name)} changed since it was pinned ({tool.changed_fields}) and is blocked: "
-            f"{what_to_run(server, tool.name)}"
+            f"{what_to_run(server, tool.name, of_program=of_program)}"
             for tool in changed[:_MOST_NAMED]
         ]
         if len(changed) > _MOST_NAMED:
             more = len(changed) - _MOST_NAMED
-            lines.append(f"{more} more tools changed and are blocked: {what_to_run(server)}")
+            lines.append(f"{more} more tools changed and are blocked: {accept}")
         lines += [
             f"tool {_shown(each.tool)} is not pinned and hidden: the audit found {', '.join(each.rules)} in it, and "
-            f"nobody has seen it; {_what_shows(server)}"
+            f"nobody has seen it; {shows}"
             for each in self.withheld
             if each.tool is not None and each.tool in exposed
         ]
         kept_back = {each.tool for each in self.withheld}
         new = [tool.name for tool in blocked if tool.why == "new" and tool.name not in kept_back]
         if new and not self.is_pinned:
-            lines.append(f"its {_counted(new)} not pinned and hidden: run `toolbridge lock {server}`")
+            run = _IN_PROGRAM if of_program else f"run `toolbridge lock {server}`"
+            lines.append(f"its {_counted(new)} not pinned and hidden: {run}")
         elif new:
-            lines.append(f"{_counted(new, 'new ')} hidden until accepted ({_names(new)}): {what_to_run(server)}")
+            lines.append(f"{_counted(new, 'new ')} hidden until accepted ({_names(new)}): {accept}")
         if self.removed:
             lines.append(f"{_counted(self.removed)} pinned and not listed any more ({_names(self.removed)})")
+        if self.instructions_problem:
+            lines.append(f"its instructions can't be pinned and are left out: the text {self.instructions_problem}")
+            return tuple(lines)
         for each in self.withheld:
             if each.tool is None:
                 found = f"the audit found {', '.join(each.rules)} in them, and nobody has seen them"
-                lines.append(f"its instructions are not pinned and left out: {found}; {_what_shows(server)}")
+                lines.append(f"its instructions are not pinned and left out: {found}; {shows}")
         if self.instructions_diff and self.is_pinned and None not in kept_back:
-            lines.append(f"its instructions changed since they were pinned and are left out: {what_to_run(server)}")
+            lines.append(f"its instructions changed since they were pinned and are left out: {accept}")
         return tuple(lines)
 
 
@@ -156,7 +174,10 @@ def admit(pinned: PinnedServer | None, listing: ListingLike) -> Admission:
             blocked.append(BlockedTool(tool.name, "unpinnable", problem=str(error)))
             continue
         pin = known.tools.get(listed.name)
-        if pin is None:
+        problem = "" if pin is not None and pin.digest == listed.digest else size_problem(dict(listed.fields))
+        if problem:
+            blocked.append(BlockedTool(tool.name, "unpinnable", problem=problem))
+        elif pin is None:
             blocked.append(BlockedTool(tool.name, "new", None, listed))
         elif pin.digest != listed.digest:
             blocked.append(BlockedTool(tool.name, "changed", pin, listed))
@@ -164,24 +185,24 @@ def admit(pinned: PinnedServer | None, listing: ListingLike) -> Admission:
             tools.append(tool)
     instructions = canonical_text(listing.instructions)
     is_same = instructions == known.instructions
+    problem = "" if is_same else size_problem(instructions)
     return Admission(
         tools=tuple(tools),
         blocked=tuple(blocked),
         removed=tuple(sorted(name for name in known.tools if name not in listed_names)),
         instructions=listing.instructions if is_same else "",
-        instructions_diff="" if is_same else text_diff("instructions", known.instructions, instructions),
+        instructions_diff="" if is_same else problem or text_diff("instructions", known.instructions, instructions),
+        instructions_problem=problem,
         is_pinned=pinned is not None,
     )
 
 
-def what_to_run(server: str, tool: str = "") -> str:
-    """The commands that show and accept what changed. An odd name of a tool is not made part of a command."""
+def what_to_run(server: str, tool: str = "", *, of_program: bool = False) -> str:
+    """What shows and accepts what changed: commands, into which no odd name of a tool is put, or a method."""
+    if of_program:
+        return _IN_PROGRAM
     named = f" {tool}" if _PLAIN_NAME.fullmatch(tool) else ""
     return f"see `toolbridge lock --check {server}`, accept with `toolbridge lock --update {server}{named}`"
-
-
-def _what_shows(server: str) -> str:
-    return f"`toolbridge lock {server}` shows it, and asks"
 
 
 def _counted(names: list[str] | tuple[str, ...], kind: str = "") -> str:

@@ -16,7 +16,7 @@ from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.approved_facts import references
 from toolbridge.trust.approver import ApprovalRequest
 from toolbridge.trust.package_runners import program_name, unpinned_package
-from toolbridge.trust.visible_text import word
+from toolbridge.trust.visible_text import visible, word
 
 MOST_ARGUMENT_CHARACTERS = 4_000
 _MOST_NAMES = 6
@@ -155,7 +155,7 @@ def _about_letters(server: ServerConfig) -> Iterator[str]:
             continue
         odd |= dict.fromkeys(each for each in text if not each.isascii() and each.isalpha() and not _is_latin(each))
     if odd:
-        shown = _few([f"{each} (U+{ord(each):04X})" for each in odd])
+        shown = _few([f"{visible(each)} (U+{ord(each):04X})" for each in odd])
         yield f"There are letters of another alphabet among Latin ones, which may only look like them: {shown}."
 
 

@@ -49,6 +49,19 @@ class AsksSomebody(Protocol):
         ...
 
 
+@runtime_checkable
+class MayTakeBack(Protocol):
+    """An approver whose approvals can be taken back elsewhere, while what it approved is connected."""
+
+    def stamp(self) -> object:
+        """Something that is another once any decision may be. To be had without delay."""
+        ...
+
+    async def still_approves(self, request: ApprovalRequest) -> bool:
+        """Whether exactly this, which it approved, is approved now. Asks nobody."""
+        ...
+
+
 class DenyAll:
     """Refuses every server: what holds until a host says otherwise."""
 

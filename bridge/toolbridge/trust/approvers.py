@@ -48,6 +48,14 @@ class StoredApprovals:
             return Approval(False, str(error).rstrip("."))
         return self.refusal(request, answer) or Approval(True)
 
+    def stamp(self) -> object:
+        """That of the store."""
+        return self.store.stamp()
+
+    async def still_approves(self, request: ApprovalRequest) -> bool:
+        """What the store says now."""
+        return (await self.approve(request)).approved
+
     def refusal(self, request: ApprovalRequest, answer: StoredAnswer) -> Approval | None:
         """Why not, and what to do; None for what is approved."""
         if answer.disabled:
@@ -105,6 +113,14 @@ class TerminalApprover:
                 return Approval(False, str(error).rstrip("."))
         return Approval(True)
 
+    def stamp(self) -> object:
+        """That of the store."""
+        return self._stored.stamp()
+
+    async def still_approves(self, request: ApprovalRequest) -> bool:
+        """What the store says now."""
+        return await self._stored.still_approves(request)
+
 
 class CallbackApprover:
     """Asks a function of the host: for programs with a window, a chat, or a policy of their own.
@@ -134,6 +150,14 @@ class CallbackApprover:
         except ApprovalStoreError as error:
             return Approval(False, str(error).rstrip("."))
         return approval
+
+    def stamp(self) -> object:
+        """That of the store, if there is one."""
+        return None if self._stored is None else self._stored.stamp()
+
+    async def still_approves(self, request: ApprovalRequest) -> bool:
+        """What the store says now; without one, a yes holds until the function is asked again."""
+        return self._stored is None or await self._stored.still_approves(request)
 
 
 def _as_approval(given: object) -> Approval:

@@ -17,13 +17,14 @@ from toolbridge.trust.audit_text import OtherTools, TextFinding, findings_in
 from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ToolDefinition
 
-INCOMPLETE = Rule("incomplete", "medium", "has more text than the audit reads; the rest was not looked at")
+INCOMPLETE = Rule("incomplete", "high", "has more text than the audit reads; the rest was not looked at")
 ALL_RULES: tuple[Rule, ...] = (*RULES, *SIGN_RULES, INCOMPLETE)
 """Every rule there is, for reports."""
 
 MOST_TEXTS = 50_000
 MOST_CHARACTERS = 8_000_000
 _DEEPEST = 100
+"""Levels that a place names: what is deeper is read, too, and said to be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +110,20 @@ def _strings(begin: str, value: object) -> Iterator[tuple[str, str]]:
         place, value, depth = waiting.pop()
         if isinstance(value, str):
             yield place, value
-        elif isinstance(value, (Mapping, list, tuple)) and depth >= _DEEPEST:
-            yield place, ""  # counted, so that a listing of nothing but depth ends, too
-        elif isinstance(value, Mapping):
-            members = cast("Mapping[str, Any]", value)
-            for key in members:
-                yield f"{place}/{key}", str(key)
-            waiting.extend((f"{place}/{key}", member, depth + 1) for key, member in reversed(list(members.items())))
+            continue
+        if isinstance(value, Mapping):
+            members = dict(cast("Mapping[str, Any]", value))
         elif isinstance(value, (list, tuple)):
-            elements = cast("list[Any]", value)
-            waiting.extend(
-                (f"{place}/{number}", elements[number], depth + 1) for number in reversed(range(len(elements)))
-            )
+            members = {str(number): element for number, element in enumerate(cast("list[Any]", value))}
+        else:
+            continue
+        if depth >= _DEEPEST:
+            yield place, ""  # counted, so that a listing of nothing but depth ends, too
+        places = {key: f"{place}/{key}" if depth < _DEEPEST else place for key in members}
+        if isinstance(value, Mapping):
+            for key, inner in places.items():
+                yield inner, str(key)
+        waiting.extend((places[key], member, depth + 1) for key, member in reversed(members.items()))
 
 
 def _others(server: str, tools: tuple[ToolDefinition, ...], other_tools: Mapping[str, Iterable[str]]) -> OtherTools:

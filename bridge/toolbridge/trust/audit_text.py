@@ -12,7 +12,8 @@ from toolbridge.trust.audit_concepts import Mention, bit, first_matches, mention
 from toolbridge.trust.audit_marks import marks
 from toolbridge.trust.audit_rules import OUT_OF_PLACE, RULES, Rule
 from toolbridge.trust.audit_signs import ENCODED, TOO_LONG, decoded_texts, signs
-from toolbridge.trust.audit_weighing import heaviest
+from toolbridge.trust.audit_weighing import Passage, heaviest, passages
+from toolbridge.trust.audit_weights import LEAST_FOR_RULES
 from toolbridge.trust.sanitise import for_terminal
 from toolbridge_codegen.hidden_characters import HIDDEN
 
@@ -21,6 +22,8 @@ LONGEST_READ = 24_000
 _EXCERPT = 160
 
 _BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
+_NAMING = frozenset({"shadowing", "names-other-server"})
+"""Rules that find names, which are not weighed."""
 _NEAR = {rule.id: rule.near for rule in RULES if rule.near}
 
 _IDENTIFIER = re.compile(r"[a-z0-9]+(?:[_.-]+[a-z0-9]+)*")
@@ -96,18 +99,33 @@ def findings_in(text: str, others: OtherTools | None = None) -> tuple[TextFindin
     return tuple(found.values())
 
 
-def _said(text: str, others: OtherTools | None) -> Iterator[TextFinding]:
-    """What its words say, with everything undone that only hides them."""
+def weighed_passages(text: str) -> Iterator[Passage]:
+    """The passages of a text as they are weighed, for whoever fits the weights."""
+    _, folded = _read(text)
+    return passages(folded, mentions(folded) + marks(folded))
+
+
+def _read(text: str) -> tuple[str, str]:
+    """The text without what is hidden in it, and the same in small letters with all undone that disguises words."""
     plain = _plain(text)
     lower = plain.lower()
     if len(lower) != len(plain):  # a few capitals are two letters when small
         plain = lower
-    folded = without_figures(lower if lower.isascii() else _folded(lower))
+    return plain, without_figures(lower if lower.isascii() else _folded(lower))
+
+
+def _said(text: str, others: OtherTools | None) -> Iterator[TextFinding]:
+    """What its words say, with everything undone that only hides them."""
+    plain, folded = _read(text)
     found = mentions(folded) + marks(folded)
     if others is not None and others.servers:
         named = list(_other_tools(folded, others))
         found = [*_outside(found, named), *named]
+    weighed = heaviest(folded, found)
     spans = first_matches(_NEAR, found)
+    if weighed is None or weighed.score < LEAST_FOR_RULES:
+        # Words that are known from attacks, in a text that otherwise speaks like any tool's.
+        spans = {name: span for name, span in spans.items() if name in _NAMING}
     for rule, pattern in _patterns():
         if rule.id not in spans and (match := pattern.search(folded)):
             spans[rule.id] = match.span()
@@ -120,11 +138,8 @@ def _said(text: str, others: OtherTools | None) -> Iterator[TextFinding]:
     for name, (start, end) in spans.items():
         yield TextFinding(_BY_ID[name], _excerpt(plain, start, end))
     # What a rule has said need not be said again in general.
-    weighed = None if spans.keys() - {"names-other-server"} else heaviest(folded, found)
-    if weighed is not None:
-        yield TextFinding(
-            OUT_OF_PLACE, _excerpt(plain, weighed.start, weighed.end), f": {', '.join(weighed.speaks_of[:5])}"
-        )
+    if weighed is not None and weighed.score >= 0 and not spans.keys() - {"names-other-server"}:
+        yield TextFinding(OUT_OF_PLACE, _excerpt(plain, weighed.start, weighed.end), f": {weighed.because}")
 
 
 def _plain(text: str) -> str:

@@ -1,20 +1,29 @@
-"""SECURITY: weighs what a few sentences speak of together: many small signs in one place are a sign.
+"""SECURITY: weighs what a few sentences say together: many small signs in one place are a sign.
 
-Each sentence alone, and each with the next, is a set of concepts (bits of a number); the weights of those, of pairs
-and of what stands close together ("no", "telling") are added up. Short sentences are taken together and long ones cut,
+Each sentence alone, and each with the next, is a set of features: words (`audit_features`), concepts, and things that
+stand close together ("no", "telling"). Their weights are added up; what makes a passage lighter counts only up to a
+bound, so that an attack can't be outweighed by harmless words. Short sentences are taken together and long ones cut,
 so that the number of sums is bounded by the length of the text (T16).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from toolbridge.trust.audit_concepts import OTHER_SIGNS, Mention, bit
+from toolbridge.trust.audit_features import features
 from toolbridge.trust.audit_intents import INTENTS
-from toolbridge.trust.audit_weights import GROUPS, MEETINGS, PAIRS, SINGLES, THRESHOLD
+from toolbridge.trust.audit_weights import (
+    GROUPS,
+    MEETINGS,
+    MOST_LIGHTER,
+    concept_feature,
+    meeting_feature,
+    weights,
+)
 
 _END = re.compile(r"[.!?…]['\")\]`]{0,2}\s|[。！？।؟]|\n\s*|;\s|\s[-–—]{1,3}\s")
 _ONE_LINK = re.compile(r"https?://\S+")
@@ -22,29 +31,36 @@ _SHORTEST = 24
 _LONGEST = 400
 """A sentence that goes on is cut: in a very long one everything comes together."""
 _MOST_TOGETHER = 480
+# Of "in the" nobody learns anything.
+_TELLING = re.compile(r"[^\W\d_]{4}|[^\x00-\u02ff]{2}")
+_MOST_CONCEPTS = 5
+_MOST_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A place in a text and what it speaks of."""
+    """A place in a text and what is weighed there: each feature with the words that it stands for."""
 
     start: int
     end: int
-    concepts: int
+    features: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A passage that weighs enough, and what made it so: the heaviest first."""
+    """A passage and what it weighs: found from nothing on."""
 
     start: int
     end: int
     score: int
-    speaks_of: tuple[str, ...]
+    because: str
+    """What made it heavy: concepts by their names, words as they stand there, each the heaviest first."""
 
 
 def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
-    """Each sentence, and each with the next."""
+    """Each sentence (of a text in lower case), and each with the next."""
+    if _ONE_LINK.fullmatch(text):
+        return
     found = sorted(mention for mention in found if mention[2] & _weighed_bits())
     before: Passage | None = None
     place = 0
@@ -56,27 +72,36 @@ def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
         concepts = 0
         for mention in inside:
             concepts |= mention[2]
-        passage = Passage(start, end, concepts | _meetings(inside, concepts))
+        said = dict(features(text[start:end]))
+        said.update((feature, "") for feature in _concept_features(inside, concepts))
+        passage = Passage(start, end, said)
         yield passage
         if before is not None and end - before.start <= _MOST_TOGETHER:
-            yield Passage(before.start, end, before.concepts | passage.concepts)
+            yield Passage(before.start, end, {**before.features, **said})
         before = passage
 
 
 def heaviest(text: str, found: Sequence[Mention]) -> Weighed | None:
-    """The passage that weighs most, if that is enough."""
-    if _ONE_LINK.fullmatch(text):
-        return None
-    best, most = None, THRESHOLD - 1
-    known: dict[int, int] = {}
+    """The passage that weighs most, whether or not that is enough."""
+    best: Passage | None = None
+    known, most = weights(), 0
     for passage in passages(text, found):
-        concepts = passage.concepts
-        score = known.get(concepts)
-        if score is None:
-            score = known[concepts] = sum(weight for needed, weight in _weights() if concepts & needed == needed)
-        if score > most:
-            best, most = passage, score
-    return None if best is None else Weighed(best.start, best.end, most, _speaks_of(best.concepts))
+        weight = _weight(passage, known.of)
+        if best is None or weight > most:
+            best, most = passage, weight
+    return None if best is None else Weighed(best.start, best.end, most - known.threshold, _because(best, known.of))
+
+
+def _weight(passage: Passage, known: Mapping[str, int]) -> int:
+    """The sum, with what makes it lighter counted up to a bound."""
+    heavier = lighter = 0
+    for feature in passage.features:
+        weight = known.get(feature, 0)
+        if weight > 0:
+            heavier += weight
+        else:
+            lighter -= weight
+    return heavier - min(lighter, MOST_LIGHTER)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
@@ -94,30 +119,39 @@ def _cut(start: int, end: int) -> Iterator[tuple[int, int]]:
         yield begin, min(end, begin + _LONGEST)
 
 
-def _meetings(inside: Sequence[Mention], concepts_of_all: int) -> int:
-    """Which things stand close together among the mentions of a sentence, as bits."""
-    met = 0
-    for number, (one, two, within) in enumerate(_meeting_bits()):
-        if not concepts_of_all & one or not concepts_of_all & two:
-            continue
-        last_one = last_two = -within - 1
-        for start, _, concepts in inside:
-            # The same word may stand for two things, but not for both at once.
-            if (concepts & two and 0 < start - last_one <= within) or (
-                concepts & one and 0 < start - last_two <= within
-            ):
-                met |= _meeting_bit(number)
-                break
-            if concepts & one:
-                last_one = start
-            if concepts & two:
-                last_two = start
-    return met
+def _concept_features(inside: Sequence[Mention], concepts: int) -> Iterator[str]:
+    """The concepts of a sentence, and which of them stand close together."""
+    for feature, bits in _concept_bits():
+        if concepts & bits:
+            yield feature
+    for feature, one, two, within in _meeting_bits():
+        if concepts & one and concepts & two and _meet(inside, one, two, within):
+            yield feature
+
+
+def _meet(inside: Sequence[Mention], one: int, two: int, within: int) -> bool:
+    last_one = last_two = -within - 1
+    for start, _, concepts in inside:
+        # The same word may stand for two things, but not for both at once.
+        if (concepts & two and 0 < start - last_one <= within) or (concepts & one and 0 < start - last_two <= within):
+            return True
+        if concepts & one:
+            last_one = start
+        if concepts & two:
+            last_two = start
+    return False
 
 
 @cache
-def _meeting_bits() -> tuple[tuple[int, int, int], ...]:
-    return tuple((_group_bits(one), _group_bits(two), within) for one, two, within in MEETINGS)
+def _concept_bits() -> tuple[tuple[str, int], ...]:
+    return tuple((concept_feature(concept), bit(concept)) for concept in (*INTENTS, *OTHER_SIGNS))
+
+
+@cache
+def _meeting_bits() -> tuple[tuple[str, int, int, int], ...]:
+    return tuple(
+        (meeting_feature(one, two), _group_bits(one), _group_bits(two), within) for one, two, within in MEETINGS
+    )
 
 
 def _group_bits(name: str) -> int:
@@ -127,39 +161,32 @@ def _group_bits(name: str) -> int:
     return bits
 
 
-def _meeting_bit(number: int) -> int:
-    return 1 << (512 + number)
-
-
 @cache
 def _weighed_bits() -> int:
     bits = 0
-    for concept in _weighed_concepts():
-        bits |= bit(concept)
+    for _, concept in _concept_bits():
+        bits |= concept
     return bits
 
 
-@cache
-def _weights() -> tuple[tuple[int, int], ...]:
-    singles = [(bit(concept), weight) for concept, weight in SINGLES.items()]
-    pairs = [(bit(one) | bit(two), weight) for (one, two), weight in PAIRS.items()]
-    meetings = [(_meeting_bit(number), weight) for number, weight in enumerate(MEETINGS.values())]
-    return (*singles, *pairs, *meetings)
+def _because(passage: Passage, known: Mapping[str, int]) -> str:
+    heavy = {name: known[name] for name in passage.features if known.get(name, 0) > 0}
+    concepts = _shares(passage, heavy)
+    words = [name for name in heavy if not name.startswith("=") and _TELLING.search(passage.features[name])]
+    shown = dict.fromkeys(f"“{passage.features[name]}”" for name in sorted(words, key=lambda name: -heavy[name]))
+    named = sorted(concepts, key=lambda name: -concepts[name])
+    return ", ".join([*named[:_MOST_CONCEPTS], *list(shown)[:_MOST_WORDS]])
 
 
-def _speaks_of(concepts: int) -> tuple[str, ...]:
-    """The concepts that made it heavy, the heaviest first: each with its share of what it weighs with others."""
-    weights = {concept: 2 * SINGLES.get(concept, 0) for concept in _weighed_concepts() if concepts & bit(concept)}
-    for (one, two), weight in PAIRS.items():
-        if one in weights and two in weights:
-            weights[one] += weight
-            weights[two] += weight
-    for number, ((one, two, _), weight) in enumerate(MEETINGS.items()):
-        if concepts & _meeting_bit(number):
-            for concept in weights.keys() & {*GROUPS.get(one, (one,)), *GROUPS.get(two, (two,))}:
-                weights[concept] += weight
-    return tuple(sorted((concept for concept in weights if weights[concept] > 0), key=lambda name: -weights[name]))
-
-
-def _weighed_concepts() -> tuple[str, ...]:
-    return (*INTENTS, *OTHER_SIGNS)
+def _shares(passage: Passage, heavy: Mapping[str, int]) -> dict[str, int]:
+    """What each concept of a passage weighs, with its share of what it weighs with others."""
+    shares: dict[str, int] = {}
+    for concept in (*INTENTS, *OTHER_SIGNS):
+        feature = concept_feature(concept)
+        if feature in passage.features:
+            shares[concept] = 2 * heavy.get(feature, 0)
+    for one, two, _ in MEETINGS:
+        weight = heavy.get(meeting_feature(one, two), 0)
+        for concept in shares.keys() & {*GROUPS.get(one, (one,)), *GROUPS.get(two, (two,))}:
+            shares[concept] += weight
+    return {concept: share for concept, share in shares.items() if share}

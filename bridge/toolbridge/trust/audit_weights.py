@@ -1,18 +1,24 @@
-"""What the concepts of `audit_intents` weigh, alone and together.
+"""What is weighed, and what it weighs: concepts, what stands close together, words.
 
-Fitted, not thought out: a logistic regression over passages, with few and round weights, of attacks (each by its
-heaviest passage) and harmless texts: those in fixtures/hostile/texts that may be learned from, listings of real
-servers, docstrings. Single concepts and pairs never weigh less than nothing unless they show care, give an example or
-describe: an attack can't be made light by words that have nothing to do with it. The figures in docs/AUDIT.md are of
-these weights.
+The weights are data (`audit_weights.txt`), fitted and not thought out: tests/trust/fit_audit.py makes them from the
+texts in fixtures/hostile/texts that may be learned from and from the listings of real servers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-THRESHOLD = 46
-"""A passage that weighs as much is found."""
+DATA = Path(__file__).with_name("audit_weights.txt")
+SCALE = 20
+"""Weights are whole numbers: so many are one in the fit."""
+MOST_LIGHTER = 3 * SCALE
+"""All that makes a passage lighter counts for no more than this: harmless words can't hide what an attack says."""
+LEAST_FOR_RULES = -2 * SCALE
+"""What a rule finds by a combination of words is passed over in a text whose heaviest passage weighs so much less than
+what is found: it has words of an attack, and otherwise speaks like any tool's."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "passing on": ("sending it on", "putting it in"),
@@ -27,130 +33,89 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 """Concepts that count alike where they meet others."""
 
-SINGLES: Mapping[str, int] = {
-    "an address": 38,
-    "marks of a role": 35,
-    "consent is there": 31,
-    "from now on": 29,
-    "a file of secrets": 26,
-    "obeying": 24,
-    "other tools": 23,
-    "a link with data": 21,
-    "silence": 20,
-    "a link": 18,
-    "pretending": 17,
-    "shell code": 17,
-    "special rights": 15,
-    "authority": 14,
-    "blame": 14,
-    "you": 14,
-    "excuse": 13,
-    "its instructions": 13,
-    "as well": 10,
-    "this text's own": 9,
-    "weakening": 9,
-    "each time": 8,
-    "money and addressee": 8,
-    "the user": 7,
-    "rules": 6,
-    "secrets": 5,
-    "the conversation": 5,
-    "running things": 3,
-    "the model": 3,
-    "threat": 2,
-    "the whole": 1,
-    "third persons": 1,
-    "what it does": -10,
-    "an example": -12,
-    "care": -35,
-}
-
-MEETINGS: Mapping[tuple[str, str, int], int] = {
-    ("no", "consent", 35): 32,
-    ("special rights", "addressee", 60): 31,
-    ("changing", "money and addressee", 60): 28,
-    ("rules", "what came before", 40): 27,
-    ("dropping rules", "rules", 60): 25,
-    ("silence", "doing", 80): 25,
-    ("no", "telling", 35): 24,
-    ("reading", "somewhere", 60): 24,
-    ("silence", "what was said", 80): 23,
-    ("passing on", "somewhere", 100): 21,
-    ("passing on", "what is private", 80): 20,
-    ("silence", "the user", 60): 19,
-    ("consent is there", "the user", 60): 18,
-    ("ranking", "tools", 60): 16,
-    ("running things", "what comes back", 60): 16,
-    ("no", "the user", 30): 15,
-    ("passing on", "what was said", 80): 15,
-    ("pretending", "the user", 50): 15,
-    ("blame", "tools", 60): 12,
-    ("reading", "what is private", 60): 12,
-    ("doing", "consent", 60): 11,
-    ("obeying", "addressee", 40): 11,
-    ("obligation", "tools", 40): 11,
-    ("doing", "shell code", 60): 10,
-    ("getting it out of the user", "what is private", 60): 10,
-    ("no", "rules", 40): 9,
-    ("the whole", "what was said", 40): 9,
-    ("third persons", "what is private", 30): 9,
-    ("obligation", "passing on", 40): 8,
-    ("reasons", "passing on", 100): 8,
-    ("a field", "what was said", 80): 7,
-    ("reasons", "what was said", 100): 7,
-    ("when", "passing on", 80): 7,
-    ("addressee", "what is private", 50): 6,
-    ("a field", "what is private", 80): 5,
-    ("silence", "passing on", 80): 5,
-    ("a name", "passing on", 50): 4,
-    ("addressee", "passing on", 50): 4,
-    ("no", "tools", 50): 4,
-    ("when", "tools", 60): 2,
-    ("telling", "the user", 30): -1,
-    ("no", "obeying", 30): -8,
-    ("consent", "the user", 40): -9,
-    ("no", "passing on", 30): -22,
-}
+MEETINGS: tuple[tuple[str, str, int], ...] = (
+    ("a field", "what is private", 80),
+    ("a field", "what was said", 80),
+    ("a name", "passing on", 50),
+    ("addressee", "passing on", 50),
+    ("addressee", "what is private", 50),
+    ("blame", "tools", 60),
+    ("changing", "money and addressee", 60),
+    ("consent", "the user", 40),
+    ("consent is there", "the user", 60),
+    ("doing", "consent", 60),
+    ("doing", "shell code", 60),
+    ("dropping rules", "rules", 60),
+    ("getting it out of the user", "what is private", 60),
+    ("no", "consent", 35),
+    ("no", "obeying", 30),
+    ("no", "passing on", 30),
+    ("no", "rules", 40),
+    ("no", "telling", 35),
+    ("no", "the user", 30),
+    ("no", "tools", 50),
+    ("obeying", "addressee", 40),
+    ("obligation", "passing on", 40),
+    ("obligation", "tools", 40),
+    ("passing on", "somewhere", 100),
+    ("passing on", "what is private", 80),
+    ("passing on", "what was said", 80),
+    ("pretending", "the user", 50),
+    ("ranking", "tools", 60),
+    ("reading", "somewhere", 60),
+    ("reading", "what is private", 60),
+    ("reasons", "passing on", 100),
+    ("reasons", "what was said", 100),
+    ("rules", "what came before", 40),
+    ("running things", "what comes back", 60),
+    ("silence", "doing", 80),
+    ("silence", "passing on", 80),
+    ("silence", "the user", 60),
+    ("silence", "what was said", 80),
+    ("special rights", "addressee", 60),
+    ("telling", "the user", 30),
+    ("the whole", "what was said", 40),
+    ("third persons", "what is private", 30),
+    ("when", "passing on", 80),
+    ("when", "tools", 60),
+)
 """Two things that begin within so many characters of each other, in one sentence."""
 
-PAIRS: Mapping[tuple[str, str], int] = {
-    ("a field", "its instructions"): 24,
-    ("obeying", "what comes back"): 17,
-    ("a field", "secrets"): 16,
-    ("money and addressee", "the whole"): 12,
-    ("consent", "each time"): 11,
-    ("the whole", "what came before"): 9,
-    ("changing", "sending it on"): 8,
-    ("private data", "putting it in"): 7,
-    ("putting it in", "the user"): 7,
-    ("files", "the model"): 7,
-    ("blame", "other tools"): 7,
-    ("private data", "reading"): 6,
-    ("consent", "pretending"): 6,
-    ("no", "sending it on"): 6,
-    ("as well", "private data"): 6,
-    ("secrets", "threat"): 6,
-    ("each time", "money and addressee"): 6,
-    ("consent", "the whole"): 5,
-    ("a name", "secrets"): 5,
-    ("a name", "what comes back"): 5,
-    ("dropping rules", "you"): 4,
-    ("money and addressee", "the user"): 4,
-    ("each time", "putting it in"): 3,
-    ("the conversation", "you"): 3,
-    ("rules", "you"): 2,
-    ("a name", "obligation"): 2,
-    ("sending it on", "the conversation"): 2,
-    ("the model", "this text's own"): 2,
-    ("secrets", "the model"): 2,
-    ("obligation", "secrets"): 2,
-    ("a file of secrets", "reading"): 2,
-    ("a file of secrets", "putting it in"): 2,
-    ("rules", "this text's own"): 1,
-    ("obligation", "the user"): 1,
-    ("no", "the model"): 1,
-    ("silence", "the user"): 1,
-    ("silence", "this text's own"): 1,
-    ("a link", "running things"): 1,
-}
-"""Two things in one passage, whatever their order."""
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each feature weighs, and from which sum on a passage is found."""
+
+    threshold: int
+    of: Mapping[str, int]
+    """By feature: words as `audit_features` writes them, a concept with `=` before its name."""
+
+
+def concept_feature(name: str) -> str:
+    """What a concept is called among the weights."""
+    return f"={name}"
+
+
+def meeting_feature(one: str, two: str) -> str:
+    """What two things that meet are called among the weights."""
+    return f"={one} + {two}"
+
+
+@cache
+def weights() -> Weights:
+    """The weights, read when they are first needed."""
+    return read_weights(DATA.read_text("utf-8"))
+
+
+def read_weights(text: str) -> Weights:
+    """The weights as they are written: the threshold in the first line, then a weight and a feature in each."""
+    first, *lines = text.splitlines()
+    rows = (line.partition(" ") for line in lines)
+    return Weights(int(first.rpartition(" ")[2]), {feature: int(weight) for weight, _, feature in rows})
+
+
+def written(weights: Weights) -> str:
+    """The same as text, the heaviest first."""
+    rows = sorted(weights.of.items(), key=lambda row: (-row[1], row[0]))
+    lines = [f"{weight} {feature}" for feature, weight in rows]
+    return "\n".join([f"found from {weights.threshold}", *lines]) + "\n"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.admission import Withheld
+from toolbridge.trust.lock_text import checked_pin, size_problem
+from toolbridge.trust.pinned_tool import UnpinnableError
 from toolbridge_codegen.catalog import ToolDefinition
 
 if TYPE_CHECKING:
@@ -29,11 +31,31 @@ class FirstListing:
     """The names of the tools of the other servers, by server: a text that speaks of them is found."""
 
     @cached_property
+    def unpinnable(self) -> Mapping[str, str]:
+        """Tools that are not pinned whatever anybody says, by name, with the reason: no model is given them."""
+        problems: dict[str, str] = {}
+        for tool in self.tools:
+            try:
+                checked_pin(tool)
+            except UnpinnableError as error:
+                problems[tool.name] = str(error)
+        return problems
+
+    @cached_property
+    def readable_instructions(self) -> str:
+        """The instructions, unless they are too long to be pinned."""
+        return "" if size_problem(self.instructions) else self.instructions
+
+    @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What the audit finds, the gravest first."""
+        """What the audit finds in what can be pinned, the gravest first.
+
+        The rest is not used, and must not take up the time that its neighbours have to be read in.
+        """
         from toolbridge.trust.audit import audit  # its rules are compiled for those who need them
 
-        return audit(self.server.name, self.tools, self.instructions, self.other_tools)
+        tools = tuple(tool for tool in self.tools if tool.name not in self.unpinnable)
+        return audit(self.server.name, tools, self.readable_instructions, self.other_tools)
 
     @cached_property
     def withheld(self) -> tuple[Withheld, ...]:
@@ -49,7 +71,9 @@ class FirstListing:
         unread = next((each.tool for each in self.findings if each.rule == INCOMPLETE.id), None)
         if any(each.rule == INCOMPLETE.id for each in self.findings):
             for name in names[names.index(unread) :]:
-                rules.setdefault(name, []).append(INCOMPLETE.id)
+                found = rules.setdefault(name, [])
+                if INCOMPLETE.id not in found:
+                    found.append(INCOMPLETE.id)
         return tuple(Withheld(name, tuple(rules[name])) for name in dict.fromkeys(names) if name in rules)
 
     def without(self, withheld: Collection[Withheld]) -> FirstListing:

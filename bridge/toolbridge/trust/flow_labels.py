@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from toolbridge.config.config import Config
 from toolbridge.config.flow_rules import LABELS, sides_of
 from toolbridge.config.permissions import LEVELS, Level
+from toolbridge.trust.gate_patterns import could_name
 from toolbridge.trust.gate_rules import DEFAULT, Verdict, annotations_of
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolSpec
 
@@ -32,8 +33,7 @@ def labels_of(config: Config, tool: ToolSpec) -> frozenset[str]:
     if server is None:
         return frozenset()
     pairs = [entry.partition(":") for entry in server.labels]
-    names = tool.spellings
-    return frozenset(label for label, colon, name in pairs if not colon or name in names)
+    return frozenset(label for label, colon, name in pairs if not colon or could_name(name, tool))
 
 
 def server_labels(config: Config, server: str) -> frozenset[str]:
@@ -51,7 +51,7 @@ class Touched:
 
     def sent(self, tool: ToolSpec, labels: frozenset[str]) -> None:
         """Note a call that is about to be sent."""
-        self._note((tool.server, tool.name), tool.qualified_name, labels)
+        self._note((tool.server, tool.definition.name), tool.qualified_name, labels)
 
     def heard(self, server: str, labels: frozenset[str]) -> None:
         """Note words of a server that are no answer to a call."""
@@ -59,7 +59,9 @@ class Touched:
 
     def _note(self, key: tuple[str, str], name: str, labels: frozenset[str]) -> None:
         self._calls += 1
-        entry = self._sent.setdefault(key, _Sent(name, self._calls))
+        entry = self._sent.get(key)
+        if entry is None:
+            entry = self._sent[key] = _Sent(name, self._calls)
         entry.count += 1
         entry.labels |= labels
 
@@ -108,15 +110,13 @@ def _verdict(level: Level, rule: str, led: Mapping[str, _Sent], tool: ToolSpec) 
 
 def label_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
     """Labels of single tools that a server, whose tools are known, does not have: a misspelt one protects nothing."""
-    listed = {
-        module.server: frozenset[str]().union(*(tool.spellings for tool in module.tools)) for module in catalog.modules
-    }
+    listed = {module.server: module.tools for module in catalog.modules}
     return tuple(
         f"server {server.name!r}: the label {entry!r} is of a tool that it does not have."
         for server in config.servers.values()
         if server.name in listed
         for entry in server.labels
-        if ":" in entry and entry.partition(":")[2] not in listed[server.name]
+        if ":" in entry and not any(could_name(entry.partition(":")[2], tool) for tool in listed[server.name])
     )
 
 

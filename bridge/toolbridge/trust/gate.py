@@ -12,15 +12,16 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
 from toolbridge.config.config import Config
+from toolbridge.config.flow_rules import sides_of
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import MisuseError
 from toolbridge.trust.flow_labels import Touched, label_warnings, labels_of, server_labels
-from toolbridge.trust.gate_patterns import pattern_warnings
+from toolbridge.trust.gate_patterns import has_patterns, pattern_warnings
 from toolbridge.trust.gate_rules import Verdict, permission_verdict
 from toolbridge.trust.tool_use import CanUseTool, Decision, ToolUse, detail_of
 from toolbridge_codegen.catalog import Catalog, ToolSpec
@@ -41,6 +42,25 @@ class DecisionRecord:
     """Whether a person, or the host, was asked about this very call."""
 
 
+class Standing(NamedTuple):
+    """What a configuration says of a tool, whatever is called before it."""
+
+    config: Config
+    tool: ToolSpec
+    permission: Verdict
+    labels: frozenset[str]
+    settled: DecisionRecord | None
+    """What is decided about every call of it: it is allowed, and no rule for flows could say otherwise."""
+
+
+def _standing(config: Config, tool: ToolSpec) -> Standing:
+    permission, labels = permission_verdict(config, tool), labels_of(config, tool)
+    settled: DecisionRecord | None = None
+    if permission.level == "allow" and not any(sides_of(rule)[1] in labels for rule in config.flows):
+        settled = DecisionRecord(tool.server, tool.name, Decision(True, rule=permission.rule), asked=False)
+    return Standing(config, tool, permission, labels, settled)
+
+
 class PermissionGate:
     """Decides by the configuration, and by whom it can ask."""
 
@@ -51,16 +71,14 @@ class PermissionGate:
         """What holds from the next decision on, in runs and sessions that are open as well."""
         self.can_use_tool = can_use_tool
 
-        self._standings: dict[tuple[str, str], tuple[Config, ToolSpec, Verdict, frozenset[str]]] = {}
+        self._standings: dict[tuple[str, str], Standing] = {}
 
-    def standing(self, tool: ToolSpec) -> tuple[Verdict, frozenset[str]]:
+    def standing(self, tool: ToolSpec) -> Standing:
         """What the configuration says of a tool: worked out once for as long as neither of them changes."""
-        kept = self._standings.get((tool.server, tool.name))
-        if kept is None or kept[0] is not self.config or kept[1] is not tool:
-            config = self.config
-            kept = (config, tool, permission_verdict(config, tool), labels_of(config, tool))
-            self._standings[tool.server, tool.name] = kept
-        return kept[2], kept[3]
+        kept = self._standings.get((tool.server, tool.definition.name))
+        if kept is None or kept.config is not self.config or kept.tool is not tool:
+            kept = self._standings[tool.server, tool.name] = _standing(self.config, tool)
+        return kept
 
     def open_run(self, asking: Callable[[], AbstractContextManager[None]] = nullcontext) -> RunGate:
         """The gate of one run, or of one session: what it has touched, and what was granted, ends with it.
@@ -68,6 +86,12 @@ class PermissionGate:
         `asking` is entered while somebody is asked.
         """
         return RunGate(self, asking)
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are any patterns or labels of tools: if not, there is nothing to warn of."""
+        labels = (label for server in self.config.servers.values() for label in server.labels)
+        return has_patterns(self.config) or any(":" in label for label in labels)
 
     def warnings(self, catalog: Catalog) -> tuple[str, ...]:
         """Patterns and labels that match no tool of a catalog with all that servers list, exposed or not."""
@@ -91,10 +115,10 @@ class RunGate:
 
     async def decide(self, tool: ToolSpec, arguments: Mapping[str, Any]) -> Decision:
         """Decide about one call. An allowed one counts as sent from here on: see `not_sent`."""
+        decision = self.decide_at_once(tool)
+        if decision is not None:
+            return decision
         answers = self._answers_about(tool)
-        outcome = self._look(tool, answers.granted)
-        if isinstance(outcome, Decision):
-            return self._recorded(tool, outcome)
         covered: frozenset[str] = frozenset()
         # One question at a time: those who wait may find that the answer was meant for them too.
         async with answers.lock:
@@ -114,6 +138,16 @@ class RunGate:
                 if not answer.allowed:
                     return self._recorded(tool, answer, asked=True)
                 covered |= outcome.rules
+
+    def decide_at_once(self, tool: ToolSpec) -> Decision | None:
+        """The same if nobody has to be asked; None if somebody has, and then nothing is decided or noted."""
+        standing = self._gate.standing(tool)
+        if standing.settled is not None:
+            self._touched.sent(tool, standing.labels)
+            self._records.append(standing.settled)
+            return standing.settled.decision
+        outcome = self._look(tool, self._answers_about(tool).granted)
+        return self._recorded(tool, outcome) if isinstance(outcome, Decision) else None
 
     def not_sent(self, tool: ToolSpec) -> None:
         """Take back an allowed call that never left: its server could not be reached. Not for one that may have."""
@@ -140,7 +174,8 @@ class RunGate:
 
         A call that is allowed is noted as sent here, in the same breath.
         """
-        permission, labels = self._gate.standing(tool)
+        standing = self._gate.standing(tool)
+        permission, labels = standing.permission, standing.labels
         flow = self._touched.verdict(self._gate.config.flows, tool, labels)
         if permission.level == flow.level == "allow":
             self._touched.sent(tool, labels)

@@ -2,7 +2,8 @@
 
 `git_hub_delete` may be `delete` of `git_hub` or `hub_delete` of `git`, and another server's new tool can change a
 tool's name in the catalog. So a pattern that restricts matches every tool that it could mean, by every name the tool
-has or could get; one that allows matches by the catalog's own name only, and only where no other server could be meant.
+has or could get, in guest code as well; one that allows matches by the catalog's own name only, and only where no other
+server could be meant. In a server's name `-` and `_` are the same to both: no two servers differ by that alone.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from toolbridge.config.config import Config
+from toolbridge.config.names import SEPARATOR, with_own_spelling
 from toolbridge.config.permissions import LEVELS
 from toolbridge_codegen.catalog import Catalog, ToolSpec
-from toolbridge_codegen.names import assign_wire_names
+from toolbridge_codegen.names import assign_wire_names, identifier
 
 ALL = "*"
 _FORMS = (("mcp__", "__"), ("mcp:", "_"))
@@ -22,8 +24,8 @@ _FORMS = (("mcp__", "__"), ("mcp:", "_"))
 
 def restricting_match(patterns: Iterable[str], tool: ToolSpec, display_name: str = "") -> str | None:
     """The first pattern of an `ask` or `deny` list that could mean this tool."""
-    names = _every_name(tool.server, tool.name, tool.qualified_name, tool.short_name, display_name)
-    return next((pattern for pattern in patterns if pattern in names), None)
+    names = _every_name(tool.server, tool.name, (tool.qualified_name, tool.short_name, tool.identifier), display_name)
+    return next((pattern for pattern in patterns if _as_the_server(pattern, tool.server) in names), None)
 
 
 def allowing_match(patterns: Iterable[str], tool: ToolSpec, servers: Iterable[str]) -> str | None:
@@ -31,23 +33,40 @@ def allowing_match(patterns: Iterable[str], tool: ToolSpec, servers: Iterable[st
     own = {tool.qualified_name, f"mcp:{tool.short_name}"}
     of_server = {ALL, *(f"{before}{tool.server}{between}{ALL}" for before, between in _FORMS)}
     for pattern in patterns:
-        if pattern in of_server:
+        written = _as_the_server(pattern, tool.server)
+        if written in of_server:
             return pattern
-        if pattern in own and not set(_servers_meant(pattern, servers)) - {tool.server}:
+        if written in own and not set(_servers_meant(pattern, servers)) - {tool.server}:
             return pattern
     return None
 
 
+def could_name(written: str, tool: ToolSpec) -> bool:
+    """Whether a text that stands for one tool of a server could mean this one: by any spelling, or its name alone."""
+    names = {*tool.spellings, identifier(tool.name)}
+    return written in names or restricting_match([written, f"mcp:{written}"], tool) is not None
+
+
+def has_patterns(config: Config) -> bool:
+    """Whether there are any: without, there is nothing to tell of them."""
+    return any(getattr(each, level) for each in (config.permissions, config.project_permissions) for level in LEVELS)
+
+
 def stray_patterns(config: Config) -> tuple[str, ...]:
-    """What to tell of patterns that name no server of a whole configuration."""
-    known = tuple(_known_as(config))
+    """What to tell of patterns that name no server of a whole configuration, nor could be a plugin's."""
+    known = (*_known_as(config), *config.optional)
     return tuple(
         f"permissions.{level}: {pattern!r} names no server that is configured."
         for permissions in (config.permissions, config.project_permissions)
         for level in LEVELS
         for pattern in getattr(permissions, level)
-        if pattern != ALL and not any(_servers_meant(pattern, known))
+        if pattern != ALL and not _may_be_of_a_plugin(pattern) and not any(_servers_meant(pattern, known))
     )
+
+
+def _may_be_of_a_plugin(pattern: str) -> bool:
+    """`mcp__<plugin>__<server>__<tool>`: such a server is there only for a task that wants it."""
+    return SEPARATOR in pattern.removeprefix("mcp__").partition(SEPARATOR)[2]
 
 
 def pattern_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
@@ -102,13 +121,25 @@ def _display_name(config: Config, tool: ToolSpec) -> str:
 def _servers_meant(pattern: str, servers: Iterable[str]) -> Iterator[str]:
     """The servers whose tools a pattern can be read as."""
     for server in servers:
-        if pattern.startswith(tuple(f"{before}{server}{between}" for before, between in _FORMS)):
+        if _as_the_server(pattern, server).startswith(
+            tuple(f"{before}{server}{between}" for before, between in _FORMS)
+        ):
             yield server
 
 
+def _as_the_server(pattern: str, server: str) -> str:
+    """A pattern with the server's name as it is, if it has that with `-` for `_` or the reverse."""
+    before, between = _FORMS[0] if pattern.startswith(_FORMS[0][0]) else _FORMS[1]
+    return with_own_spelling(pattern, before, server, between)
+
+
 @lru_cache(maxsize=4096)
-def _every_name(server: str, tool: str, qualified_name: str, short_name: str, display_name: str) -> frozenset[str]:
-    """Each pattern that could mean a tool: by the name it has, would have alone, and would have beside a twin."""
+def _every_name(server: str, tool: str, has: tuple[str, str, str], display_name: str) -> frozenset[str]:
+    """Each pattern that could mean a tool: by the names it has, would have alone, and would have beside a twin.
+
+    A tool that is listed later may change what guest code calls this one, and must not change what holds for it.
+    """
+    qualified_name, short_name, called = has
     names = {ALL, qualified_name, f"mcp:{short_name}"}
     for before, between in _FORMS:
         # In the catalog, the short form has no prefix.
@@ -118,5 +149,5 @@ def _every_name(server: str, tool: str, qualified_name: str, short_name: str, di
         names |= {added + alone, added + beside}
         for name in (server, display_name):
             if name:
-                names |= {f"{before}{name}{between}{tool}", f"{before}{name}{between}{ALL}"}
+                names |= {f"{before}{name}{between}{each}" for each in (tool, called, identifier(tool), ALL)}
     return frozenset(names)

@@ -1,7 +1,7 @@
 """SECURITY: `toolbridge.lock` on disk: where it is, who may have written it, and how it is changed without loss (T26).
 
 A project's servers are pinned next to the project's configuration, to be committed; a user's and a plugin's in the
-user's configuration directory. Those of a program are pinned only in a file that the program names.
+user's configuration directory. Those of a program are pinned in a file if the program names one, else in memory.
 """
 
 from __future__ import annotations
@@ -36,10 +36,12 @@ class LockPlace:
     path: str
     private: bool = False
     """Whether nobody but this user may have written it. A project's is as open as its repository."""
+    in_memory: bool = False
+    """Whether there is no such file: what is pinned is forgotten with the program."""
 
 
 def lock_place(origin: Origin, environ: Mapping[str, str]) -> LockPlace | None:
-    """The lock of servers from there; None for those of a program, which has to name one.
+    """The lock of servers from there; None for those of a program, which may name one.
 
     Raises:
         LockError: there is no such place on this machine.

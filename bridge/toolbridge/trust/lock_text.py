@@ -23,7 +23,10 @@ MOST_BYTES = 64 * 2**20
 """The whole file."""
 MOST_SERVER_BYTES = 8 * 2**20
 """One server in it: none can use up the others' room."""
+MOST_TOOL_BYTES = 2**20
+"""One tool of it, or its instructions: what is longer is not pinned, and costs its neighbours nothing."""
 
+_ENCODER = json.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)
 _CONFLICT = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.MULTILINE)
 _RESTORE = "Restore it from version control, or remove what is wrong and run `toolbridge lock`."
 
@@ -53,15 +56,40 @@ class Lock:
 
 
 def pinned_server(tools: Iterable[ToolDefinition], instructions: str) -> PinnedServer:
-    """Pins for everything that is listed; a definition that can't be pinned is left out, and so never admitted."""
+    """Pins for everything that is listed; what can't be pinned is left out, and so never admitted."""
     pinned: dict[str, PinnedTool] = {}
     for tool in one_per_name(tools):
         try:
-            pin = pin_of(tool)
+            pin = checked_pin(tool)
         except UnpinnableError:
             continue
         pinned[pin.name] = pin
-    return PinnedServer(pinned, canonical_text(instructions))
+    instructions = canonical_text(instructions)
+    return PinnedServer(pinned, "" if size_problem(instructions) else instructions)
+
+
+def checked_pin(tool: ToolDefinition) -> PinnedTool:
+    """The pin of a definition that a lock has room for.
+
+    Raises:
+        UnpinnableError: it has no exact form in JSON, or is too long.
+    """
+    pin = pin_of(tool)
+    problem = size_problem(dict(pin.fields))
+    if problem:
+        raise UnpinnableError(problem)
+    return pin
+
+
+def size_problem(value: object) -> str:
+    """`takes more than … bytes`, for what is too long to be pinned; empty if it is not."""
+    size = 0
+    # As it would be written, and no further than need be: what is nested takes many times its own length there.
+    for part in _ENCODER.iterencode(value):
+        size += len(part)
+        if size > MOST_TOOL_BYTES:
+            return f"takes more than {MOST_TOOL_BYTES:,} bytes"
+    return ""
 
 
 def lock_text(lock: Lock, path: str) -> str:
@@ -89,7 +117,7 @@ def _server_value(server: PinnedServer) -> dict[str, Any]:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False) + "\n"
+    return _ENCODER.encode(value) + "\n"
 
 
 def parse_lock(content: bytes, path: str) -> Lock:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
+from toolbridge.config.digest import listing_key
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ToolbridgeError
 from toolbridge.trust.admission import Admission, BlockedTool, ListingLike, Withheld, admit
@@ -68,7 +69,8 @@ class LockPins:
     `on_first_use` says what becomes of a server without pins. "pin" pins what it lists (trust on first use), except
     for texts in which the audit finds something grave: those wait for a person. "ask" pins all of it if `accept`
     answers True. "refuse" never pins: for machines that only use what was committed, and commands that only look.
-    Without a given file, servers that a program makes in code are not pinned: the program is their author.
+    Without a given file, servers that a program makes in code are pinned in memory: they are others' programs, and have
+    to stay as they were first listed while this one runs. Objects of the program itself are not: it is their author.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class LockPins:
         self._ask = accept
         self._environ = os.environ if environ is None else environ
         self._locks: dict[LockPlace, Lock | LockError] = {}
+        self._in_memory: dict[LockPlace, Lock] = {}
         self._asked: set[tuple[LockPlace, str]] = set()
         self._failures: dict[tuple[LockPlace, str], str] = {}
         self._withheld: dict[tuple[LockPlace, str], tuple[Withheld, ...]] = {}
@@ -94,7 +97,11 @@ class LockPins:
         Raises:
             LockError: there is no such place on this machine.
         """
-        return self._given or lock_place(server.origin, self._environ)
+        place = self._given or lock_place(server.origin, self._environ)
+        if place is None and server.transport != "in_process":
+            # By all that is started or reached: a program that configures another server under this name means it.
+            return LockPlace(listing_key(server), in_memory=True)
+        return place
 
     def pinned(self, server: ServerConfig) -> PinnedServer | None:
         """The pins of a server, if it has any.
@@ -115,7 +122,7 @@ class LockPins:
         except LockError as error:
             return Admission(problem=f"its pins can't be read, so none of its tools can be used: {error}")
         failure = self._failures.get((place, server.name), "")
-        found = admit(pinned, listing)
+        found = replace(admit(pinned, listing), is_of_program=server.origin.kind == "code")
         withheld = self._withheld.get((place, server.name), ())
         if withheld:
             waiting: set[str | None] = {tool.name for tool in found.blocked if tool.why == "new"}
@@ -155,7 +162,8 @@ class LockPins:
             return
         self._failures.pop((place, server.name), None)
         self._withheld[place, server.name] = withheld
-        _log.info("Pinned %d tools of server %r in %s", len(fresh.tools), server.name, place.path)
+        where = "memory" if place.in_memory else place.path
+        _log.info("Pinned %d tools of server %r in %s", len(fresh.tools), server.name, where)
 
     async def accept(
         self, server: ServerConfig, listing: ListingLike, tools: Collection[str] | None = None
@@ -170,7 +178,7 @@ class LockPins:
         """
         place = self.place(server)
         if place is None:
-            raise ToolbridgeError(f"Server {server.name!r} is made in code and not pinned: give `LockPins` a file.")
+            raise ToolbridgeError(f"Server {server.name!r} is an object of this program, which is not pinned.")
         fresh = pinned_server(listing.tools, listing.instructions)
         wanted = None if tools is None else {canonical_text(name) for name in tools}
 
@@ -195,13 +203,18 @@ class LockPins:
             self._asked.discard((place, server.name))
 
     def reread(self) -> None:
-        """Read every lock again when it is next needed, and ask again about servers that were refused."""
+        """Read every lock again when it is next needed, and ask again about servers that were refused.
+
+        What is pinned in memory stays: nobody else could have changed it.
+        """
         self._locks.clear()
         self._asked.clear()
         self._failures.clear()
         self._withheld.clear()
 
     def _lock(self, place: LockPlace) -> Lock:
+        if place.in_memory:
+            return self._in_memory.get(place, Lock())
         if place not in self._locks:
             try:
                 self._locks[place] = read_lock(place)
@@ -215,6 +228,9 @@ class LockPins:
     async def _change(self, place: LockPlace, server: ServerConfig, change: Callable[[Lock], Lock]) -> None:
         import anyio.to_thread
 
+        if place.in_memory:
+            self._in_memory[place] = change(self._lock(place))
+            return
         now = await anyio.to_thread.run_sync(partial(change_lock, place, change))
         # Of what others wrote meanwhile, nothing but this server's entry is taken.
         known = self._locks.get(place)

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from toolbridge.trust.secret_forms import longest_form, masked, masked_bytes, secret_forms
 from toolbridge_codegen.hidden_characters import HIDDEN, written_out
 from toolbridge_codegen.sanitise import CUT_MARK, clean_text
 
@@ -23,7 +22,6 @@ __all__ = [
     "for_terminal",
     "masked",
     "masked_bytes",
-    "secret_forms",
 ]
 
 # One selector behind a symbol only says whether it is drawn in colour.
@@ -57,6 +55,23 @@ def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR)
         text = without_traces(text)
     text = for_terminal(" ".join(text.encode("utf-8", "replace").decode().split()))
     return _cut(text, limit)
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Text in which known secrets are `***`, in any common encoding."""
+    known = secrets if isinstance(secrets, frozenset) else frozenset(secrets)
+    if not known:
+        return text
+    from toolbridge.trust import secret_masks  # here: most commands know no secrets
+
+    return secret_masks.masked(text, known)
+
+
+def masked_bytes(data: bytes, secrets: Iterable[str]) -> bytes:
+    """Data that is no text, with every known secret in it written over; all else stays where it is."""
+    from toolbridge.trust import secret_masks
+
+    return secret_masks.masked_bytes(data, frozenset(secrets))
 
 
 def for_form(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
@@ -105,11 +120,13 @@ def argument_texts(arguments: object, *, most: int = 200) -> tuple[str, ...]:
 
 def _bounded_and_masked(text: str, secrets: frozenset[str], most: int) -> str:
     """As much as will be looked at, without secrets: not even the half of one that the cut leaves."""
-    if len(text) <= most:
-        return masked(text, secrets)
+    if not secrets or len(text) <= most:
+        return masked(text[:most], secrets)
+    from toolbridge.trust.secret_forms import longest_form
+
     spare = longest_form(secrets)
     text = masked(text[: most + spare], secrets)
-    return text[: len(text) - spare] if spare else text
+    return text[: len(text) - spare]
 
 
 def _cut(text: str, limit: int) -> str:

@@ -11,24 +11,37 @@ from collections.abc import Sequence
 from toolbridge.trust.audit import Finding, counted
 from toolbridge.trust.first_listing import FirstListing
 from toolbridge.trust.terminal_question import Terminal
-from toolbridge.trust.visible_text import visible, wrapped
-from toolbridge_codegen.catalog import ToolDefinition
-from toolbridge_codegen.sanitise import characters_read
+from toolbridge.trust.tool_lines import folded_tool_lines, text_lines, tool_lines
+from toolbridge.trust.visible_text import wrapped
+from toolbridge_codegen.catalog import one_per_name
 
+MOST_LINES = 120
+"""Of a listing that is shown as a whole; of a longer one, parameters and results are folded."""
 _MOST_FINDINGS = 30
-_LONGEST_NAME = 300
 
 
-def tools_prompt(first: FirstListing, *, width: int = 80) -> str:
-    """What a server lists, with what the audit finds in it, for a person to read."""
-    server, tools = first.server.name, first.tools
+def tools_prompt(first: FirstListing, *, width: int = 80, shows_all: bool = False, how: str = "") -> str:
+    """What a server lists, with what the audit finds in it, for a person to read; `how` shows what is folded."""
+    server, tools = first.server.name, one_per_name(first.tools)
     lines: list[str] = []
     if first.instructions:
-        lines += [f"Server {server!r} tells models about itself:", "", *_words(first.instructions, width), ""]
+        lines += [f"Server {server!r} tells models about itself:", "", *text_lines(first.instructions, width), ""]
     lines += [f"Server {server!r} offers {_counted(len(tools), 'tool')}:", ""]
-    for tool in tools:
-        lines += _tool_lines(tool, width)
-    return "\n".join([*lines, "", *finding_lines(first.findings, width)])
+    listed, folded = _listed(first, width, shows_all=shows_all)
+    if folded:
+        note = f"Folded are {_counted(folded, 'line')} about parameters and results: {how or how_to_see_all(server)}."
+        listed += ["", *wrapped(note.split(), width)]
+    return "\n".join([*lines, *listed, "", *finding_lines(first.findings, width)])
+
+
+def is_folded(first: FirstListing, *, width: int = 80) -> bool:
+    """Whether there is more to see than the prompt shows."""
+    return _listed(first, width, shows_all=False)[1] > 0
+
+
+def how_to_see_all(server: str) -> str:
+    """For those who can't be shown more here."""
+    return f"`toolbridge lock {server}` shows all of it at a terminal"
 
 
 def found_prompt(first: FirstListing, *, width: int = 80) -> str:
@@ -36,10 +49,29 @@ def found_prompt(first: FirstListing, *, width: int = 80) -> str:
     found = {finding.tool for finding in first.findings}
     if not found:
         return ""
-    lines = _words(first.instructions, width) if None in found else []
+    lines = text_lines(first.instructions, width) if None in found else []
     for tool in first.tools:
-        lines += _tool_lines(tool, width) if tool.name in found else []
+        lines += tool_lines(tool, width) if tool.name in found else []
     return "\n".join([*lines, "", *finding_lines(first.findings, width)])
+
+
+def _listed(first: FirstListing, width: int, *, shows_all: bool) -> tuple[list[str], int]:
+    """The lines of all tools, and how many are folded: none of a tool in which the audit finds something."""
+    tools = one_per_name(first.tools)  # those that are pinned
+    whole = {tool.name: tool_lines(tool, width, problem=first.unpinnable.get(tool.name, "")) for tool in tools}
+    if shows_all or sum(map(len, whole.values())) <= MOST_LINES:
+        return [line for lines in whole.values() for line in lines], 0
+    found = {finding.tool for finding in first.findings}
+    shown: list[str] = []
+    folded = 0
+    for tool in tools:
+        if tool.name in found or tool.name in first.unpinnable:
+            shown += whole[tool.name]
+            continue
+        lines, left_out = folded_tool_lines(tool, width)
+        shown += lines
+        folded += left_out
+    return shown, folded
 
 
 class TerminalAcceptance:
@@ -55,23 +87,19 @@ class TerminalAcceptance:
 
     async def __call__(self, first: FirstListing) -> bool:
         """Show what is listed and ask. Only a yes accepts it."""
-        text = tools_prompt(first, width=self._terminal.columns)
+        width = self._terminal.columns
         which, them = ("this tool", "it") if len(first.tools) == 1 else ("these tools", "them")
-        question = f"Pin {which}, and let programs call {them}? [y/N] "
-        return (await self._terminal.ask(text, question)).strip().lower() in ("y", "yes")
+        question = f"Pin {which}, and let programs call {them}?"
+        text = tools_prompt(first, width=width, how="answer `a` to see all of it")
+        if is_folded(first, width=width):
+            answer = await self._answer(text, f"{question} [y/N, a: show all] ")
+            if answer not in ("a", "all"):
+                return answer in ("y", "yes")
+            text = tools_prompt(first, width=width, shows_all=True)
+        return await self._answer(text, f"{question} [y/N] ") in ("y", "yes")
 
-
-def _tool_lines(tool: ToolDefinition, width: int) -> list[str]:
-    return [f"  {visible(tool.name)[:_LONGEST_NAME]}", *_words(tool.description, width)]
-
-
-def _words(text: str, width: int) -> list[str]:
-    """All of a text that models may be given to read: what is accepted is what is seen (T14)."""
-    most = characters_read()
-    words = visible(text[:most]).split()  # models are given one space where there are many
-    lines = [f"      {line}" for line in wrapped(words, width - 6)]
-    more = len(text) - most
-    return [*lines, f"      … and {more:,} more characters, which no model is given"] if more > 0 else lines
+    async def _answer(self, text: str, question: str) -> str:
+        return (await self._terminal.ask(text, question)).strip().lower()
 
 
 def finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
