@@ -9,7 +9,16 @@ import anyio
 import pytest
 
 from runtime.worlds import ApproveAll, check_failure, runtime_of, value_of, weather
-from toolbridge import Approval, ApprovalRequest, CallStarted, Event, GuestImageError, RunEnded
+from toolbridge import (
+    Approval,
+    ApprovalRequest,
+    CallStarted,
+    Event,
+    GuestImageError,
+    RunEnded,
+    create_server,
+    tool,
+)
 from toolbridge.check import python
 from toolbridge.runtime import Language
 from toolbridge.sandbox import compiler, engine
@@ -33,9 +42,31 @@ LANGUAGES: tuple[Language, ...] = ("javascript", "typescript", "python")
 in_every_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
+UNLISTED: dict[Language, str] = {
+    "javascript": 'require("host:mcp-shop").order({ item: "tea", gift: true })',
+    "typescript": 'import { order } from "host:mcp-shop";\nconst o: string = order({ item: "tea", gift: true });\no',
+    "python": 'from host.mcp_shop import order\norder(item="tea", gift=True)',
+}
+
+
+@tool("order", "Order something.", {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]})
+def order(arguments: dict[str, Any]) -> str:
+    return ", ".join(arguments)
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@in_every_language
+async def test_an_unlisted_argument_is_a_mistake_unless_schemas_are_read_to_the_letter(
+    tmp_path: Path, language: Language
+) -> None:
+    servers = create_server("shop", [order]), create_server("shop", [order], reading="literal")
+    async with runtime_of(tmp_path, servers[0]) as intended, runtime_of(tmp_path, servers[1]) as literal:
+        check_failure(await intended.run(UNLISTED[language], language=language), "type", "gift")
+        assert value_of(await literal.run(UNLISTED[language], language=language)) == "item, gift"
 
 
 @in_every_language
@@ -134,6 +165,20 @@ async def test_a_python_checker_that_crashes_is_a_warning_and_the_program_runs(
         result = await runtime.run(STATIONS["python"], language="python")
     assert value_of(result) == 3
     assert "the checker ended with exit code" in result.warnings[0]
+
+
+async def test_a_disk_that_takes_no_program_is_a_warning_and_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def write(files: object) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(python, "_write", write)
+    async with runtime_of(tmp_path, weather()) as runtime:
+        result = await runtime.run(STATIONS["python"], language="python")
+    assert value_of(result) == 3
+    warning = "The program was not checked before it ran: the check failed (No space left on device)."
+    assert result.warnings == (warning,)
 
 
 async def test_the_same_program_is_checked_once_until_the_tools_change(

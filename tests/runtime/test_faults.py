@@ -238,3 +238,25 @@ async def test_a_server_that_is_revoked_in_a_call_is_not_started_again(tmp_path:
     assert during[:2] == ["ToolDisconnectedError", "disconnected"]
     assert after[:4] == ["ToolDeniedError", "denied", "hung", "echo"]
     assert result.servers == ("hung",)
+
+
+# ---- a tool whose input is not described as an object
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "tool-without-a-schema",
+        "tool-with-true-for-a-schema",
+        "tool-with-a-list-for-a-schema",
+        "tool-with-a-schema-of-a-wrong-type",
+        "tool-with-a-string-for-an-output-schema",
+    ],
+)
+async def test_a_tool_with_a_schema_that_is_none_is_called_and_its_server_decides(mode: str, tmp_path: Path) -> None:
+    async with nothing_left() as word, patient_runtime_of(tmp_path, fault_server("odd", mode, word)) as runtime:
+        with anyio.fail_after(SOON):
+            result = await runtime.run('import { spoilt } from "host:mcp-odd"; spoilt({ text: "heard" })')
+        problems = runtime.servers.status("odd").problems
+    assert value_of(result) == "heard"
+    assert any("spoilt" in problem and "putSchema" in problem for problem in problems)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,18 @@ from runtime.worlds import ApproveAll, runtime_of, weather, weather_process
 from toolbridge import (
     Approval,
     ApprovalRequest,
+    ApprovalStore,
     Config,
     Limits,
     Permissions,
     RunResult,
     Runtime,
+    Section,
     ServerConfig,
+    Visibility,
     create_server,
     open_runtime,
+    render,
     tool,
 )
 from toolbridge.errors import (
@@ -183,9 +188,12 @@ async def test_errors_are_returned_if_so_configured(tmp_path: Path, language: La
     async with runtime_of(tmp_path, weather(), errors="return") as runtime:
         result = await runtime.run(programs.RETURNED_ERRORS.of(language), language=language, check=False)
         assert "error: string" in runtime.stubs("typescript")["mcp-weather.d.ts"]
+        assert "error: string" in runtime.stubs("typescript", detail="compact")["mcp-weather.txt"]
+        assert runtime.search("forecast")[0].signature.endswith(" | { error: string }")
     failed, refused = value_of(result)
     assert "no signal" in failed["error"]
     assert "location" in refused["error"]
+    assert refused["error"].endswith(' | { "error": str }' if language == "python" else " | { error: string }")
     assert [call.outcome for call in result.calls] == ["failed", "invalid_arguments"]
 
 
@@ -479,3 +487,37 @@ async def test_rules_that_match_no_tool_are_told_once(tmp_path: Path, caplog: py
     told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("permissions.deny")]
     assert told[0] == "permissions.deny: 'mcp__own__pong' matches no tool."
     assert len(told) == len(set(told))
+
+
+async def test_rules_that_name_no_server_or_tool_are_told_when_the_runtime_is_opened(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    deny = ("mcp__gone__*", "mcp__own__pong", "mcp__acme__db__*", "mcp__own__ping")
+    config = Config.of(
+        create_server("own", [tool("ping", "", None, lambda: "pong")]), permissions=Permissions(deny=deny)
+    )
+    expected = [
+        "permissions.deny: 'mcp__gone__*' names no server that is configured.",
+        "permissions.deny: 'mcp__own__pong' matches no tool.",
+    ]
+    async with open_runtime(config, directory=tmp_path) as runtime:
+        assert [record.getMessage() for record in caplog.records] == expected
+        async with runtime.for_task("x"):
+            pass
+        await runtime.revoke("own", approvals=ApprovalStore(tmp_path / "approvals"))
+        assert [record.getMessage() for record in caplog.records] == expected
+        await runtime.reload(Config.of(permissions=Permissions(deny=("mcp__later__*",))))
+        assert "'mcp__later__*' names no server" in caplog.records[-1].getMessage()
+    caplog.clear()
+    prompt = render([Section("More", "more", visibility=Visibility.SUMMARY, mcps=[create_server("gone", [])])])
+    async with open_runtime(config, directory=tmp_path, prompt=prompt):
+        assert [record.getMessage() for record in caplog.records] == expected[1:]
+
+
+async def test_an_operators_schemas_are_of_tools_in_any_spelling(tmp_path: Path) -> None:
+    own = create_server("my-own", [tool(name, "", None, lambda: 1) for name in ("one", "two-b", "three")])
+    schema = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
+    spelt = {"mcp__my-own__one": schema, "my_own_two_b": schema, "three": schema}
+    async with open_runtime(Config.of(replace(own, output_schemas=spelt)), directory=tmp_path) as runtime:
+        assert [each.output_schema for each in runtime.catalog.tools] == [schema] * 3
+        assert runtime.stub_set("typescript").diagnostics == ()

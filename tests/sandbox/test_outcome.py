@@ -67,3 +67,11 @@ def test_the_usage_of_a_run_is_measured(sandbox: Sandbox) -> None:
 @pytest.mark.parametrize("program", ["1", "throw 1", "let = 1"])
 def test_the_memory_of_a_run_is_reported_also_when_it_failed(sandbox: Sandbox, program: str) -> None:
     assert sandbox.run_sync(program).usage.memory_bytes > 0
+
+
+def test_a_failure_can_be_printed_anywhere() -> None:
+    failure = Failure("raised", "no \ud800", excerpt="> 1 | '\udfff'", trace=("\ud800",), notes=("é \udc80",))
+    assert str(failure) == "no \\ud800\n  at \\ud800\n> 1 | '\\udfff'\né \\udc80"
+    assert failure == Failure(
+        "raised", "no \\ud800", excerpt="> 1 | '\\udfff'", trace=("\\ud800",), notes=("é \\udc80",)
+    )

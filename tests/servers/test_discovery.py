@@ -9,7 +9,8 @@ import pytest
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.errors import ServerProtocolError
 from toolbridge.servers.discovery import list_tools
-from toolbridge.servers.listing import Listing, ToolProblem
+from toolbridge.servers.listing import Listing, ToolProblem, listing_from_json, listing_to_json
+from toolbridge_codegen.catalog import ToolDefinition
 
 pytestmark = pytest.mark.anyio
 
@@ -42,25 +43,49 @@ async def test_all_pages_are_read_in_order() -> None:
 
 async def test_a_bad_tool_costs_that_tool_only() -> None:
     bad: list[Any] = [
-        {"name": "texts", "inputSchema": {"type": "string"}},
-        {"name": "schemaless"},
         {"inputSchema": {"type": "object"}},
         {"name": "", "inputSchema": {"type": "object"}},
         {"name": 7, "inputSchema": {"type": "object"}},
-        {"name": "listed", "inputSchema": []},
-        {"name": "output", "inputSchema": {"type": "object"}, "outputSchema": "text"},
         {"name": "x" * 2000, "inputSchema": {"type": "object"}},
         "nonsense",
         None,
     ]
     listing = await list_tools(ABOUT, Pages({"tools": [tool("first"), *bad, tool("last")]}), ServerLimits())
     assert [found.name for found in listing.tools] == ["first", "last"]
-    assert [problem.tool for problem in listing.problems] == [
-        *("texts", "schemaless", "#4", "#5", "#6", "listed", "output", "#9", "#10", "#11"),
-    ]
-    assert listing.problems[0] == ToolProblem(
-        "texts", "has an inputSchema whose type is 'string'; the protocol asks for \"object\""
-    )
+    assert [problem.tool for problem in listing.problems] == ["#2", "#3", "#4", "#5", "#6", "#7"]
+    assert listing.problems[0] == ToolProblem("#2", "has no usable name")
+
+
+NOT_OBJECTS: list[Any] = [True, False, None, [], "text", 3]
+
+
+@pytest.mark.parametrize("schema", NOT_OBJECTS)
+async def test_a_tool_whose_input_schema_is_none_takes_any_input_and_is_reported(schema: Any) -> None:
+    (found,), (problem,) = await listed({"name": "a", "inputSchema": schema})
+    assert (found.name, found.input_schema) == ("a", {})
+    assert (problem.tool, problem.usable, "inputSchema" in problem.problem) == ("a", True, True)
+
+
+@pytest.mark.parametrize("kind", ["array", "string", ["object", "null"], 3])
+async def test_a_tool_whose_input_schema_is_not_of_an_object_keeps_it_and_is_reported(kind: Any) -> None:
+    schema = {"type": kind, "description": "Text that is pinned, and read by the audit"}
+    (found,), (problem,) = await listed({"name": "a", "inputSchema": schema})
+    assert found.input_schema == schema
+    assert problem == ToolProblem("a", f'has an inputSchema whose type is {kind!r}, not "object"', usable=True)
+
+
+@pytest.mark.parametrize("schema", [each for each in NOT_OBJECTS if each is not None])
+async def test_an_output_schema_that_is_none_is_not_used_and_reported(schema: Any) -> None:
+    (found,), (problem,) = await listed(tool("a", outputSchema=schema))
+    assert found.output_schema is None
+    assert (problem.usable, "outputSchema" in problem.problem) == (True, True)
+
+
+async def listed(entry: dict[str, Any]) -> tuple[tuple[ToolDefinition, ...], tuple[ToolProblem, ...]]:
+    listing = await list_tools(ABOUT, Pages({"tools": [entry]}), ServerLimits())
+    kept = listing_from_json("shop", listing_to_json(listing))
+    assert (kept.tools, kept.problems) == (listing.tools, listing.problems)  # also from disk
+    return listing.tools, listing.problems
 
 
 async def test_a_tool_that_can_be_called_only_as_a_task_is_left_out_and_reported() -> None:

@@ -69,7 +69,7 @@ def test_a_damaged_entry_is_no_listing(tmp_path: Path, content: bytes) -> None:
 
 def test_entries_are_checked_like_a_fresh_answer(tmp_path: Path) -> None:
     store(tmp_path).save(KEY, LISTING)
-    entry(tmp_path).write_text('{"server": "shop", "tools": [{"name": "x"}, 5], "problems": [7], "instructions": []}')
+    entry(tmp_path).write_text('{"server": "shop", "tools": [{"name": ""}, 5], "problems": [7], "instructions": []}')
     assert store(tmp_path).load("shop", KEY) == Listing("shop", ())
 
 

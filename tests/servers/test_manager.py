@@ -108,7 +108,7 @@ async def test_without_an_approver_nothing_is_reached_by_any_path() -> None:
     assert "is not approved" in status.last_error
 
 
-async def test_an_approver_that_fails_or_answers_oddly_refuses() -> None:
+async def test_an_approver_that_fails_or_answers_oddly_refuses(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         async def approve(self, request: ApprovalRequest) -> Approval:
             raise RuntimeError("no terminal")
@@ -117,10 +117,12 @@ async def test_an_approver_that_fails_or_answers_oddly_refuses() -> None:
         async def approve(self, request: ApprovalRequest) -> Approval:
             return Approval("yes")  # pyright: ignore[reportArgumentType]
 
-    for approver, says in ((Broken(), "no terminal"), (Odd(), "refused")):
+    for approver, says in ((Broken(), "the approver failed with RuntimeError"), (Odd(), "refused")):
         async with ServerManager(config(in_process()), approver=approver) as manager:
-            with pytest.raises(ServerNotApprovedError, match=says):
+            with pytest.raises(ServerNotApprovedError, match=says) as caught:
                 await manager.connect("shop")
+            assert "no terminal" not in str(caught.value)  # programs are told this
+    assert "RuntimeError: no terminal" in caplog.text
 
 
 async def test_a_digest_approves_exactly_one_snapshot() -> None:

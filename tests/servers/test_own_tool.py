@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolbridge import ServerConfig, ToolContext, create_server, tool
-from toolbridge.errors import ConfigError, ToolbridgeError, ToolDefinitionError
+from toolbridge.errors import ConfigError, MisuseError, ToolbridgeError, ToolDefinitionError
 from toolbridge.servers.own_tool import InProcessTool, is_async
 
 
@@ -194,6 +194,11 @@ def three(a: Any, b: Any, c: Any) -> None: ...
         (lambda: tool("t", 3, {}, one_parameter), "description is of type int"),  # pyright: ignore[reportArgumentType, reportCallIssue]
         (lambda: tool("t", "", {}, cast("Callable[..., None]", "x")), "not a function"),  # pyright: ignore[reportArgumentType, reportCallIssue]
         (lambda: tool("t", "", {}, one_parameter, timeout=0), "timeout"),
+        (lambda: tool("t", "", {}, one_parameter, timeout=1, quick=True), "where a timeout can't end it"),
+        (lambda: tool("t", "", {}, one_parameter, output_schema="x"), "output_schema is of type str, not a mapping"),  # pyright: ignore[reportArgumentType, reportCallIssue]
+        (lambda: tool("t", "", {}, one_parameter, annotations=5), "annotations is of type int, not a mapping"),  # pyright: ignore[reportArgumentType, reportCallIssue]
+        (lambda: create_server("s", [5]), "Tool 5: it is of type int"),  # pyright: ignore[reportArgumentType]
+        (lambda: create_server("s", ["ping"]), "Tool 'ping': it is of type str"),  # pyright: ignore[reportArgumentType]
         (lambda: tool(forecast), "a tool already"),
     ],
 )
@@ -219,3 +224,11 @@ def test_two_tools_of_one_name_or_a_bad_name_of_a_server_are_refused() -> None:
         create_server("shop", [no_parameters, no_parameters])
     with pytest.raises(ConfigError, match="reserved"):
         create_server("fetch", [])
+    with pytest.raises(MisuseError, match="tools is of type function: expected a list"):
+        create_server("shop", no_parameters)  # pyright: ignore[reportArgumentType]
+
+
+def test_one_that_is_awaited_may_be_called_quick_and_have_a_timeout() -> None:
+    async def look() -> None: ...
+
+    assert tool(timeout=1, quick=True)(look).timeout == 1.0

@@ -52,6 +52,13 @@ def checks(schema: dict[str, Any] = FORECAST, output: dict[str, Any] | None = No
     return ToolChecks(ToolDefinition("f", schema, output_schema=output))
 
 
+@pytest.mark.parametrize("kind", ["array", "string", ["array", "null"]])
+def test_a_schema_that_asks_for_anything_but_an_object_is_not_about_arguments(kind: Any) -> None:
+    schema = {"type": kind, "items": {"type": "string"}, "required": ["a"]}
+    assert checks(schema).argument_problems({"b": 1}) == ()
+    assert checks({**schema, "type": ["object", "null"]}).argument_problems({"b": 1}) != ()
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [

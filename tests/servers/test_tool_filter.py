@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolbridge.servers.tool_filter import exposed_tools, original_names, unmatched_names
+from toolbridge.servers.tool_filter import by_original_name, exposed_tools, original_names, unmatched_names
 from toolbridge_codegen.catalog import ToolDefinition
 
 TOOLS = tuple(ToolDefinition(name, {"type": "object"}) for name in ("list", "read.file", "drop", "hub_list"))
@@ -64,6 +64,36 @@ def test_a_spelling_that_two_tools_share_allows_neither_and_denies_both() -> Non
     tools = tuple(ToolDefinition(name, {"type": "object"}) for name in ("a.b", "a:b"))
     assert exposed_tools("git", tools, ("mcp__git__a_b",), ()) == ()
     assert exposed_tools("git", tools, None, ("mcp__git__a_b",)) == ()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["del-it", "del_it", "mcp__git-hub__del_it", "mcp:git-hub_del_it", "git-hub_del_it", "mcp__git_hub__del-it",
+     "mcp:git_hub_del_it", "git_hub_del_it", "mcp__git_hub__*", "mcp:git_hub_*"],
+)  # fmt: skip
+def test_what_guest_code_calls_it_and_a_line_for_a_dash_will_do(entry: str) -> None:
+    tools = (ToolDefinition("del-it", {"type": "object"}),)
+    assert exposed_tools("git-hub", tools, None, (entry,)) == ()
+    assert exposed_tools("git-hub", tools, (entry,), ()) == tools
+    assert exposed_tools("git_hub", tools, (entry.replace("git_hub", "git-hub"),), ()) == tools
+
+
+@pytest.mark.parametrize("entry", ["del_it", "mcp__git__del_it", "git_del_it"])
+def test_a_tool_that_is_listed_later_takes_no_deny_away(entry: str) -> None:
+    tools = tuple(ToolDefinition(name, {"type": "object"}) for name in ("del-it", "del_it", "list"))
+    assert [tool.name for tool in exposed_tools("git", tools, None, (entry,))] == ["list"]
+    assert [tool.name for tool in exposed_tools("git", tools, (entry,), ())] == ["del_it"]
+
+
+def test_what_is_said_of_tools_in_any_spelling_is_theirs() -> None:
+    said = {"git_list": 1, "list": 2, "mcp:git_read_file": 3, "mcp__git__*": 4, "nowhere": 5, "mcp__git__drop": 6}
+    assert by_original_name("git", TOOLS, said) == {
+        "list": 2,
+        "read.file": 3,
+        "mcp__git__*": 4,
+        "nowhere": 5,
+        "drop": 6,
+    }
 
 
 def test_names_in_any_spelling_become_the_servers_own() -> None:

@@ -5,9 +5,10 @@ What can be answered at once is `mailbox.answer`'s. The checks and counts are th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from math import inf
-from time import monotonic
+from time import monotonic, perf_counter
+from typing import Protocol, cast
 
 import anyio
 
@@ -17,8 +18,13 @@ from toolbridge.boundary.run_state import NOTHING, REFUSAL, REFUSED, RunEnded, R
 from toolbridge.boundary.started_calls import Interrupted
 from toolbridge.boundary.wire import CallRequest, ImportRequest
 
-Perform = Callable[[PendingCall], Awaitable[Reply]]
-"""Makes a call of an async function, in time; never raises but for cancellation."""
+
+class Perform(Protocol):
+    """Makes a call of an async function, in time; never raises but for cancellation."""
+
+    def __call__(self, call: PendingCall, begun: Awaitable[Reply] | None = None) -> Awaitable[Reply]:
+        """The reply; `begun` is what the function gave, if it was called already."""
+        ...
 
 
 class AwaitedRequests:
@@ -30,17 +36,17 @@ class AwaitedRequests:
         self._delivered: anyio.Event | None = None
         state.started.on_delivery = self._note_delivery
 
-    async def answer(self, asked: Asked) -> int:
-        """Does what the guest asked for.
+    def answer(self, asked: Asked) -> int | Awaitable[int]:
+        """Does what the guest asked for: the answer, or where something has to be awaited for it, what gives it then.
 
         Raises:
-            RunEnded: the run is over; why is in its state.
+            RunEnded: the run is over; why is in its state. What is awaited may raise it, too.
         """
         try:
             if asked.operation == CALL:
-                return await self._call(asked)
+                return self._call(asked)
             if asked.operation == WAIT:
-                return await self._wait(asked.number, asked.first, asked.second)
+                return self._ending(self._wait(asked.number, asked.first, asked.second))
         except RunEnded:
             raise
         except Exception as error:
@@ -48,41 +54,65 @@ class AwaitedRequests:
             raise RunEnded from None
         return answer(self._state, asked)
 
-    async def _call(self, asked: Asked) -> int:
+    async def _ending(self, answer: Awaitable[int]) -> int:
+        """The same for what is awaited: whatever goes wrong ends the run."""
+        try:
+            return await answer
+        except RunEnded:
+            raise
+        except Exception as error:
+            self._state.end_for(error)
+            raise RunEnded from None
+
+    def _call(self, asked: Asked) -> int | Awaitable[int]:
         state, length = self._state, asked.second
         request = state.requested(asked.first, length)
         if type(request) is CallRequest:
-            frame = await self._called(request, length)
+            frame = self._called(request, length)
         elif type(request) is ImportRequest:
-            frame = await self._imported(request, length)
+            frame = self._imported(request, length)
         else:
             assert type(request) is bytes
             frame = request
-        return state.give(frame, asked.third, asked.fourth)
+        if type(frame) is bytes:
+            return state.give(frame, asked.third, asked.fourth)
+        return self._ending(self._given(cast("Awaitable[bytes]", frame), asked))
 
-    async def _called(self, request: CallRequest, length: int) -> bytes:
+    async def _given(self, frame: Awaitable[bytes], asked: Asked) -> int:
+        return self._state.give(await frame, asked.third, asked.fourth)
+
+    def _called(self, request: CallRequest, length: int) -> bytes | Awaitable[bytes]:
         state = self._state
         function = find_function(state.modules, request)
         if function is None:
             return unknown_function(request)
         if not function.is_async:
             return state.perform_here(function, request, length)
-        return (await self._performed(state.begun(function, request, length))).frame
+        if not function.may_answer:
+            return self._performed(state.begun(function, request, length))
+        began = perf_counter()
+        try:
+            given = function.function(*request.arguments)
+        except BaseException as error:
+            given = _raised(error)
+        if type(given) is Reply:
+            return state.answered(function, request, given, began, length)
+        return self._performed(state.begun(function, request, length, began=began), given)
 
     async def _imported(self, request: ImportRequest, length: int) -> bytes:
         call = self._state.importing(request, length)
         if call is not None:
-            reply = await self._performed(call)
-            if reply.frame.startswith(REFUSAL):
-                return reply.frame
+            frame = await self._performed(call)
+            if frame.startswith(REFUSAL):
+                return frame
         return answer_import(self._state.modules, request)
 
-    async def _performed(self, call: PendingCall) -> Reply:
-        reply = await self._perform(call)
+    async def _performed(self, call: PendingCall, begun: Awaitable[Reply] | None = None) -> bytes:
+        reply = await self._perform(call, begun)
         self._state.completed(call, reply)
         if self._state.ending is not None:
             raise RunEnded
-        return reply
+        return reply.frame
 
     async def _wait(self, microseconds: int, pointer: int, capacity: int) -> int:
         """The next settled call, as `RunState.wait` has it."""
@@ -121,3 +151,8 @@ class AwaitedRequests:
     def _note_delivery(self) -> None:
         if self._delivered is not None:
             self._delivered.set()
+
+
+async def _raised(error: BaseException) -> Reply:
+    """What a call raised, for whoever makes a reply of it."""
+    raise error

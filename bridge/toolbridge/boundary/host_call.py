@@ -43,6 +43,8 @@ class HostFunction(NamedTuple):
     tool: str = ""
     is_quick: bool = False
     """Whether it never waits for anything, so that it may run on an event loop's thread."""
+    may_answer: bool = False
+    """Of an async one: whether calling it may give the `Reply` itself, where there is nothing to await."""
 
 
 HostModules = Mapping[str, Mapping[str, HostFunction]]

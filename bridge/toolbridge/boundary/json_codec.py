@@ -6,10 +6,11 @@ Text that isn't one finite JSON value in UTF-8 is refused; half a surrogate pair
 from __future__ import annotations
 
 import json
-import json.encoder
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
+
+from toolbridge.compact_json import compact_encoder
 
 
 class WireError(Exception):
@@ -38,18 +39,8 @@ _decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_f
 _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 
 
-def _encoder(*, ascii_only: bool) -> Callable[[object, int], Iterable[str]]:
-    """What gives compact JSON text in pieces. The C encoder is kept instead of being made for every value."""
-    slow = json.JSONEncoder(ensure_ascii=ascii_only, allow_nan=False, check_circular=False, separators=(",", ":"))
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return lambda value, _level: (slow.encode(value),)
-    text = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
-    return make(None, slow.default, text, None, ":", ",", False, False, False)
-
-
-_pieces = _encoder(ascii_only=False)
-_ascii_pieces = _encoder(ascii_only=True)
+_pieces = compact_encoder(ascii_only=False)
+_ascii_pieces = compact_encoder(ascii_only=True)
 _join = "".join
 
 

@@ -18,7 +18,6 @@ CALL, START, WAIT, TAKE, LOG, NOW = 1, 2, 3, 4, 5, 6
 _QUESTION = Struct("<I12xq4I")
 _ANSWER = Struct("<IIq")
 MAILBOX_BYTES = _QUESTION.size
-_NOTHING = b"\0\0\0\0"
 _SIGN = 1 << 63
 
 
@@ -37,23 +36,20 @@ class Asked(NamedTuple):
 class Mailbox:
     """The mailbox of one guest: in front of its inbox."""
 
-    __slots__ = ("_at", "_memory")
+    __slots__ = ("_place",)
 
     def __init__(self, memory: GuestMemory, inbox: int) -> None:
-        self._memory = memory
-        self._at = inbox - MAILBOX_BYTES
+        self._place = memory.place(inbox - MAILBOX_BYTES, MAILBOX_BYTES)
 
     def read(self) -> Asked | None:
         """What the guest asks for; None if it was put aside for another reason."""
-        content = self._memory.read(self._at, MAILBOX_BYTES)
-        if content[:4] == _NOTHING:
-            return None
-        return Asked._make(_QUESTION.unpack(content))
+        content = _QUESTION.unpack(self._place)
+        return Asked._make(content) if content[0] else None
 
     def answer(self, number: int) -> None:
         """The guest gets this when it goes on."""
         number &= 2 * _SIGN - 1
-        self._memory.write(self._at, _ANSWER.pack(0, 0, number - 2 * _SIGN if number >= _SIGN else number))
+        _ANSWER.pack_into(self._place, 0, 0, 0, number - 2 * _SIGN if number >= _SIGN else number)
 
 
 def answer(state: RunState, asked: Asked) -> int:

@@ -80,6 +80,16 @@ class GuestMemory:
             self._check_grown(pointer, len(data))
         self._view[pointer:end] = data
 
+    def place(self, pointer: int, length: int) -> memoryview:
+        """`length` bytes from `pointer` as they are at any time: memory is not moved, and in bounds stays in bounds.
+
+        Raises:
+            OutOfBoundsError: any of them lies outside the memory.
+        """
+        if pointer < 0 or length < 0 or pointer + length > self._size:
+            self._check_grown(pointer, length)
+        return self._view[pointer : pointer + length]
+
     def _check_grown(self, pointer: int, length: int) -> None:
         """What lies beyond the size that was known: the memory has grown, or it is out of bounds."""
         self._look()

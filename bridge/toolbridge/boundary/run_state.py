@@ -299,6 +299,17 @@ class RunState(RunTime):
             raise RunEnded
         return reply.frame
 
+    def answered(
+        self, function: HostFunction, request: CallRequest, reply: Reply, began: float, request_bytes: int
+    ) -> bytes:
+        """The reply of a function that gave it at once, recorded."""
+        if len(reply.frame) > self.limits.frame_bytes:
+            reply = reply_with(request, reply, self.limits.frame_bytes)
+        self.log_of_calls.add(function, request, reply, began, request_bytes)
+        if self.ending is not None:
+            raise RunEnded
+        return reply.frame
+
     def calls(self) -> tuple[CallRecord, ...]:
         """Every call so far, those without a reply at the end."""
         return self.log_of_calls.with_unfinished(self.started.unfinished())
@@ -327,10 +338,13 @@ class RunState(RunTime):
         *,
         may_begin: Callable[[], bool] | None = None,
         identity: int | None = None,
+        began: float | None = None,
     ) -> PendingCall:
         """A call that counts as under way: until its reply arrives, or is `completed`."""
         number = self._call_count if identity is None else identity
         call = PendingCall(number, function, request, request_bytes, may_begin)
+        if began is not None:
+            call.began = began
         self.started.add(call)
         return call
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from anyio import create_task_group, sleep
 
+from toolbridge.calls.hidden_tools import hidden_tool_warnings
 from toolbridge.calls.run_modules import mentioned_servers
 from toolbridge.check.checker import Checker, names_a_module
 from toolbridge.check.javascript import Checked
@@ -93,6 +94,9 @@ class CheckedRuns:
         connected = await scope.connect_named(code)  # as it was for the check: none is tried twice
         named = mentioned_servers(code, [each.name for each in self._manager.statuses()])
         unknown = [name for name in named if name not in connected]
+        hidden = () if report.ok else hidden_tool_warnings(self._manager, code)
+        if hidden and not report.warning:
+            return replace(report, warning=" ".join(hidden))
         if not unknown or report.warning:
             return report
         is_checked = report.is_checked and (bool(connected) or not report.ok)

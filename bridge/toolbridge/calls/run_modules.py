@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -143,14 +143,11 @@ class RunModules:
         return functions
 
     def _tool(self, server: str, tool: str) -> HostFunction:
-        return HostFunction(self._function(server, tool), is_async=True, keeps_time=True, server=server, tool=tool)
-
-    def _function(self, server: str, tool: str) -> Any:
-        async def call(*given: Any) -> Reply:
+        def call(*given: Any) -> Reply | Awaitable[Reply]:
             assert self._calls is not None
-            return await self._calls.call(server, tool, given)
+            return self._calls.call(server, tool, given)
 
-        return call
+        return HostFunction(call, is_async=True, keeps_time=True, server=server, tool=tool, may_answer=True)
 
 
 def mentioned_servers(source: str, known: Sequence[str]) -> tuple[str, ...]:

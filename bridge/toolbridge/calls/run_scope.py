@@ -11,9 +11,11 @@ from anyio import move_on_after
 
 from toolbridge.boundary.host_call import HostSide
 from toolbridge.boundary.run_clock import RunClock
+from toolbridge.calls.call_rules import CallRules
 from toolbridge.calls.handles import HandleStore
+from toolbridge.calls.hidden_tools import hidden_tool_warnings
 from toolbridge.calls.run_modules import RunModules
-from toolbridge.calls.tool_call import CallRules, ToolCalls
+from toolbridge.calls.tool_call import ToolCalls
 from toolbridge.limits import Limits
 from toolbridge.observe.events import Observer, RunEnded, RunStarted, new_run
 from toolbridge.sandbox.outcome import RunResult
@@ -75,6 +77,7 @@ class RunScope:
         keeps_answers: bool = True,
     ) -> RunResult:
         """Runs a program, with its events around it; the result says whose words may be in it."""
+        await self._manager.follow_revocations()
         if not keeps_answers:
             self._gate.forget_answers()
         run, began = new_run(), perf_counter()
@@ -95,6 +98,9 @@ class RunScope:
         result: RunResult | None = None
         try:
             result = await execute(self.host)
+            if result.failure is not None:
+                hidden = hidden_tool_warnings(self._manager, code, str(result.failure))
+                result = replace(result, warnings=(*result.warnings, *hidden))
             return replace(result, servers=tuple({**self._servers, **calls.servers}))
         finally:
             self._servers |= calls.servers

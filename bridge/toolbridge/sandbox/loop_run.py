@@ -8,9 +8,10 @@ computing, it goes on on a guest thread until it next asks for something.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from math import inf
 from time import monotonic
+from typing import cast
 
 import anyio
 import anyio.lowlevel
@@ -78,27 +79,30 @@ class LoopRun:
 
     async def _go_on(self) -> None:
         self._advance(None)
-        others_had_a_turn = monotonic()
+        turn_ends = monotonic() + TICK_SECONDS
         while not self._execution.is_done:
             if self._asked is None:
                 await self._compute_elsewhere()
                 continue
             try:
-                answer = await self._requests.answer(self._asked)
+                answer = self._requests.answer(self._asked)
+                if type(answer) is not int:
+                    answer = await cast("Awaitable[int]", answer)
             except RunEnded:
                 self._end()
                 return
-            if monotonic() > others_had_a_turn + TICK_SECONDS:  # functions that never wait would keep the loop
+            if monotonic() > turn_ends:  # functions that never wait would keep the loop
                 await anyio.lowlevel.checkpoint()
-                others_had_a_turn = monotonic()
+                turn_ends = monotonic() + TICK_SECONDS
             self._advance(answer)
         if self._execution.state.started.can_settle():  # what was started last has begun, here as on any thread
             await anyio.lowlevel.checkpoint()
 
     def _advance(self, answer: int | None) -> None:
-        self._asked = None
-        with contextlib.suppress(StopIteration):
+        try:
             self._asked = self._steps.send(answer)
+        except StopIteration:
+            self._asked = None
 
     def _end(self) -> None:
         with contextlib.suppress(StopIteration):

@@ -29,6 +29,13 @@ class Failure:
     notes: tuple[str, ...] = ()
     """Hints, causes, and which calls had already been made."""
 
+    def __post_init__(self) -> None:
+        """Half a surrogate pair, which a program's text may have, is written out: nobody could print it."""
+        for name in ("message", "excerpt"):
+            object.__setattr__(self, name, _printable(getattr(self, name)))
+        for name in ("trace", "notes"):
+            object.__setattr__(self, name, tuple(map(_printable, getattr(self, name))))
+
     def __str__(self) -> str:
         parts = [self.message]
         if self.line is not None and not self.trace:
@@ -38,6 +45,10 @@ class Failure:
             parts.append(self.excerpt)
         parts.extend(self.notes)
         return "\n".join(parts)
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ class RunResult:
     servers: tuple[str, ...] = ()
     """The MCP servers that were called: whatever they say may be in the value and the output."""
     warnings: tuple[str, ...] = ()
-    """What the host could not do for this run, which went on without: a type check that failed, say."""
+    """What the host could not do for this run: a type check that failed, tools that its pins keep from it."""
 
     @property
     def ok(self) -> bool:

@@ -47,9 +47,9 @@ class TaskScheduler:
         """The same for a call that has already given something to await."""
         self._schedule(call, deliver, lambda: _awaited(value))
 
-    async def perform(self, call: PendingCall) -> Reply:
-        """The reply to a call that is made right here, where the guest waits for it."""
-        return await self._answer(call, lambda: self._invoke(call))
+    async def perform(self, call: PendingCall, begun: Awaitable[Any] | None = None) -> Reply:
+        """The reply to a call that is made right here, where the guest waits for it; `begun`: what it gave already."""
+        return await self._answer(call, self._invoke(call) if begun is None else begun)
 
     def cancel(self) -> None:
         """Ends the calls that still run: nobody waits for them any more."""
@@ -81,25 +81,26 @@ class TaskScheduler:
     async def _perform(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> Reply:
         import anyio
 
+        call.began = perf_counter()
         if call.may_begin is None:  # the guest waits for it: at most one at a time, and nothing may hold it up
-            return await self._answer(call, invoke)
+            return await self._answer(call, invoke())
         if self._turns is None:
             self._turns = anyio.Semaphore(self._limits.calls_in_flight)
         async with self._turns:
             while not call.may_begin():  # noqa: ASYNC110  # rare, and it is a thread that makes room
                 await anyio.sleep(_ROOM_CHECK_SECONDS)
-            return await self._answer(call, invoke)
+            call.began = perf_counter()
+            return await self._answer(call, invoke())
 
-    async def _answer(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> Reply:
-        call.began = perf_counter()
+    async def _answer(self, call: PendingCall, value: Awaitable[Any]) -> Reply:
         seconds = self._limits.call_seconds
         try:
             if call.function.keeps_time:
-                return reply_with(call.request, await invoke(), self._limits.frame_bytes)
+                return reply_with(call.request, await value, self._limits.frame_bytes)
             import anyio
 
             with anyio.move_on_after(seconds):
-                return reply_with(call.request, await invoke(), self._limits.frame_bytes)
+                return reply_with(call.request, await value, self._limits.frame_bytes)
             return Reply(timed_out(call.request, seconds))
         except BaseException as error:
             import anyio
@@ -113,7 +114,8 @@ class TaskScheduler:
     async def _invoke(self, call: PendingCall) -> Any:
         function = call.function.function
         if call.function.is_async:
-            return await function(*call.arguments)
+            given = function(*call.arguments)
+            return given if type(given) is Reply else await given
         value = await _on_a_thread(lambda: function(*call.arguments))
         return await value if is_awaitable(value) else value
 

@@ -67,7 +67,7 @@ class Admissions:
             _log.warning("The pins could not be read again: %s", _words(error))
 
 
-def blocked_error(server: str, tool: BlockedTool) -> ToolBlockedError:
+def blocked_error(server: ServerConfig, tool: BlockedTool) -> ToolBlockedError:
     """What a call of a blocked tool comes to."""
     problem = {
         "new": "is not pinned, and nobody has accepted it yet",
@@ -77,7 +77,8 @@ def blocked_error(server: str, tool: BlockedTool) -> ToolBlockedError:
     }[tool.why]
     lines = tool.diff.split("\n")
     diff = "\n".join([*lines[:_DIFF_LINES], *(["…"] if len(lines) > _DIFF_LINES else [])])
-    return ToolBlockedError(server, for_error(tool.name, limit=100), problem, what_to_run(server, tool.name), diff=diff)
+    what_to_do = what_to_run(server.name, tool.name, of_program=server.origin.kind == "code")
+    return ToolBlockedError(server.name, for_error(tool.name, limit=100), problem, what_to_do, diff=diff)
 
 
 def _words(error: BaseException) -> str:

@@ -87,7 +87,7 @@ class _Cleaner:
         for keyword, value in schema.items():
             self._keyword(keyword, value, schema, clean, depth + 1)
         _finish_bounds(schema, clean)
-        return {"anyOf": [{"type": "null"}, clean]} if schema.get("nullable") is True and clean else clean
+        return {"anyOf": [{"type": ["null"]}, clean]} if schema.get("nullable") is True and clean else clean
 
     def _named(self, reference: str, holder: dict[str, Any]) -> str | None:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from toolbridge.servers.blobs import Blob
@@ -36,14 +35,16 @@ def blob_piece(blob: Blob) -> Piece:
     return Piece(None, b"null", blob)
 
 
-@dataclass(slots=True)
 class Delivery:
     """The rules for one result, and what was noted under them."""
 
-    inline_bytes: int
-    secrets: frozenset[str]
-    exact_integers: bool
-    notes: list[str] = field(default_factory=list[str])
+    __slots__ = ("exact_integers", "inline_bytes", "notes", "secrets")
+
+    def __init__(self, inline_bytes: int, secrets: frozenset[str], exact_integers: bool) -> None:
+        self.inline_bytes = inline_bytes
+        self.secrets = secrets
+        self.exact_integers = exact_integers
+        self.notes: list[str] = []
 
     def note(self, text: str) -> None:
         """Say something of the result to whoever reads the call's record."""
@@ -69,8 +70,11 @@ class Delivery:
         Raises:
             NotJsonError: it has no JSON form.
         """
-        value, written = (value, text) if text is not None else self._written(value)
-        value, written = self._without_secrets(value, written, is_ours=text is None)
+        written = text
+        if written is None:
+            value, written = self._written(value)
+        if self.secrets:
+            value, written = self._without_secrets(value, written, is_ours=text is None)
         data = utf8(written, value)
         if len(data) > self.inline_bytes and written is text:
             data = utf8(compact_text(value), value)  # it may be large only for its white space
@@ -111,8 +115,6 @@ class Delivery:
             return value, compact_text(value)
 
     def _without_secrets(self, value: Any, written: str, *, is_ours: bool) -> tuple[Any, str]:
-        if not self.secrets:
-            return value, written
         # Somebody else's text may have escaped any character.
         looked_at = written if is_ours or "\\" not in written else compact_text(value)
         if masked(looked_at, self.secrets) == looked_at:

@@ -47,7 +47,7 @@ class ServerCollided:
 
     server: str
     origin: str
-    """Of the one that is left out."""
+    """Of the one that is left out: where it is configured, `task`, `outer task`, `section (…)` or `plugin (…)`."""
     kept: str
     """The origin of the one that holds."""
 

@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
+from toolbridge.compact_json import compact_encoder
+
 LARGEST_EXACT = 2**53 - 1
 """Beyond this, a JavaScript number is no longer every integer."""
 
-_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")).encode
-_ascii = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_pieces = compact_encoder(ascii_only=False)
+_ascii_pieces = compact_encoder(ascii_only=True)
+_join = "".join
 
 # Looking for long numbers: with every digit the same, a search for a fixed text finds them, at a tenth of the cost
 # of an expression. Most of what it finds are parts of strings, such as hashes: a look at what is before tells.
@@ -36,7 +39,7 @@ def compact_text(value: object) -> str:
         NotJsonError: it has no JSON form: NaN, a foreign type, nested too deeply, circular.
     """
     try:
-        return _compact(value)
+        return _join(_pieces(value, 0))
     except RecursionError:
         raise NotJsonError("it is nested too deeply") from None
     except (TypeError, ValueError):
@@ -48,7 +51,7 @@ def utf8(text: str, value: object) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        return _ascii(value).encode("ascii")
+        return _join(_ascii_pieces(value, 0)).encode("ascii")
 
 
 def _refuse(text: str) -> Any:
@@ -93,7 +96,8 @@ def _may_be_infinite(data: bytes) -> bool:
 
 def has_long_integer(data: bytes) -> bool:
     """Whether JSON may hold an integer that a JavaScript number can't. Sometimes so when it doesn't."""
-    return _some_number_has(data.translate(_ONE_DIGIT), _SIXTEEN_DIGITS, _DIGITS)
+    same = data.translate(_ONE_DIGIT)
+    return _SIXTEEN_DIGITS in same and _some_number_has(same, _SIXTEEN_DIGITS, _DIGITS)
 
 
 def _some_number_has(data: bytes, wanted: bytes, head: frozenset[int]) -> bool:

@@ -16,7 +16,7 @@ from toolbridge.servers.listing import Listing
 from toolbridge.servers.listing_store import ListingStore
 from toolbridge.servers.slot import ServerStatus, Slot
 from toolbridge.servers.tool_filter import original_names
-from toolbridge.trust.admission import Admission
+from toolbridge.trust.admission import Admission, BlockedTool
 from toolbridge.trust.pins import Pins
 from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog
@@ -79,6 +79,15 @@ class KnownServers:
         blocked = slot.admission.blocked if slot.admission is not None else ()
         return tuple(tool.name for tool in blocked if tool.why == "changed" and slot.blocked(tool.name) is not None)
 
+    def servers_with_blocked_tools(self) -> tuple[str, ...]:
+        """The names of servers some of whose tools their pins don't let through."""
+        admissions = [(name, slot.admission) for name, slot in self._slots.items()]
+        return tuple(name for name, each in admissions if each is not None and (each.blocked or each.problem))
+
+    def blocked_tools(self, server: str) -> tuple[BlockedTool, ...]:
+        """The tools of a server that would be exposed, if their pins let them through."""
+        return self._slot(server).blocked_tools()
+
     def check_exposed(self, server: str, tool: str) -> None:
         """Whether a server exposes a tool now.
 
@@ -109,7 +118,7 @@ class KnownServers:
         if tool not in names:
             blocked = slot.blocked(tool)
             if blocked is not None:
-                raise blocked_error(slot.name, blocked)
+                raise blocked_error(slot.server, blocked)
             near = difflib.get_close_matches(tool, names, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ToolNotFoundError(slot.name, f"exposes no tool {for_error(tool, limit=100)!r}{hint}")
@@ -140,7 +149,8 @@ class KnownServers:
         slot = self._slot(server)
         if tools is not None:
             known = [tool.name for tool in listing.tools]
-            tools = original_names(server, known, tools)
+            gone = () if slot.admission is None else slot.admission.removed
+            tools = original_names(server, [*known, *gone], tools)
         await self._admissions.accept(slot.server, listing, tools)
         self._admit_again(slot)
 
@@ -160,8 +170,11 @@ class KnownServers:
         slot = Slot(server)
         own = slot.own_tools
         listing = self._store.load(server.name, listing_key(server)) if own is None else own.listing(server.name)
-        if listing is not None:
-            slot.take(listing, self._admissions.of(server, listing))
+        admission = None if listing is None else self._admissions.of(server, listing)
+        # A program's server without pins gets its first when it lists its tools; till then nothing is known of it.
+        is_premature = admission is not None and admission.is_of_program and not admission.is_pinned
+        if listing is not None and not is_premature:
+            slot.take(listing, admission)
         self._slots[server.name] = slot
 
     def _slot(self, server: str) -> Slot:

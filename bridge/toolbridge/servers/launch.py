@@ -37,6 +37,13 @@ class Launch:
     args: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str | None
+    secrets: frozenset[str] = frozenset()
+    """What of all that must not be shown."""
+
+    def places(self) -> list[str]:
+        """Where it works and where its program is, as far as can be told."""
+        files = [self.executable, *(each for each in self.args if os.path.isabs(each))]
+        return [*map(os.path.dirname, files), *([self.cwd] if self.cwd else [])]
 
     def __repr__(self) -> str:
         """Names of variables only: a value may be a secret."""

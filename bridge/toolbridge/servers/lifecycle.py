@@ -141,7 +141,7 @@ async def _offer(slot: Slot, attempt: Attempt, around: Surroundings, tools: Tool
     connection = OwnConnection(slot.name, tools)
     try:
         await around.keep_listing(slot, tools.listing(slot.name))
-        slot.connection = connection
+        slot.connection = slot.own_connection = connection
         around.set_state(slot, "connected")
         attempt.succeed(connection)
         await connection.keep_time()

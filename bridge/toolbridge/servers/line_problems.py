@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from toolbridge.trust.sanitise import masked
+
 _EXCERPT = 1000
 
 
@@ -13,8 +15,8 @@ class LineProblems:
 
     lines: int = 0
     """Lines that are not MCP: banners, telemetry, broken or overlong messages."""
-    last: str = ""
-    """The beginning of the last such line. Not sanitised."""
+    recent: str = ""
+    """The beginnings of the last few such lines. Not sanitised."""
     stray_answers: int = 0
     """Answers to nothing: unknown, repeated and late ones."""
     dropped_notifications: int = 0
@@ -25,11 +27,15 @@ class LineProblems:
     def add_line(self, line: bytes | bytearray) -> None:
         """One more that is not MCP."""
         self.lines += 1
-        self.last = line[:_EXCERPT].decode("utf-8", "replace").strip()
+        self.recent = f"{self.recent}\n{line[:_EXCERPT].decode('utf-8', 'replace').strip()}"[-3 * _EXCERPT :]
 
-    def summary(self) -> str:
-        """Words for an error message; empty when there is nothing to say."""
+    def summary(self, secrets: frozenset[str] = frozenset()) -> str:
+        """Words for an error message; empty when there is nothing to say.
+
+        Not sanitised, but for secrets: one that was written over several lines is not known by its last.
+        """
         if not self.lines:
             return ""
+        last = masked(self.recent, secrets).rpartition("\n")[2]
         many = f"{self.lines} lines that are not MCP messages, the last" if self.lines > 1 else "a line that is not MCP"
-        return f"its stdout had {many}: {self.last}"
+        return f"its stdout had {many}: {last}"

@@ -43,34 +43,30 @@ class Listing:
 
 
 def parse_tool(raw: object, place: int) -> tuple[ToolDefinition | None, ToolProblem | None]:
-    """One entry of a listing. What a call needs must be there; anything optional that is odd is left out."""
+    """One entry of a listing. What a call needs must be there; anything else that is odd is left out.
+
+    An input that is not described as an object is open: what it may be is then for the server to say.
+    """
     entry = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
     name: object = entry.get("name")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
         problem = f"is {_kind(raw)}, not an object" if not isinstance(raw, dict) else "has no usable name"
         return None, ToolProblem(f"#{place}", problem)
+    if _needs_task(entry.get("execution")):
+        return None, ToolProblem(name, "can be called only as a task, which is not supported")
     schema, output = entry.get("inputSchema"), entry.get("outputSchema")
-    problem = _schema_problem("inputSchema", schema)
-    if problem is None and output is not None and not isinstance(output, dict):
-        problem = f"has an outputSchema that is {_kind(output)}; the protocol asks for an object"
-    if problem is None and _needs_task(entry.get("execution")):
-        problem = "can be called only as a task, which is not supported"
-    if problem is not None:
-        return None, ToolProblem(name, problem)
+    problem = _input_problem(schema) or _output_problem(output)
     annotations: object = entry.get("annotations")
     known = cast("dict[str, Any]", annotations) if isinstance(annotations, dict) else {}
     tool = ToolDefinition(
         name=name,
         title=_text(entry.get("title")) or _text(known.get("title")),
         description=_text(entry.get("description")),
-        input_schema=cast("dict[str, Any]", schema),
-        output_schema=cast("dict[str, Any] | None", output),
+        input_schema=cast("dict[str, Any]", schema) if isinstance(schema, dict) else {},
+        output_schema=cast("dict[str, Any]", output) if isinstance(output, dict) else None,
         annotations=known,
     )
-    if "type" in tool.input_schema:
-        return tool, None
-    # Real servers do this, for all of their tools; arguments are an object in any case.
-    return tool, ToolProblem(name, "has an inputSchema without a type; it is taken for an object", usable=True)
+    return tool, ToolProblem(name, problem, usable=True) if problem else None
 
 
 def _needs_task(execution: object) -> bool:
@@ -78,13 +74,21 @@ def _needs_task(execution: object) -> bool:
     return isinstance(execution, dict) and cast("dict[str, Any]", execution).get("taskSupport") == "required"
 
 
-def _schema_problem(field: str, schema: object) -> str | None:
+def _input_problem(schema: object) -> str:
     if not isinstance(schema, dict):
-        return f"has an {field} that is {_kind(schema)}; the protocol asks for an object"
-    kind = cast("dict[str, Any]", schema).get("type", "object")
-    if kind != "object":
-        return f'has an {field} whose type is {repr(kind)[:80]}; the protocol asks for "object"'
-    return None
+        return f"has an inputSchema that is {_kind(schema)}, not an object; it is taken for one that says nothing"
+    known = cast("dict[str, Any]", schema)
+    if "type" not in known:
+        # Real servers do this, for all of their tools; arguments are an object in any case.
+        return "has an inputSchema without a type; it is taken for an object"
+    kind = known["type"]
+    return "" if kind == "object" else f'has an inputSchema whose type is {repr(kind)[:80]}, not "object"'
+
+
+def _output_problem(schema: object) -> str:
+    if schema is None or isinstance(schema, dict):
+        return ""
+    return f"has an outputSchema that is {_kind(schema)}, not an object; it is not used"
 
 
 def listing_to_json(listing: Listing) -> dict[str, Any]:

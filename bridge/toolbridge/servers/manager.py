@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -26,6 +26,8 @@ from toolbridge.servers.connecting import Connecting
 from toolbridge.servers.events import ServerObserver, ServerState
 from toolbridge.servers.known_servers import KnownServers
 from toolbridge.servers.listing import Listing
+from toolbridge.servers.own_calls import finish_call, ready_tool
+from toolbridge.servers.revocations import Revocations
 from toolbridge.servers.server_requests import Elicitor, Roots, Sampler, ServerRequests
 from toolbridge.servers.slot import ServerStatus, Slot
 from toolbridge.trust.approver import Approver, DenyAll
@@ -33,6 +35,7 @@ from toolbridge.trust.pins import Pins
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
+    from toolbridge.servers.own_tool import InProcessTool
     from toolbridge.servers.sign_in import SignIn
 
 
@@ -66,6 +69,7 @@ class ServerManager(KnownServers):
             set_state=self._note_state,
             is_configured=lambda slot: self._slots.get(slot.name) is slot,
         )
+        self._revocations = Revocations(approver or DenyAll(), self._close)
         for server in config.servers.values():
             self._add(server)
 
@@ -183,9 +187,7 @@ class ServerManager(KnownServers):
         closings = slot.closings
         connection = await self._connecting.connection(slot)
         self._check_exposed(slot, tool)
-        seconds = slot.server.call_timeout or self._limits.call_seconds
-        if timeout is not None:
-            seconds = min(seconds, timeout)
+        seconds = self._seconds(slot, timeout)
         async with slot.line(self._limits):
             attempts = 0
             while True:
@@ -209,6 +211,23 @@ class ServerManager(KnownServers):
                     if slot.closings != closings:
                         raise ServerClosedError(slot.name, f"was closed during the call of {tool!r}") from None
                     raise
+
+    def _seconds(self, slot: Slot, timeout: float | None) -> float:
+        seconds = slot.server.call_timeout or self._limits.call_seconds
+        return seconds if timeout is None else min(seconds, timeout)
+
+    def ready_tool(self, server: str, tool: str) -> InProcessTool[..., Any] | None:
+        """One of the host's own tools, if a call of it would wait for nobody and could begin this moment."""
+        slot = self._slots.get(server)
+        return None if slot is None else ready_tool(slot, slot.line(self._limits), tool)
+
+    def finish_call(
+        self, server: str, own: InProcessTool[..., Any], result: Awaitable[dict[str, Any]], seconds: float
+    ) -> Awaitable[dict[str, Any]]:
+        """The raw result of a call of such a tool, which has begun. May raise a ServerError."""
+        slot = self._slots[server]
+        seconds = self._seconds(slot, seconds if own.timeout is None else min(seconds, own.timeout))
+        return finish_call(slot, slot.line(self._limits), own, result, seconds)
 
     # ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -250,6 +269,10 @@ class ServerManager(KnownServers):
         async with anyio.create_task_group() as tasks:
             for slot in list(self._slots.values()):
                 tasks.start_soon(self._close, slot)
+
+    async def follow_revocations(self) -> None:
+        """Close what was revoked or disabled elsewhere since it was approved, if the approver can tell."""
+        await self._revocations.follow(self._slots.values())
 
     async def reload(self, config: Config, *, reread_pins: bool = False) -> None:
         """Take over a changed configuration: what changed or vanished is closed, the rest stays connected.

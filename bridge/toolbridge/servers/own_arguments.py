@@ -68,7 +68,7 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> Arguments:
         raise ToolDefinitionError(name, f"no schema can be made of its type hints: {_first_line(error)}") from None
 
     def bind(arguments: Mapping[str, Any], given: ToolContext) -> Call:
-        checked = _validated(adapter.validate_python, dict(arguments))
+        checked = _validated(adapter.validator.validate_python, dict(arguments))
         if context is not None:
             checked[context] = given
         return (), checked

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 from time import monotonic
-from typing import Any, cast
+from typing import Any
 
 import anyio
 
@@ -100,8 +100,21 @@ class OwnConnection:
         if own.arguments.wants_context:
             report = None if on_progress is None else on_loop_thread(on_progress, event_loop_poster())
             context = ToolContext(self._server, tool, report)
-        if own.is_quick and not own.is_async:  # it is over before anybody could end it
-            return await _perform(own, arguments, context)
+        result = begin(own, arguments, context)
+        return result if isinstance(result, dict) else await self.finish(own, result, seconds)
+
+    def find(self, tool: str) -> InProcessTool[..., Any] | None:
+        """A tool by its name."""
+        return self._tools.get(tool)
+
+    async def finish(
+        self, own: InProcessTool[..., Any], result: Awaitable[dict[str, Any]], seconds: float
+    ) -> dict[str, Any]:
+        """The raw result of a call that has begun, in time.
+
+        Raises:
+            ServerError: there is none: it took too long, or was closed.
+        """
         end = monotonic() + seconds
         if end < self._alarm:
             self._alarm = end
@@ -109,39 +122,67 @@ class OwnConnection:
         with anyio.CancelScope() as scope:
             self._calls[scope] = end
             try:
-                return await _perform(own, arguments, context)
+                return await result
             finally:
                 self._calls.pop(scope, None)
         if self.ended:
-            raise ServerClosedError(self._server, f"was closed during the call of {tool!r}")
-        problem = f"did not finish the call of {tool!r} within {seconds:g} s; it may still take effect"
+            raise ServerClosedError(self._server, f"was closed during the call of {own.name!r}")
+        problem = f"did not finish the call of {own.name!r} within {seconds:g} s; it may still take effect"
         raise ServerTimeoutError(self._server, problem)
 
 
-async def _perform(own: InProcessTool[..., Any], arguments: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+def begin(
+    own: InProcessTool[..., Any], arguments: Mapping[str, Any], context: ToolContext = _NO_CONTEXT
+) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+    """Calls a handler: its raw result, if it is a quick one and done; else what gives that when awaited."""
     try:
         positional, named = own.arguments.bind(arguments, context)
     except InvalidArgumentsError as problem:
         return error_of(f"the arguments don't fit: {problem}")
+    if own.is_async:
+        return _awaited(own, own.handler, positional, named)
+    if not own.is_quick:
+        return _on_a_thread(own, positional, named)
     try:
-        if own.is_async or own.is_quick:
-            value = own.handler(*positional, **named)
-        else:
-            # One that may report progress isn't waited for on the spot: its reports come by the event loop.
-            is_quick = own.was_quick and not own.arguments.wants_context
-            returned = await THREADS.run(partial(own.handler, *positional, **named), is_quick=is_quick)
-            own.was_quick = returned.was_quick
-            if returned.error is not None:
-                return _failed(own, returned.error)
-            value = returned.value
-        if own.is_async or isinstance(value, Awaitable):
-            value = await cast("Awaitable[Any]", value)
+        value: object = own.handler(*positional, **named)
     except BaseException as error:
-        is_cancelled = isinstance(error, anyio.get_cancelled_exc_class()) and not is_foreign(error)
-        if is_cancelled or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
-            raise
-        return _failed(own, error)
+        return _raised(own, error)
+    if hasattr(type(value), "__await__"):
+        return _awaited(own, lambda: value, (), {})
     return result_of(value, own.output)
+
+
+async def _awaited(
+    own: InProcessTool[..., Any], handler: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    try:
+        value = await handler(*positional, **named)
+    except BaseException as error:
+        return _raised(own, error)
+    return result_of(value, own.output)
+
+
+async def _on_a_thread(
+    own: InProcessTool[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    # One that may report progress isn't waited for on the spot: its reports come by the event loop.
+    is_quick = own.was_quick and not own.arguments.wants_context
+    returned = await THREADS.run(partial(own.handler, *positional, **named), is_quick=is_quick)
+    own.was_quick = returned.was_quick
+    value: object = returned.value
+    if returned.error is not None:
+        return _failed(own, returned.error)
+    if hasattr(type(value), "__await__"):
+        return await _awaited(own, lambda: value, (), {})
+    return result_of(value, own.output)
+
+
+def _raised(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any]:
+    """What a handler raised on the event loop, unless it is meant for whoever runs that."""
+    is_cancelled = isinstance(error, anyio.get_cancelled_exc_class()) and not is_foreign(error)
+    if is_cancelled or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+        raise error
+    return _failed(own, error)
 
 
 def _failed(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any]:

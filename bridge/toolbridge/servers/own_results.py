@@ -38,7 +38,7 @@ def _as_json(value: Any, adapter: TypeAdapter[Any] | None) -> Any:
     if type(value) in _SCALARS or (type(value) is float and math.isfinite(value)):
         return value
     if adapter is not None:
-        return adapter.dump_python(value, mode="json", by_alias=True, warnings=False)
+        return adapter.serializer.to_python(value, mode="json", by_alias=True, warnings=False)
     from pydantic_core import to_jsonable_python
 
     return to_jsonable_python(value, by_alias=True)
@@ -46,10 +46,10 @@ def _as_json(value: Any, adapter: TypeAdapter[Any] | None) -> Any:
 
 def _given_result(value: Any) -> dict[str, Any] | None:
     """A value that is a result already: an object of the SDK, or `{"content": [{"type": …}]}`."""
-    types = sys.modules.get("mcp_types")  # nobody can return what was never imported
-    if types is not None and isinstance(value, types.CallToolResult):
-        return cast("dict[str, Any]", value.model_dump(mode="json", by_alias=True, exclude_none=True))
     if type(value) is not dict:
+        types = sys.modules.get("mcp_types")  # nobody can return what was never imported
+        if types is not None and isinstance(value, types.CallToolResult):
+            return cast("dict[str, Any]", value.model_dump(mode="json", by_alias=True, exclude_none=True))
         return None
     members = cast("dict[str, Any]", value)
     content = members.get("content")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.errors import ToolDefinitionError
+from toolbridge.errors import MisuseError, ToolDefinitionError
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.own_tool import InProcessTool, tool
 
@@ -49,7 +49,13 @@ def create_server(
         ConfigError: the server can't be used as it is.
     """
     made: dict[str, InProcessTool[..., Any]] = {}
+    if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("tools", tools, "a list of functions, or of what `tool` gives")
     for each in tools:
+        if not callable(each):  # pyright: ignore[reportUnnecessaryComparison]
+            raise ToolDefinitionError(
+                each, f"it is of type {type(each).__name__}, neither a function nor made by `tool`"
+            )
         own = cast("InProcessTool[..., Any]", each if isinstance(each, InProcessTool) else tool(each))
         if own.name in made:
             raise ToolDefinitionError(own.name, f"server {name!r} has two tools of this name")

@@ -114,7 +114,8 @@ def tool(
     What is left out comes from the function: its name, its docstring, and a schema from its type hints. With a schema
     of your own, a JSON Schema or a pydantic model, the handler gets the arguments as one dict, or one instance. A
     parameter of type `ToolContext` is not an argument. A call takes at most `timeout` seconds. A plain function runs on
-    a thread beside the event loop; one that is `quick`, which computes for a moment and never waits, right on it.
+    a thread beside the event loop; one that is `quick`, which computes for a moment and never waits, right on it, and
+    so without a timeout.
 
     Raises:
         ToolDefinitionError: the function can't be a tool as it is.
@@ -125,6 +126,8 @@ def tool(
     def make(function: Callable[..., Any]) -> InProcessTool[..., Any]:
         named = _name(name, function)
         words = _text(named, "description", inspect.getdoc(function) or "" if description is None else description)
+        for field, value in (("output_schema", output_schema), ("annotations", annotations)):
+            _check_mapping(named, field, value)
         signature = _signature(named, function)
         arguments = _arguments(named, schema, signature)
         output, produced = (None, output_schema) if schema is not None else _output(signature, output_schema)
@@ -136,9 +139,11 @@ def tool(
             output_schema=None if produced is None else dict(produced),
             annotations=dict(annotations or {}),
         )
-        return InProcessTool(
-            function, definition, arguments, output=output, timeout=_seconds(named, timeout), quick=quick
-        )
+        seconds = _seconds(named, timeout)
+        if quick and seconds is not None and not is_async(function):
+            problem = "it is quick, so it runs on the event loop, where a timeout can't end it: leave one of them out"
+            raise ToolDefinitionError(named, problem)
+        return InProcessTool(function, definition, arguments, output=output, timeout=seconds, quick=quick)
 
     return make if handler is None else make(handler)
 
@@ -166,6 +171,11 @@ def _text(name: str, field: str, value: object) -> str:
     if not isinstance(value, str):
         raise ToolDefinitionError(name, f"its {field} is of type {type(value).__name__}, not text")
     return value
+
+
+def _check_mapping(name: str, field: str, value: object) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise ToolDefinitionError(name, f"its {field} is of type {type(value).__name__}, not a mapping")
 
 
 def _seconds(name: str, timeout: object) -> float | None:

@@ -18,6 +18,7 @@ from toolbridge.servers.launch import Launch, why_not_started
 from toolbridge.servers.pipes import Pipes
 from toolbridge.servers.process_tree import MARK, ProcessTree, new_mark
 from toolbridge.servers.stderr_tail import StderrTail
+from toolbridge.trust.host_paths import know_places_of_server
 
 # How long a server may take to leave by itself once its stdin is closed, and to vanish once it is killed.
 _GRACE_SECONDS = 0.7
@@ -39,6 +40,7 @@ async def start_process(server: str, launch: Launch) -> ServerProcess:
         raise ServerConnectError(server, "can't be started: stdio servers need Linux or macOS so far.")
     await anyio.lowlevel.checkpoint()
     mark = new_mark()
+    know_places_of_server(launch.places())
     pipes: Pipes | None = None
     process: anyio.abc.Process | None = None
     try:
@@ -62,17 +64,20 @@ async def start_process(server: str, launch: Launch) -> ServerProcess:
         raise
     assert process is not None
     pipes.close_child_ends()
-    return ServerProcess(process, pipes, ProcessTree(process.pid, mark))
+    return ServerProcess(process, pipes, ProcessTree(process.pid, mark), launch.secrets)
 
 
 class ServerProcess:
     """The running process, as the pipe of a `LineDispatcher`."""
 
-    def __init__(self, process: anyio.abc.Process, pipes: Pipes, tree: ProcessTree) -> None:
+    def __init__(
+        self, process: anyio.abc.Process, pipes: Pipes, tree: ProcessTree, secrets: frozenset[str] = frozenset()
+    ) -> None:
         self.pid = process.pid
         self._process = process
         self._pipes = pipes
         self._stderr = StderrTail()
+        self._secrets = secrets
         self._tree = tree
         self._closing = False
 
@@ -112,7 +117,7 @@ class ServerProcess:
         parts: list[str] = []
         if code is not None:
             parts.append(f"it was ended by {_signal_name(-code)}" if code < 0 else f"it exited with status {code}")
-        if words := self._stderr.last_words():
+        if words := self._stderr.last_words(self._secrets):
             parts.append(f"it last wrote to stderr: {words}")
         return "; ".join(parts)
 

@@ -7,8 +7,7 @@ The result comes from a server as it is: any field may be missing or of a wrong 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from toolbridge.errors import ServerProtocolError
 from toolbridge.servers.blobs import Blob, clean_name
@@ -26,8 +25,7 @@ MOST_BLOBS = 1_000
 _EXPECTED_FIELDS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
 
-@dataclass(frozen=True, slots=True)
-class Unwrapped:
+class Unwrapped(NamedTuple):
     """A result as guest code gets it."""
 
     value: Any
@@ -61,7 +59,11 @@ def unwrap(
     """
     delivery = Delivery(inline_bytes, frozenset(secrets), exact_integers)
     try:
-        return _unwrap(result, tool, delivery, keep)
+        if type(result) is dict and len(cast("dict[str, Any]", result)) == 1:
+            structured = cast("dict[str, Any]", result).get("structuredContent")
+            if structured is not None:  # and nothing else, as of most of a host's own tools
+                return _finished(delivery.value(_inner(structured, tool)), delivery)
+        return _unwrap(cast("object", result), tool, delivery, keep)
     except NotJsonError as error:
         raise ServerProtocolError(tool.server, f"gave an unusable result for {tool.name!r}: {error}") from None
 
@@ -79,17 +81,19 @@ def _unwrap(result: object, tool: ToolSpec, delivery: Delivery, keep: Iterable[s
     if fields.get("isError") in (True, "true"):
         return Unwrapped(None, error=for_guest_error(_error_text(blocks, structured), delivery.secrets, keep=keep))
     if structured is not None:
-        return _finished([delivery.value(_inner(structured, tool))], delivery, _left_out(blocks))
+        return _finished(delivery.value(_inner(structured, tool)), delivery, _left_out(blocks))
     if content is None:
         _note_other_fields(fields, delivery)
     pieces = [_piece(block, number, delivery) for number, block in enumerate(blocks, 1)]
     if len(pieces) == 1:
-        return _finished(pieces, delivery)
+        return _finished(pieces[0], delivery)
     return _list_of(pieces, delivery) if pieces else Unwrapped(None, notes=tuple(delivery.notes))
 
 
 def _inner(structured: Any, tool: ToolSpec) -> Any:
     """Frameworks wrap what is no object as `{"result": …}`: to the stub and the guest, it is what is inside."""
+    if type(structured) is dict and len(cast("dict[str, Any]", structured)) != 1:  # most of them
+        return cast("Any", structured)
     if isinstance(structured, Mapping) and len(cast("Mapping[str, Any]", structured)) == 1:
         members = cast("Mapping[str, Any]", structured)
         if "result" in members and is_wrapped_result(tool.definition.output_schema):
@@ -105,12 +109,11 @@ def _piece(block: object, number: int, delivery: Delivery) -> Piece:
         raise NotJsonError(f"block {number} of its content ({kind}) {error}") from None
 
 
-def _finished(pieces: list[Piece], delivery: Delivery, note: str = "") -> Unwrapped:
-    (piece,) = pieces
+def _finished(piece: Piece, delivery: Delivery, note: str = "") -> Unwrapped:
     if note:
         delivery.note(note)
     blobs = () if piece.blob is None else (((), piece.blob),)
-    return Unwrapped(piece.value, blobs, tuple(delivery.notes), encoded=piece.encoded)
+    return Unwrapped(piece.value, blobs, tuple(delivery.notes), None, piece.encoded)
 
 
 def _list_of(pieces: list[Piece], delivery: Delivery) -> Unwrapped:
@@ -118,7 +121,7 @@ def _list_of(pieces: list[Piece], delivery: Delivery) -> Unwrapped:
     size = sum(len(piece.encoded) + 1 for piece in pieces) + 1
     if size > delivery.inline_bytes and all(piece.blob is None for piece in pieces):
         whole = blob_piece(Blob(_joined(pieces), JSON_MIME))
-        return _finished([whole], delivery)
+        return _finished(whole, delivery)
     by_size = sorted(range(len(pieces)), key=lambda index: len(pieces[index].encoded), reverse=True)
     for index in by_size:
         piece = pieces[index]

@@ -16,7 +16,9 @@ from toolbridge.servers.checkable_schema import Checkable, checkable
 from toolbridge.servers.problem_texts import problem_texts
 from toolbridge.servers.schema_judge import judge
 from toolbridge.servers.schema_problems import Path, Problem, Verdict
-from toolbridge_codegen.catalog import ToolDefinition, ToolSpec
+from toolbridge.servers.sure_fit import SureFit, sure_fit
+from toolbridge_codegen.catalog import Schema, ToolDefinition, ToolSpec
+from toolbridge_codegen.schema_kinds import OBJECT, kinds_of_type
 from toolbridge_codegen.wrapped_result import wrapped_schema
 
 ARGUMENT_STEPS = 20_000
@@ -24,7 +26,6 @@ ARGUMENT_STEPS = 20_000
 RESULT_STEPS = 5_000
 """The same for results, which are larger and only commented on."""
 _MOST_REPAIRS = 100
-_SAYS_NO_MORE = frozenset({"type", "additionalProperties", "title", "description", "$schema"})
 _PARTLY = "not checked: the rest of a value that is large or nested in itself"
 # As the guest is given integers that its numbers can't hold.
 _DIGITS = re.compile(r"-?[0-9]{16,400}")
@@ -41,27 +42,36 @@ class Prepared(NamedTuple):
 
 
 class ToolChecks:
-    """The checks of one definition of a tool. Each schema is prepared once, when it is first needed."""
+    """The checks of one definition of a tool. Each schema is prepared once, when it is first needed.
 
-    def __init__(self, definition: ToolDefinition) -> None:
+    `operators_schema` is of the results of a tool that doesn't describe them itself.
+    """
+
+    def __init__(self, definition: ToolDefinition, operators_schema: Schema | None = None) -> None:
         self._definition = definition
+        self._operators_schema = operators_schema
 
     @cached_property
     def _input(self) -> Checkable:
-        return checkable(self._definition.input_schema)
+        schema = self._definition.input_schema
+        # Arguments are an object in any case: a schema that asks for anything else is not about them.
+        return checkable(schema if kinds_of_type(schema.get("type", "object"))[0] & OBJECT else {})
 
     @cached_property
     def _output(self) -> Checkable | None:
         schema = self._definition.output_schema
+        if schema is None:
+            return None if self._operators_schema is None else checkable(self._operators_schema)
         # A wrapped result is checked as guest code gets it: without the wrapper.
-        return None if schema is None else checkable(schema, wrapped_schema(schema))
+        return checkable(schema, wrapped_schema(schema))
 
     @cached_property
-    def _takes_any_object(self) -> bool:
-        """Whether the output schema says no more than "an object", as that of `dict[str, Any]` does."""
-        schema = self._definition.output_schema or {}
-        is_open = schema.get("additionalProperties", True) in (True, {})
-        return schema.get("type") == "object" and is_open and _SAYS_NO_MORE.issuperset(schema)
+    def _surely_fits_input(self) -> SureFit | None:
+        return sure_fit(self._input)
+
+    @cached_property
+    def _surely_fits_output(self) -> SureFit | None:
+        return None if self._output is None else sure_fit(self._output)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -79,6 +89,8 @@ class ToolChecks:
         Two things are repaired where the schema leaves no doubt: a large integer that arrives as a string of digits,
         and null for a property that may be absent but not null. Both are how guest code writes what it means.
         """
+        if self._surely_fits_input is not None and self._surely_fits_input(arguments):
+            return Prepared(arguments, (), ())
         verdict = judge(self._input, arguments, steps=ARGUMENT_STEPS)
         if not verdict.problems:
             return Prepared(arguments, (), () if verdict.complete else (_PARTLY,))
@@ -92,7 +104,7 @@ class ToolChecks:
 
         Not for results with handles in them: where a handle is, the value has null.
         """
-        if self._output is None or (self._takes_any_object and type(value) is dict):
+        if self._output is None or (self._surely_fits_output is not None and self._surely_fits_output(value)):
             return ""
         verdict = judge(self._output, value, steps=RESULT_STEPS)
         # Integers that the guest can't hold were made into digits on purpose.
@@ -129,17 +141,17 @@ class CheckStore:
 
     def __init__(self, most: int = 1_000) -> None:
         self._most = most
-        self._kept: OrderedDict[tuple[str, str], tuple[ToolDefinition, ToolChecks]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], tuple[ToolDefinition, Schema | None, ToolChecks]] = OrderedDict()
 
     def of(self, tool: ToolSpec) -> ToolChecks:
         """The checks of a tool as it is defined now."""
-        key = (tool.server, tool.name)
+        key = (tool.server, tool.definition.name)
         kept = self._kept.get(key)
-        if kept is not None and kept[0] is tool.definition:
+        if kept is not None and kept[0] is tool.definition and kept[1] is tool.output_schema:
             self._kept.move_to_end(key)
-            return kept[1]
-        checks = ToolChecks(tool.definition)
-        self._kept[key] = (tool.definition, checks)
+            return kept[2]
+        checks = ToolChecks(tool.definition, tool.output_schema)
+        self._kept[key] = (tool.definition, tool.output_schema, checks)
         self._kept.move_to_end(key)
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)

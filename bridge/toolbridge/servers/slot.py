@@ -14,12 +14,13 @@ from toolbridge.servers.attempt import Attempt
 from toolbridge.servers.events import ServerState
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.own_server import ToolServer
-from toolbridge.servers.tool_filter import exposed_tools, unmatched_names
+from toolbridge.servers.tool_filter import by_original_name, exposed_tools, unmatched_names
 from toolbridge.trust.admission import Admission, BlockedTool
 from toolbridge_codegen.catalog import ServerListing
 
 if TYPE_CHECKING:
     from toolbridge.servers.connected import Connected
+    from toolbridge.servers.own_connection import OwnConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Slot:
         self.admission: Admission | None = None
         """What of the listing its pins let through; None when nothing is pinned, and all of it is."""
         self.connection: Connected | None = None
+        self.own_connection: OwnConnection | None = None
+        """The same, if it is one to the host's own functions."""
         self.attempt: Attempt | None = None
         self.scope: anyio.CancelScope | None = None
         self.own_secrets: frozenset[str] = frozenset()
@@ -123,7 +126,10 @@ class Slot:
             return None
         admitted = self.admission or self.listing
         tools = exposed_tools(self.name, admitted.tools, self.server.allow_tools, self.server.deny_tools)
-        return ServerListing(self.name, tools, self.server.display_name or self.name, admitted.instructions)
+        server = self.server
+        name = server.display_name or self.name
+        schemas = by_original_name(self.name, admitted.tools, server.output_schemas)
+        return ServerListing(self.name, tools, name, admitted.instructions, server.reading, schemas)
 
     def exposed_names(self) -> frozenset[str]:
         """The original names of exposed tools; made once per listing."""
@@ -137,6 +143,14 @@ class Slot:
         if self.admission is None or name not in self._wanted_names():
             return None
         return self.admission.find_blocked(name)
+
+    def blocked_tools(self) -> tuple[BlockedTool, ...]:
+        """All of those, by name."""
+        admission = self.admission
+        if admission is None or not (admission.blocked or admission.problem):
+            return ()
+        found = [admission.find_blocked(name) for name in sorted(self._wanted_names())]
+        return tuple(tool for tool in found if tool is not None)
 
     def _wanted_names(self) -> frozenset[str]:
         """The original names of the tools that the configuration lets through, whatever the pins say."""
@@ -161,7 +175,7 @@ class Slot:
 
     def release(self) -> None:
         """Its task is about to end: it holds nothing any more."""
-        self.connection = None
+        self.connection = self.own_connection = None
         self.scope = None
         self.channel_end = None
 

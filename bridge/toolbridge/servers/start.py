@@ -5,6 +5,7 @@ What the approver sees is the snapshot that is opened: nothing is read again in 
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from toolbridge.servers.channel import Channel
     from toolbridge.servers.sign_in import SignIn
 
+_log = logging.getLogger("toolbridge")
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -33,6 +36,12 @@ class Start:
     executable: str | None
     directory: str | None
     environment: ResolvedEnvironment
+    digest: str
+
+    @property
+    def request(self) -> ApprovalRequest:
+        """What was approved."""
+        return ApprovalRequest(self.server, self.executable, self.digest, self.directory)
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalRequest, ResolvedEnvironment]:
@@ -77,13 +86,15 @@ async def approved_start(server: ServerConfig, approver: Approver, environ: Mapp
     except BaseException as error:
         if not isinstance(error, Exception) and not is_foreign(error):
             raise
-        words = str(error) or type(error).__name__
-        approval = Approval(False, f"the approver failed: {for_error(words, environment.secrets)}")
+        # The type only: programs are told the reason, and the text of an error of the host is nothing for them.
+        words = for_error(str(error), environment.secrets)
+        _log.warning("The approver failed for server %r with %s: %s", server.name, type(error).__name__, words)
+        approval = Approval(False, f"the approver failed with {type(error).__name__}")
     if not isinstance(approval, Approval):
         approval = Approval(False, f"the approver answered with a {type(approval).__name__}, not an Approval")
     if approval.approved is not True:
         raise ServerNotApprovedError(server.name, f"is not approved: {approval.reason or 'the approver refused it'}")
-    return Start(server, request.executable, request.directory, environment)
+    return Start(server, request.executable, request.directory, environment, request.digest)
 
 
 @asynccontextmanager
@@ -99,7 +110,8 @@ async def open_channel(start: Start, limits: ServerLimits, sign_in: SignIn | Non
         from toolbridge.servers.stdio import open_stdio
 
         assert start.executable is not None
-        launch = Launch(start.executable, server.args, start.environment.env, start.directory)
+        environment = start.environment
+        launch = Launch(start.executable, server.args, environment.env, start.directory, environment.secrets)
         opening = open_stdio(server.name, launch, limits)
     else:
         from toolbridge.servers.http import open_http, open_sse

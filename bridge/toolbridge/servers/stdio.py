@@ -27,7 +27,8 @@ async def open_stdio(server_name: str, launch: Launch, limits: ServerLimits) -> 
     dispatcher = LineDispatcher(process, limits.message_bytes)
 
     def end() -> str:
-        return "; ".join(part for part in (process.how_it_ended(), dispatcher.problems.summary()) if part)
+        said = (process.how_it_ended(), dispatcher.problems.summary(launch.secrets))
+        return "; ".join(part for part in said if part)
 
     try:
         yield Channel(dispatcher, end)

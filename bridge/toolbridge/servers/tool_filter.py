@@ -1,43 +1,62 @@
 """Which of a server's tools its `allowTools` and `denyTools` let through, in whichever spelling a tool is named.
 
 A tool is `list_issues`, `mcp__github__list_issues`, `github_list_issues` or `mcp:github_list_issues`, and
-`mcp__github__*` is all of them; entries add up. An original name means the tool that has it. Of other spellings, one
-under `denyTools` means every tool that it could mean.
+`mcp__github__*` is all of them; entries add up. Where guest code calls a tool by another name (`del_it` for `del-it`),
+that will do in its place; so will `-` for `_`, and the reverse, in the server's name. An original name means the tool
+that has it. Of other spellings, one under `denyTools` means every tool that it could mean, whatever else is listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
 
+from toolbridge.config.names import with_own_spelling
 from toolbridge_codegen.catalog import ToolDefinition
-from toolbridge_codegen.names import assign_identifiers, assign_wire_names
+from toolbridge_codegen.names import assign_identifiers, assign_wire_names, identifier
 
 _FORMS = (("mcp__", "__"), ("mcp:", "_"), ("", "_"))
 """What stands before the server and before the tool."""
+_Value = TypeVar("_Value")
 
 
 class ToolNames:
     """The names that the tools of one server go by."""
 
     def __init__(self, server: str, originals: Sequence[str]) -> None:
+        self._server = server
         self._originals = frozenset(originals)
         self._all = frozenset(f"{before}{server}{between}*" for before, between in _FORMS if before)
         self._other: dict[str, set[str]] = {}
-        for original, identifier in assign_identifiers(originals).items():
-            for spelling in {identifier, *_wire_spellings(server, original)}:
+        self._alone: dict[str, set[str]] = {}
+        """By what a tool would be called in guest code if no other were listed: a new one must not take a deny away."""
+        for original, assigned in assign_identifiers(originals).items():
+            for spelling in {*_own_spellings(server, assigned), *_wire_spellings(server, original)}:
                 self._other.setdefault(spelling, set()).add(original)
+            for spelling in _own_spellings(server, identifier(original)):
+                self._alone.setdefault(spelling, set()).add(original)
 
     def meant(self, entry: str) -> frozenset[str]:
         """The original names of the tools that an entry means: none, one, or all of them."""
         if entry in self._originals:
             return frozenset({entry})
-        found = self._other.get(entry, set())
-        return self._originals if entry in self._all else frozenset(found) if len(found) == 1 else frozenset()
+        written = self._spellings(entry)
+        if not written.isdisjoint(self._all):
+            return self._originals
+        found = _union(frozenset(self._other.get(each, ())) for each in written)
+        return found if len(found) == 1 else frozenset()
 
     def possible(self, entry: str) -> frozenset[str]:
         """Every tool that an entry could mean."""
-        own = {entry} & self._originals
-        return self._originals if entry in self._all else frozenset(own | self._other.get(entry, set()))
+        written = self._spellings(entry)
+        if not written.isdisjoint(self._all):
+            return self._originals
+        named = (frozenset(names.get(each, ())) for names in (self._other, self._alone) for each in written)
+        return _union(named) | ({entry} & self._originals)
+
+    def _spellings(self, entry: str) -> frozenset[str]:
+        """An entry as it is, and with its server's name as the server has it."""
+        return frozenset({entry, *(with_own_spelling(entry, each[0], self._server, each[1]) for each in _FORMS)})
 
 
 def exposed_tools(
@@ -67,6 +86,27 @@ def original_names(server: str, originals: Sequence[str], written: Collection[st
     """The original names for names in any spelling; one that means no tool stays as it is."""
     names = ToolNames(server, originals)
     return set[str]().union(*(names.meant(each) or {each} for each in written))
+
+
+def by_original_name(
+    server: str, tools: tuple[ToolDefinition, ...], written: Mapping[str, _Value]
+) -> Mapping[str, _Value]:
+    """Values by tools in any spelling, by their original names; one that means no tool stays as it is.
+
+    What is said of a tool by its original name holds over what is said of it by another.
+    """
+    if not written:
+        return written
+    names = ToolNames(server, [tool.name for tool in tools])
+    found: dict[str, _Value] = {}
+    for entry, value in sorted(written.items(), key=lambda item: item[0] in names.meant(item[0])):
+        meant = names.meant(entry)
+        found[entry if entry.endswith("*") or not meant else min(meant)] = value
+    return found
+
+
+def _own_spellings(server: str, name: str) -> set[str]:
+    return {name, *(f"{before}{server}{between}{name}" for before, between in _FORMS)}
 
 
 def _wire_spellings(server: str, original: str) -> set[str]:
