@@ -92,6 +92,8 @@ def test_every_field_of_a_server_was_thought_of() -> None:
         "labels",
         "allow_tools",
         "deny_tools",
+        "output_schemas",
+        "reading",
         "connect_timeout",
         "call_timeout",
         "display_name",

@@ -80,6 +80,7 @@ def test_without_any_of_it_everything_is_as_in_code(files: Files) -> None:
     ("document", "field", "words"),
     [
         (having(permissions={"deny": ["mcp__mail"]}), "permissions.deny[0]", "Write 'mcp__mail__*'"),
+        (having(permissions={"deny": ["git-hub_del"]}), "permissions.deny[0]", "Write 'mcp:git-hub_del' if it begins"),
         (having(permissions={"deny": ["mcp__mail__"]}), "permissions.deny[0]", "Write 'mcp__mail__*'"),
         (having(permissions={"ask": ["*", "mail_*"]}), "permissions.ask[1]", "Write mcp__<server>__<tool>"),
         (having(permissions={"allow": ["mcp__a__get_*"]}), "permissions.allow[0]", "Write mcp__<server>__<tool>"),

@@ -112,7 +112,7 @@ def test_a_profile_that_names_no_server_is_a_warning_and_the_rest_works(
             ({"work": {"overrides": {"notes": []}}}, "profiles.work.overrides.notes"),
             ({"work": {"overrides": {"notes": {"trust": True}}}}, "profiles.work.overrides.notes.trust"),
             ({"work": {"overrides": {"notes": {"transport": "sse"}}}}, "profiles.work.overrides.notes.transport"),
-            ({"work": {"overrides": {"notes": {"url": "https://x.test"}}}}, "profiles.work.overrides.notes"),
+            ({"work": {"overrides": {"notes": {"url": "https://x.test"}}}}, "profiles.work.overrides.notes': has both"),
             ({"work": {"overrides": {"notes": {"headers": {"A": "b"}}}}}, "profiles.work.overrides.notes.headers"),
             ({"work": {"overrides": {"notes": {"args": "x"}}}}, "profiles.work.overrides.notes.args"),
             ({"work": {"overrides": {"notes": {"disabled": 1}}}}, "profiles.work.overrides.notes.disabled"),
@@ -124,6 +124,19 @@ def test_a_profile_that_is_none_is_refused_with_its_place(tmp_path: Path, profil
     with pytest.raises(ConfigError) as caught:
         load(written(tmp_path, profiles=profiles))
     assert field in {problem.field for problem in caught.value.problems} or field in str(caught.value)
+
+
+def test_a_transport_is_not_overridden_and_the_message_says_what_to_do(tmp_path: Path) -> None:
+    for key in ("transport", "type"):
+        overrides = {"notes": {key: "sse"}}
+        with pytest.raises(ConfigError, match=r"can't be overridden\. Write a second server, and name that"):
+            load(written(tmp_path, profiles={"work": {"overrides": overrides}}))
+
+
+def test_the_default_profile_is_none(tmp_path: Path) -> None:
+    config = load(written(tmp_path, profiles={"work": {"servers": ["notes"]}}))
+    assert with_profiles(config, ["default"]) == with_profiles(config, [])
+    assert with_profiles(config, ["default", "work"]).active_profiles == ("work",)
 
 
 def test_no_value_of_an_override_is_shown(tmp_path: Path) -> None:

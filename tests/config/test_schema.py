@@ -104,6 +104,8 @@ VALID: list[dict[str, Any]] = [
     one(command="x", env_required=[]),
     one(command="x", inheritEnv=True),
     one(command="x", unsetEnv="empty"),
+    one(command="x", reading="literal"),
+    one(command="x", outputSchemas={"t": {"type": "object"}}),
     one(command="x", type="stdio"),
     one(command="x", transport="stdio"),
     one(command="x", allowTools=[], denyTools=["a"]),
@@ -291,7 +293,10 @@ BEYOND_A_SCHEMA = {
     "a broken address": one(url="https://[::1"),
     "half a surrogate pair": one(command="\ud800"),
 }
-BEYOND_MESSAGES = ("only by '-' and '_'", "as does", "is also in 'env'", "set by the transport", "is there twice")
+BEYOND_MESSAGES = (
+    *("only by '-' and '_'", "as does", "is also in 'env'", "set by the transport", "is there twice"),
+    "no such file",
+)
 
 
 @pytest.mark.parametrize("document", VALID, ids=lambda document: json.dumps(document)[:70])
@@ -347,7 +352,15 @@ SERVER_KEYS = st.sampled_from([*ATTRIBUTE_OF_KEY, *WITHOUT_EFFECT, "timeout"])
 RIGHT_VALUES: dict[str, Any] = (
     {"command": "x", "args": ["a"], "cwd": "/srv", "env": {"A": "1"}, "envRequired": ["B"], "env_required": ["B"]}
     | {"inheritEnv": True, "unsetEnv": "empty", "url": URL, "headers": {"X-A": "1"}, "oauth": {"clientId": "a"}}
-    | {"allowTools": ["a"], "denyTools": [], "connectTimeout": 1, "callTimeout": 1, "description": "d"}
+    | {
+        "allowTools": ["a"],
+        "denyTools": [],
+        "reading": "intended",
+        "outputSchemas": {"a": {"type": "string"}},
+        "connectTimeout": 1,
+        "callTimeout": 1,
+        "description": "d",
+    }
     | {"labels": ["private", "external:a"], "enabled": True, "disabled": False, "transport": "stdio", "type": "http"}
 )
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from toolbridge.config.config import Config
+from toolbridge.config.plugin_policy import PluginPolicy
 from toolbridge.config.server_config import OAuth, Origin, ServerConfig
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.config.validate import validate_server
-from toolbridge.errors import ConfigError
+from toolbridge.errors import ConfigError, MisuseError
 
 URL = "https://example.com/mcp"
 
@@ -159,3 +160,25 @@ def test_a_configuration_made_in_code_is_checked_like_a_file() -> None:
     assert len(Config.of(*servers, limits=ServerLimits(servers=51)).servers) == 51
     with pytest.raises(ConfigError, match="is missing; transport 'stdio' needs it"):
         Config.of(ServerConfig("one", "stdio"))
+    with pytest.raises(ConfigError, match="has the name of another server"):
+        Config.of(servers[0], servers[0])
+
+
+def test_plugins_may_be_denied_in_code() -> None:
+    policy = PluginPolicy(deny=("acme",))
+    assert Config.of(plugins=policy).plugins == policy
+    assert Config.of().plugins == PluginPolicy()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Config.of("x"), r"servers\[0\] is of type str: expected a ServerConfig"),  # pyright: ignore[reportArgumentType]
+        (lambda: Config.of(plugins=["acme"]), r"plugins is of type list: expected PluginPolicy"),  # pyright: ignore[reportArgumentType]
+        (lambda: Config.of(permissions={}), r"permissions is of type dict: expected Permissions"),  # pyright: ignore[reportArgumentType]
+        (lambda: Config.of(limits=5), r"limits is of type int: expected ServerLimits"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_is_no_configuration_is_told_by_its_type(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(MisuseError, match=words):
+        make()

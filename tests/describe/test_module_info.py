@@ -88,6 +88,8 @@ def test_returned_errors_are_in_the_stub() -> None:
     found = module_info(weather(), "weather", errors="return")
     assert found is not None
     assert "{ error: string }" in found.stub
+    assert all(function.signature.endswith(" | { error: string }") for function in found.functions)
+    assert [parameter.type for parameter in found.functions[0].parameters][:2] == ["string", "number"]
 
 
 @pytest.mark.parametrize("language", ["typescript", "python"])

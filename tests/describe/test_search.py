@@ -58,6 +58,13 @@ def test_the_signature_is_in_the_language_that_was_asked_for() -> None:
     assert hit.signature.startswith("get_forecast(location: str, days: int = ...")
 
 
+def test_the_signature_says_that_failures_are_returned_if_they_are() -> None:
+    search_ = ToolSearch(listings.weather())
+    for _ in range(2):  # what was written for one is not given for the other
+        assert search_.find("forecast", errors="return")[0].signature.endswith("): any | { error: string }")
+        assert search_.find("forecast")[0].signature.endswith("): any")
+
+
 def test_a_language_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="cobol"):
         ToolSearch(FILES).find("file", language="cobol")  # pyright: ignore[reportArgumentType]

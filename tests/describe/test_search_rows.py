@@ -14,7 +14,7 @@ MEGABYTE = "two words " * 100_000
 WIDE: dict[str, Any] = {"properties": {f"name{number}": {"description": MEGABYTE} for number in range(2_000)}}
 
 
-def row(definition: ToolDefinition, **more: str) -> SearchRow:
+def row(definition: ToolDefinition, **more: Any) -> SearchRow:
     (module,) = build_catalog([ServerListing("the-server", (definition,), **more)]).modules
     return search_row(module, module.tools[0])
 

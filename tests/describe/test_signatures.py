@@ -23,6 +23,12 @@ def test_a_signature_is_the_compact_stubs_line_without_its_comment() -> None:
         assert [signature_of(module, spec, language) for spec in module.tools] == lines
 
 
+def test_a_signature_says_that_failures_are_returned() -> None:
+    (module,) = catalog(x=[tool("f")]).modules
+    assert signature_of(module, module.tools[0], "typescript", errors="return") == "f(): any | { error: string }"
+    assert signature_of(module, module.tools[0], "python", errors="return") == 'f() -> Any | { "error": str }'
+
+
 def test_a_signature_has_no_word_of_a_description() -> None:
     (module,) = catalog(x=[tool("f", "SECRET", title="SECRET")]).modules
     assert signature_of(module, module.tools[0], "typescript") == "f(): any"

@@ -130,6 +130,10 @@ def test_returned_errors_are_told() -> None:
         text = system_prompt(weather(), language=language, errors="return").text
         assert "ToolError" not in text
         assert "error" in text
+        for form in ("full", "compact"):
+            with_stubs = system_prompt(weather(), language=language, errors="return", form=form).text
+            modules = with_stubs.partition("## Modules")[2]
+            assert modules.count("| Failure") + modules.count("| { error: string }") + modules.count('| { "error"') == 2
 
 
 def test_what_it_costs_is_that_of_its_text() -> None:

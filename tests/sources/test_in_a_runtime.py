@@ -32,7 +32,7 @@ from toolbridge import (
     open_runtime,
     render,
 )
-from toolbridge.errors import ConfigError, MisuseError, ServerNotApprovedError, UnknownServerError
+from toolbridge.errors import ConfigError, LanguageError, MisuseError, ServerNotApprovedError, UnknownServerError
 from toolbridge.sources import plugins
 
 pytestmark = pytest.mark.anyio
@@ -132,6 +132,31 @@ async def test_a_task_may_name_servers_and_bring_its_own(tmp_path: Path) -> None
             runtime.for_task(3)  # pyright: ignore[reportArgumentType]
 
 
+async def test_a_task_within_a_task_has_all_that_the_outer_one_has(tmp_path: Path) -> None:
+    recorder = Recorder()
+    async with (
+        opened(tmp_path, named("a"), observers=[recorder]) as runtime,
+        runtime.for_task("x", servers=[named("b")]) as outer,
+        outer.for_task("y", servers=[named("c"), named("a")]) as inner,
+    ):
+        assert list(outer.config.servers) == ["b", "a"]
+        assert list(inner.config.servers) == ["c", "a", "b"]
+        assert await who(inner, "b") == "b"
+        assert inner.reasons["b"] == "the outer task brings it"
+    assert recorder.of(ServerCollided) == [ServerCollided("a", "code", "task")]
+
+
+async def test_a_task_that_could_want_none_of_theirs_asks_no_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_policy: object) -> tuple[plugins.Plugin, ...]:
+        raise AssertionError("plugins were asked")
+
+    monkeypatch.setattr("toolbridge.sources.current.load_plugins", load)
+    async with opened(tmp_path) as runtime, runtime.for_task(servers=[named("a")]) as task:
+        assert list(task.config.servers) == ["a"]
+
+
 # ---- sections
 
 
@@ -172,7 +197,7 @@ async def test_a_collision_is_told_once_however_often_the_servers_change(tmp_pat
         assert await who(runtime, "own") == "own"
         await runtime.open_sections(["more"])
         await runtime.reload(Config.of(*runtime._current.own.servers.values()))
-    assert recorder.of(ServerCollided) == [ServerCollided("own", "code", "code")]
+    assert recorder.of(ServerCollided) == [ServerCollided("own", "section (clash)", "code")]
 
 
 async def test_sections_are_opened_only_in_a_prompt_that_has_them(tmp_path: Path) -> None:
@@ -227,3 +252,64 @@ async def test_switching_profiles_connects_and_disconnects(tmp_path: Path) -> No
             assert (dict(runtime.config.servers), runtime.list_modules()) == ({}, ())
     with pytest.raises(ConfigError, match="no profile 'c'"):
         open_runtime(load_config(file), profiles=["c"])
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_server_that_another_profile_changes_is_connected_again_if_it_was(tmp_path: Path) -> None:
+    entry = {"command": sys.executable, "args": ["-m", "toolbridge.demo.weather"], "connectTimeout": 60}
+    document = {
+        "mcpServers": {"used": entry, "idle": entry},
+        "profiles": {
+            name: {"servers": ["used", "idle"], "overrides": {each: {"env": {"A": name}} for each in ("used", "idle")}}
+            for name in ("one", "two")
+        },
+    }
+    file = tmp_path / "toolbridge.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    with anyio.fail_after(120):
+        async with open_runtime(
+            file, approver=ApproveAll(), directory=tmp_path / "cache", pins="none", profiles=["one"]
+        ) as runtime:
+            await runtime.servers.connect("used")
+            statuses = await runtime.switch_profiles("two")
+            assert {status.name: status.state for status in statuses} == {"used": "connected", "idle": "idle"}
+            assert runtime.config.servers["used"].env == {"A": "two"}
+            await runtime.switch_profiles("default")
+            assert dict(runtime.config.servers) == {}
+
+
+# ---- misuse
+
+
+async def test_what_is_none_of_the_kind_is_told_with_what_was_given_and_what_is_expected(tmp_path: Path) -> None:
+    prompt: Any = "text"
+    with pytest.raises(MisuseError, match="prompt is of type str: expected a RenderedPrompt"):
+        opened(tmp_path, prompt=prompt)
+    for profiles, words in (
+        ("one", "profiles is of type str: expected a list"),
+        ([3], r"profiles\[0\] is of type int: expected the name of a profile"),
+        (3, "profiles is of type int"),
+    ):
+        with pytest.raises(MisuseError, match=words):
+            opened(tmp_path, profiles=profiles)
+    async with opened(tmp_path, prompt=prompt_of(), profiles=["default"]) as runtime:
+        with pytest.raises(MisuseError, match="prompt is of type str"):
+            await runtime.follow_prompt(prompt)
+        wrong: Any = ["g"]
+        with pytest.raises(MisuseError, match=r"profiles\[0\] is of type list"):
+            await runtime.switch_profiles(wrong)
+        for paths, words in ((3, "paths is of type int"), ([3], r"paths\[0\] is of type int")):
+            given: Any = paths
+            with pytest.raises(MisuseError, match=words):
+                await runtime.open_sections(given)
+        wrongs: list[tuple[dict[str, Any], str]] = [
+            ({"servers": None}, "servers is of type NoneType: expected a list"),
+            ({"servers": [5]}, r"servers\[0\] is of type int: expected a ServerConfig or a name"),
+            ({"capabilities": 5}, "capabilities is of type int"),
+            ({"capabilities": ["a", 5]}, r"capabilities\[1\] is of type int: expected a text"),
+        ]
+        for arguments, words in wrongs:
+            with pytest.raises(MisuseError, match=words):
+                runtime.for_task("", **arguments)
+        with pytest.raises(LanguageError, match="no stubs in 'javascript': expected typescript or python"):
+            runtime.stubs("javascript")  # pyright: ignore[reportArgumentType]

@@ -56,9 +56,45 @@ def test_of_one_name_the_higher_source_holds_and_each_loss_is_told_once() -> Non
     assert commands == {"db": "task", "git": "configured", "tea": "task"}
     user = "user (/home/me/config.json)"
     assert merged.events == (
-        ServerCollided("db", user, "code"),
-        ServerCollided("git", "code", user),
-        ServerCollided("tea", "code", "code"),
+        ServerCollided("db", user, "task"),
+        ServerCollided("git", "section (a)", user),
+        ServerCollided("tea", "section (a)", "task"),
+    )
+
+
+def test_a_task_within_a_task_has_what_that_has_and_its_own_holds() -> None:
+    outer = Task("take notes", servers=(server("db", "outer"), server("git")), capabilities=("fly",))
+    inner = Task("", servers=(server("db", "inner"),), outer=outer)
+    merged = merge_sources(from_user(server("db", "configured")), task=inner, plugins=[plugin("acme", "notes")])
+    assert {name: each.command for name, each in merged.config.servers.items()} == {
+        "db": "inner",
+        "git": "x",
+        "acme__notes": "npx",
+    }
+    assert merged.events == (
+        ServerCollided("db", "outer task", "task"),
+        ServerCollided("db", "user (/home/me/config.json)", "task"),
+        ServerIgnored("fly", "task", "no plugin's server has this capability"),
+    )
+    assert merged.reasons["git"] == "the outer task brings it"
+
+
+def test_what_was_revoked_is_left_out_whoever_brings_it() -> None:
+    prompt = render([Section("A", "a", mcps=[server("my_db")])])
+    task = Task("notes", servers=(server("my-db", "task"),))
+    merged = merge_sources(
+        from_user(server("my-db")),
+        prompt=prompt,
+        task=task,
+        plugins=[plugin("acme", "notes")],
+        revoked={"my-db", "acme__notes"},
+    )
+    assert list(merged.config.servers) == []
+    assert merged.events == (
+        ServerIgnored("my-db", "task", "it was revoked"),
+        ServerIgnored("my-db", "user (/home/me/config.json)", "it was revoked"),
+        ServerIgnored("my_db", "section (a)", "it was revoked"),
+        ServerIgnored("acme__notes", "plugin (acme)", "it was revoked"),
     )
 
 

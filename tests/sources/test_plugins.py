@@ -14,7 +14,7 @@ from sources.installed import Installed
 from toolbridge import Config, Origin, PluginPolicy, load_plugins
 from toolbridge.errors import ConfigError
 from toolbridge.sources.current import CurrentServers
-from toolbridge.sources.plugins import Plugin
+from toolbridge.sources.plugins import Plugin, plugins_of
 from toolbridge.sources.task import Task
 
 NOTES = '[{"name": "notes", "package": "@acme/notes", "keywords": ["shared notes"], "capabilities": ["files"]}]'
@@ -117,6 +117,56 @@ def test_a_plugin_that_hangs_is_left_behind(installed: Installed, source: str) -
     assert "within 0.5 s" in problems_of(found["stuck"])
 
 
+def threads_of(plugin: str) -> int:
+    return sum(thread.name == f"toolbridge-plugin-{plugin}" for thread in threading.enumerate())
+
+
+def test_a_plugin_that_hangs_is_waited_for_once_and_heard_when_it_is_through(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(threading, "released_for_test", release.wait, raising=False)
+    hook = f"class Plugin:\n    @hookimpl\n    def provide_mcp_servers(self): return {NOTES}"
+    installed.add("late", f"import threading; threading.released_for_test(60)\n{hook}")
+    installed.offering("good", NOTES)
+    try:
+        assert "within 0.5 s" in problems_of(loaded(installed, seconds=0.5)["late"])
+        began = time.monotonic()
+        for _ in range(3):
+            found = loaded(installed, seconds=60)
+            assert "it did not say" in problems_of(found["late"])
+            assert len(found["good"].servers) == 1
+        assert time.monotonic() - began < 30
+        assert threads_of("late") == 1
+    finally:
+        release.set()
+    next(thread for thread in threading.enumerate() if thread.name == "toolbridge-plugin-late").join()
+    assert len(loaded(installed)["late"].servers) == 1
+
+
+def test_a_plugin_that_answers_is_asked_anew_each_time(installed: Installed) -> None:
+    installed.add(
+        "acme",
+        """
+        from itertools import count
+        numbers = count()
+        class Plugin:
+            @hookimpl
+            def provide_mcp_servers(self):
+                return [{"name": f"s{next(numbers)}", "package": "x"}]
+        """,
+    )
+    assert [loaded(installed)["acme"].servers[0].name for _ in range(2)] == ["s0", "s1"]
+
+
+def test_only_the_plugins_of_servers_that_are_named_are_asked(installed: Installed) -> None:
+    asked, other = installed.offering("my-acme", NOTES), installed.offering("other", NOTES)
+    only = plugins_of(["my-acme__notes", "weather", "nowhere__x"])
+    (plugin,) = load_plugins(only=only, seconds=20, entry_points=installed.entry_points)
+    assert plugin.servers[0].config.name == "my-acme__notes"
+    assert (installed.was_imported(asked), installed.was_imported(other)) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
@@ -170,7 +220,9 @@ def test_of_a_thousand_servers_fifty_are_taken_and_the_message_says_so(installed
     installed.offering("acme", "[{'name': f's{n}', 'package': 'x'} for n in range(1000)]")
     plugin = loaded(installed)["acme"]
     assert len(plugin.servers) == 50
-    assert problems_of(plugin) == "acme: it provides 1,000 servers; only the first 50 are taken, 950 are left out"
+    assert problems_of(plugin) == (
+        "s50: its plugin provides 1,000 servers, and 50 may be: this and what follows, 950 in all, are left out"
+    )
 
 
 def test_a_name_twice_in_one_plugin_is_told(installed: Installed) -> None:
@@ -255,7 +307,7 @@ async def test_who_asks_for_plugins_can_be_cancelled_while_one_hangs(monkeypatch
     monkeypatch.setattr("toolbridge.sources.current.load_plugins", hang)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(CurrentServers(Config.of(), None, Task("x"), ()).begin)
+            tasks.start_soon(CurrentServers(Config.of(), None, (), task=Task("x")).begin)
             await anyio.to_thread.run_sync(began.wait)
             tasks.cancel_scope.cancel()
         assert not release.is_set()

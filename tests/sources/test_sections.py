@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass
-from typing import Any
+from typing import Any, assert_type, cast
 
 import pytest
 
 from toolbridge import RenderedPrompt, Section, SectionError, ServerConfig, Visibility, render
-from toolbridge.errors import ToolbridgeError
+from toolbridge.errors import MisuseError, ToolbridgeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +143,31 @@ def test_of_a_name_in_two_sections_the_first_holds_with_a_warning(caplog: pytest
     [
         lambda: Section("A", "a", mcps=[server("x"), server("x")]),
         lambda: Section("A", "a", mcps=[server("x-y"), server("x_y")]),
+        lambda: Section("A", "a", mcps=[GIT.mcps[0], GIT.mcps[0]]),
+        lambda: render([Section("A", "a", mcps=[GIT.mcps[0], lambda _: cast("ServerConfig", GIT.mcps[0])])]),
         lambda: render([Section("A", "a", mcps=[server("x"), lambda _: server("x")])]),
     ],
 )
 def test_of_a_name_twice_in_one_section_nothing_holds(make: Callable[[], object]) -> None:
-    with pytest.raises(SectionError, match="Rename one of them"):
+    with pytest.raises(SectionError, match=r"Rename one of them\.$"):
         make()
+
+
+def test_the_same_server_in_two_sections_is_the_firsts() -> None:
+    prompt = render([GIT, GIT.clone(key="again", mcps=GIT.mcps[:1])])
+    assert prompt.sections["git"] == "git"
+    assert prompt.warnings == ("section 'again' declares server 'git', as section 'git' did first.",)
+    assert prompt.collisions == ()
+
+
+def test_a_section_without_parameters_has_a_type_that_checkers_know() -> None:
+    assert_type(Section("T", "t", "x"), Section[None])
+    assert_type(Section("T", "t", "x", params=Database("a")), Section[Database])
+
+
+def test_a_prompt_is_rendered_again_from_whatever_its_sections_came_in() -> None:
+    closed = Section("A", "a", "All.", visibility=Visibility.SUMMARY, summary="?")
+    assert render(iter([closed])).open_sections(["a"]).text == "## A\n\nAll."  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
@@ -160,11 +179,37 @@ def test_of_a_name_twice_in_one_section_nothing_holds(make: Callable[[], object]
         lambda: Section("A", "a", mcps="x"),  # pyright: ignore[reportArgumentType]
         lambda: Section[None]("A", "a", children=[server("x")]),  # pyright: ignore[reportArgumentType]
         lambda: render([Section("A", "a", mcps=[lambda _: "git"])]),  # pyright: ignore[reportArgumentType]
+        lambda: Section("A", "a", 5),  # pyright: ignore[reportArgumentType]
+        lambda: Section("A", "a", summary=None),  # pyright: ignore[reportArgumentType]
+        lambda: Section(5, "a"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_something_else_than_a_server_is_a_type_error(make: Callable[[], object]) -> None:
     with pytest.raises(TypeError, match="Section 'a'"):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: render(["x"]), r"sections\[0\] is of type str: expected a Section"),  # pyright: ignore[reportArgumentType]
+        (lambda: render(GIT), "sections is of type Section: expected a list"),  # pyright: ignore[reportArgumentType]
+        (lambda: render("x"), "sections is of type str"),  # pyright: ignore[reportArgumentType]
+        (lambda: render([GIT], 5), "params is of type int"),  # pyright: ignore[reportArgumentType]
+        (lambda: render([GIT]).open_sections([5]), r"paths\[0\] is of type int"),  # pyright: ignore[reportArgumentType]
+        (lambda: render([GIT]).open_sections(5), "paths is of type int"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_is_no_section_or_path_is_told_by_its_type(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(MisuseError, match=words):
+        make()
+
+
+def test_parameters_may_be_for_what_is_not_shown_yet() -> None:
+    hidden = Section("In", "in", "$path", params=Database("a"))
+    closed = Section("A", "a", visibility=Visibility.SUMMARY, summary="?", children=[hidden])
+    prompt = render([closed], {"a.in": Database("other")})
+    assert "other" in prompt.open_sections(["a.in"]).text
 
 
 def failing(_params: Any) -> Any:
@@ -182,6 +227,9 @@ def failing(_params: Any) -> Any:
         (lambda: render([DATABASE.clone(template="$nowhere")]), r"its template has \$nowhere"),
         (lambda: render([DATABASE.clone(template="100$")]), "begins no parameter"),
         (lambda: render([GIT], {"nowhere": 1}), "there is no such section"),
+        (lambda: render([GIT, Section("A", "a", enabled=False)], {"nowhere": 1}), "there is no such section"),
+        (lambda: render([ADVANCED], {"advanced.nowhere": 1}), "there is no such section"),
+        (lambda: Section("A", "a", visibility=cast("Visibility", "some")), "visibility is 'some'; expected"),
     ],
 )
 def test_a_section_that_can_not_be_rendered_says_why(make: Callable[[], object], words: str) -> None:

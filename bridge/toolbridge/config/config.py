@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 
 from toolbridge.config.flow_rules import DEFAULT_FLOWS, parse_flows
 from toolbridge.config.permissions import Level, Permissions
@@ -13,6 +13,7 @@ from toolbridge.config.policy import Errors, check_errors
 from toolbridge.config.profiles import Profile
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.server_limits import ServerLimits
+from toolbridge.errors import MisuseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,10 @@ class Config:
     profiles: tuple[Profile, ...] = ()
     """Every profile of every file."""
     optional: Mapping[str, ServerConfig] = field(default_factory=lambda: MappingProxyType({}))
-    """Servers that profiles name, as they are without one. Those of `active_profiles` are among `servers`."""
+    """Servers that profiles name, as they are without one, and those that a command left out: there only if chosen.
+
+    Those of `active_profiles` are among `servers`.
+    """
     active_profiles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -59,14 +63,21 @@ class Config:
         flows: Mapping[str, Level] | None = None,
         errors: Errors = "raise",
         strict_results: bool = False,
+        plugins: PluginPolicy | None = None,
     ) -> Config:
         """A configuration made in code, checked like one from a file.
 
         Raises:
             ConfigError: a server can't be used as it is, two could be mistaken for each other, or there are too many.
+            MisuseError: an argument is of the wrong type.
         """
         from toolbridge.config.validate import check_count, check_together, validate_server
 
+        for number, server in enumerate(servers):
+            _check_type(f"servers[{number}]", server, ServerConfig, "a ServerConfig")
+        _check_type("limits", limits, (ServerLimits, NoneType), "ServerLimits(…)")
+        _check_type("permissions", permissions, (Permissions, NoneType), "Permissions(…)")
+        _check_type("plugins", plugins, (PluginPolicy, NoneType), "PluginPolicy(…)")
         limits = limits if limits is not None else ServerLimits()
         check_together(validate_server(server) for server in servers)
         check_count(len(servers), limits.servers)
@@ -77,4 +88,10 @@ class Config:
             flows={**DEFAULT_FLOWS, **(flows or {})},
             errors=errors,
             strict_results=strict_results,
+            plugins=plugins if plugins is not None else PluginPolicy(),
         )
+
+
+def _check_type(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
+    if not isinstance(value, kinds):
+        raise MisuseError(name, value, expected)

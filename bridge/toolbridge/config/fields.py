@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from toolbridge.config import flow_rules, remote_values, values
+from toolbridge.config import flow_rules, output_schemas, remote_values, values
 from toolbridge.config.server_config import Transport
 
 Check: TypeAlias = Callable[[object, str], Any]
@@ -47,6 +47,8 @@ FIELDS: tuple[Field, ...] = (
     Field("server", "", _anything, IN_PROCESS),
     Field("allow_tools", "allowTools", values.names),
     Field("deny_tools", "denyTools", values.names),
+    Field("reading", "reading", values.reading),
+    Field("output_schemas", "outputSchemas", output_schemas.output_schemas),
     Field("labels", "labels", flow_rules.labels),
     Field("connect_timeout", "connectTimeout", values.seconds),
     Field("call_timeout", "callTimeout", values.seconds),

@@ -65,6 +65,18 @@ def twin_key(name: str) -> str:
     return name.replace("-", "_")
 
 
+def with_own_spelling(written: str, before: str, server: str, between: str) -> str:
+    """The name of a tool, `<before><server><between><tool>`, with `-` and `_` in its server's as the server has them.
+
+    One that names another server stays as it is: no two servers differ by that alone.
+    """
+    own = f"{before}{server}{between}"
+    begins = written[: len(own)]
+    if begins.startswith(before) and begins.endswith(between) and twin_key(begins) == twin_key(own):
+        return own + written[len(own) :]
+    return written
+
+
 def _mapped(written: str) -> str:
     if _NAME.fullmatch(written):
         return written

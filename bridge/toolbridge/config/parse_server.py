@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeVar, cast
 
 from toolbridge.config.editor_variables import all_filled_in, filled_in
 from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS, TRANSPORT_OF_SPELLING, WITHOUT_EFFECT
 from toolbridge.config.names import name_for
+from toolbridge.config.output_schemas import from_file
 from toolbridge.config.references import looks_expandable
 from toolbridge.config.remote_values import SENT_ANYWAY
 from toolbridge.config.server_config import Origin, ServerConfig, Transport
@@ -60,6 +62,11 @@ def parse_server(
     cwd = given.get("cwd")
     if isinstance(cwd, str) and cwd.strip():
         given["cwd"] = absolute_directory(cwd, around.base, around.home)
+    if "output_schemas" in given:
+        read = partial(absolute_directory, base=around.base, home=around.home)
+        given["output_schemas"] = _collect(problems, from_file, given["output_schemas"], label("output_schemas"), read)
+        if problems:
+            return None
     dropped = _drop_our_own_headers(given)
     transport = _transport(given, label, problems)
     kept = {} if transport is None else check_fields(given, transport, label, problems)

@@ -19,6 +19,7 @@ MOST_CHARACTERS = 1_000
 """Of a pattern."""
 # Every name in a catalog is ASCII; of what looks like a letter and is none, a rule could only seem to speak.
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
+_SHORT_NAME = re.compile(r"[a-z0-9][A-Za-z0-9-]*_[A-Za-z0-9_-]+")
 _FORMS = "Write mcp__<server>__<tool>, mcp:<server>_<tool>, mcp__<server>__* for all tools of a server, or * for all."
 
 
@@ -122,4 +123,8 @@ def _pattern(value: object, field: str) -> str:
         problem = f"{quoted(text)} is not a pattern of tools: '*' stands for all tools of a server, or for all."
     elif re.fullmatch(r"mcp__[a-z0-9_-]+", text):
         raise ConfigError(problem, field=field, fix=f"Write {text.rstrip('_') + '__*'!r} for all tools of that server.")
+    elif _SHORT_NAME.fullmatch(text):
+        # Taken as it is, the bare name of a tool, `delete_all`, would be a rule about a server `delete`: about none.
+        fix = f"It could be the name of a tool alone. Write {'mcp:' + text!r} if it begins with its server's."
+        raise ConfigError(problem, field=field, fix=fix)
     raise ConfigError(problem, field=field, fix=_FORMS)

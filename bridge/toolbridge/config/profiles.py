@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS
 from toolbridge.config.names import name_for
+from toolbridge.config.output_schemas import from_file
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.config.validate import check_fields, validate_server
 from toolbridge.config.values import flag, names, pairs, wrong
 from toolbridge.config.wording import quoted, shown_path, unknown_keys
-from toolbridge.errors import ConfigError
+from toolbridge.errors import ConfigError, MisuseError
 
 if TYPE_CHECKING:
     from toolbridge.config.config import Config
 
 MOST_PROFILES = 100
+NO_PROFILE = "default"
 _KEYS = ("servers", "mcpServers", "overrides", "description")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _KEY = {each.attribute: each.key for each in FIELDS}
@@ -86,7 +88,7 @@ class _File:
 def _profile(name: str, entry: object, file: _File) -> Profile:
     problems, warnings = file.problems, file.warnings
     where = f"profiles.{name[:60]}"
-    if not _NAME.fullmatch(name) or name == "default":
+    if not _NAME.fullmatch(name) or name == NO_PROFILE:
         fix = 'A name is 1 to 64 letters, digits, "-", "_" and ".", and not "default", which stands for no profile.'
         problems.append(ConfigError(f"{quoted(name)} can't be the name of a profile.", field="profiles", fix=fix))
     try:
@@ -126,11 +128,13 @@ def _profile(name: str, entry: object, file: _File) -> Profile:
 def _override(change: object, server: ServerConfig, where: str, file: _File) -> Mapping[str, Any]:
     """Fields of a server, checked as in the server's own entry."""
     given = pairs(change, where)
-    mistakes = unknown_keys(given, [key for key in ATTRIBUTE_OF_KEY if key not in ("transport", "type")], advice=ADVICE)
+    mistakes = unknown_keys(given, ATTRIBUTE_OF_KEY, advice=ADVICE)
     fields: dict[str, object] = {}
     labels: dict[str, str] = {}
     for key, value in given.items():
         attribute = ATTRIBUTE_OF_KEY.get(key)
+        if attribute == "transport":
+            mistakes.append(ConfigError("can't be overridden.", field=key, fix="Write a second server, and name that."))
         if attribute is None or attribute == "transport":
             continue
         labels[attribute] = key
@@ -141,10 +145,14 @@ def _override(change: object, server: ServerConfig, where: str, file: _File) -> 
     cwd = fields.get("cwd")
     if isinstance(cwd, str) and cwd.strip():
         fields["cwd"] = file.absolute(cwd)
+    if "output_schemas" in fields:
+        fields["output_schemas"] = from_file(fields["output_schemas"], f"{where}.outputSchemas", file.absolute)
     needed = {"command": server.command, "url": server.url}
     whole = {**{each: value for each, value in needed.items() if value is not None}, **fields}
     checked = check_fields(whole, server.transport, lambda name: labels.get(name, _KEY.get(name, name)), mistakes)
-    file.problems.extend(ConfigError(each.problem, field=f"{where}.{each.field}", fix=each.fix) for each in mistakes)
+    for each in mistakes:
+        place = where if each.field is None else f"{where}.{each.field}"
+        file.problems.append(ConfigError(each.problem, field=place, fix=each.fix))
     return MappingProxyType({attribute: checked[attribute] for attribute in fields if attribute in checked})
 
 
@@ -156,13 +164,29 @@ def _mapped(written: str) -> str:
         return written
 
 
+def profile_names(given: object) -> tuple[str, ...]:
+    """Names of profiles, each once; `default` stands for none.
+
+    Raises:
+        MisuseError: it is no list of names.
+    """
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise MisuseError("profiles", given, "a list of names")
+    names = tuple(cast("Iterable[object]", given))
+    for number, name in enumerate(names):
+        if not isinstance(name, str):
+            raise MisuseError(f"profiles[{number}]", name, "the name of a profile")
+    return tuple(dict.fromkeys(name for name in cast("tuple[str, ...]", names) if name != NO_PROFILE))
+
+
 def with_profiles(config: Config, chosen: Iterable[str]) -> Config:
     """The configuration with the servers of these profiles, one on top of the other; with none, without any of theirs.
 
     Raises:
         ConfigError: there is no such profile.
+        MisuseError: it is no list of names.
     """
-    wanted = tuple(dict.fromkeys(chosen))
+    wanted = profile_names(chosen)
     known = {profile.name for profile in config.profiles}
     for name in wanted:
         if name not in known:

@@ -17,8 +17,10 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
-def read_object(path: str) -> dict[str, object]:
+def read_object(path: str, form: str = '{"mcpServers": {…}}') -> dict[str, object]:
     """The JSON object in a file. Comments and trailing commas are taken in `.vscode/` and in `*.jsonc`.
+
+    `form` is what to write there, for whoever wrote something else.
 
     Raises:
         ConfigError: it can't be read, is too long, or is not one JSON object without repeated keys.
@@ -27,7 +29,7 @@ def read_object(path: str) -> dict[str, object]:
     with_comments = os.path.basename(os.path.dirname(path)) == ".vscode" or path.endswith(".jsonc")
     document = _parsed(path, plain_json(text) if with_comments else text, with_comments=with_comments)
     if not isinstance(document, dict):
-        fix = 'Write {"mcpServers": {…}}.'
+        fix = f"Write {form}."
         raise ConfigError(f"expected an object, found {kind_of(document)}.", file=path, fix=fix)
     _check_tree(path, cast("dict[str, object]", document))
     return cast("dict[str, object]", document)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Transport: TypeAlias = Literal["stdio", "http", "sse", "in_process"]
 OriginKind: TypeAlias = Literal["code", "user", "project", "plugin"]
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,10 @@ class ServerConfig:
     """In-process only: an `mcp.server` object."""
     allow_tools: tuple[str, ...] | None = None
     deny_tools: tuple[str, ...] = ()
+    reading: Literal["intended", "literal"] = "intended"
+    """Whether its schemas mean what their authors most likely intend, or are taken to the letter: docs/STUBS.md."""
+    output_schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
+    """JSON Schemas for the results of tools that have none, by the tools' own names."""
     labels: tuple[str, ...] = ()
     """`private`, `untrusted`, `external`, or `external:<tool>` for one tool: see `config.flow_rules`."""
     connect_timeout: float | None = None
@@ -90,7 +94,7 @@ class ServerConfig:
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
-        _freeze(self, "args", "env", "env_required", "headers", "allow_tools", "deny_tools", "labels")
+        _freeze(self, "args", "env", "env_required", "headers", "allow_tools", "deny_tools", "output_schemas", "labels")
 
     def __repr__(self) -> str:
         """Names of variables and headers only: a literal value may be a secret. A URL may have one in its path."""

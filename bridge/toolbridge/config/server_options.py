@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from toolbridge.config.server_config import OAuth, Origin
 
@@ -13,6 +13,8 @@ class CommonOptions(TypedDict, total=False):
 
     allow_tools: Sequence[str] | None
     deny_tools: Sequence[str]
+    output_schemas: Mapping[str, Mapping[str, Any]]
+    reading: Literal["intended", "literal"]
     labels: Sequence[str]
     connect_timeout: float | None
     call_timeout: float | None

@@ -89,8 +89,9 @@ def check_together(servers: Iterable[ServerConfig]) -> None:
     """
     seen: dict[str, ServerConfig] = {}
     for server in servers:
-        other = seen.setdefault(twin_key(server.name), server)
-        if other is not server:
+        other = seen.get(twin_key(server.name))
+        seen[twin_key(server.name)] = server
+        if other is not None:
             file = server.origin.detail if server.origin.kind in ("project", "user") else None
             name = server.display_name or server.name
             raise ConfigError(_collision(other, server), file=file, server=name, fix="Rename one of them.")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from toolbridge.config.wording import kind_of, listed, quoted
 from toolbridge.errors import ConfigError
+
+_Word = TypeVar("_Word", bound=str)
 
 MOST_SECONDS = 3600.0
 LEAST_SECONDS = 0.001
@@ -118,10 +120,20 @@ def seconds(value: object, field: str) -> float:
 
 def unset_env(value: object, field: str) -> Literal["error", "empty"]:
     """What becomes of a reference to a variable that is not set."""
-    if value in ("error", "empty"):
-        return value
+    return _one_of(("error", "empty"), value, field)
+
+
+def reading(value: object, field: str) -> Literal["intended", "literal"]:
+    """How the server's schemas are read."""
+    return _one_of(("intended", "literal"), value, field)
+
+
+def _one_of(known: tuple[_Word, ...], value: object, field: str) -> _Word:
+    for word in known:
+        if value == word:
+            return word
     found = quoted(value) if isinstance(value, str) else kind_of(value)
-    raise ConfigError(f"expected {listed(['error', 'empty'])}, found {found}.", field=field)
+    raise ConfigError(f"expected {listed(known)}, found {found}.", field=field)
 
 
 def absolute_directory(path: str, base: str, home: str | None) -> str:

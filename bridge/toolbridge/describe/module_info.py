@@ -10,7 +10,7 @@ from toolbridge.describe.parameters import MOST_PARAMETERS, ParameterInfo, param
 from toolbridge.describe.signatures import GuestLanguage, stub_language
 from toolbridge.describe.summaries import module_summary, shown_name, summary_of
 from toolbridge_codegen.build import build_module
-from toolbridge_codegen.catalog import Catalog, Schema, ToolSpec, module_specifier
+from toolbridge_codegen.catalog import Catalog, ToolSpec, module_specifier
 from toolbridge_codegen.emit_compact import emit_compact
 from toolbridge_codegen.model import ModuleModel
 from toolbridge_codegen.notes import NO_DOCS
@@ -103,7 +103,6 @@ def module_info(
     *,
     language: GuestLanguage = "typescript",
     errors: Errors = "raise",
-    output_overrides: Mapping[str, Schema] | None = None,
 ) -> ModuleInfo | None:
     """Everything about one module, by its specifier, Python name, server's name, or one of its tools' full names.
 
@@ -120,8 +119,8 @@ def module_info(
         module = catalog.module(module_specifier(tool.server))
     if module is None:
         return None
-    model, diagnostics = build_module(module, output_overrides=output_overrides)
-    compact = emit_compact(_without_descriptions(model), written).splitlines()[1:]
+    model, diagnostics = build_module(module)
+    compact = emit_compact(_without_descriptions(model), written, errors=errors).splitlines()[1:]
     return ModuleInfo(
         specifier=module.specifier,
         python_module=module.python_module,
@@ -184,7 +183,7 @@ def _stub(model: ModuleModel, language: StubLanguage, errors: Errors) -> str:
         text = emit_dts(model, errors=errors)
     if len(text) <= _LONGEST_STUB:
         return text
-    return cut_lines(emit_compact(model, language), _LONGEST_STUB, language)
+    return cut_lines(emit_compact(model, language, errors=errors), _LONGEST_STUB, language)
 
 
 def cut_lines(text: str, limit: int, language: StubLanguage) -> str:

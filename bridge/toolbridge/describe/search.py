@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolbridge.describe.search_index import Scores, SearchIndex, make_index
 from toolbridge.describe.search_rows import SearchRow, search_row
@@ -17,6 +17,7 @@ from toolbridge.describe.spelling import Spelling
 from toolbridge.describe.summaries import shown_name, summary_of
 from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec
 from toolbridge_codegen.emit_compact import CUT
+from toolbridge_codegen.stubs import Errors
 from toolbridge_codegen.stubs import Language as StubLanguage
 
 MOST_HITS = 100
@@ -62,6 +63,13 @@ class SearchHit:
         }
 
 
+class _Writing(NamedTuple):
+    """How signatures are written."""
+
+    language: StubLanguage
+    errors: Errors
+
+
 class ToolSearch:
     """Search over one catalog. The index is made by the first query; several threads may ask."""
 
@@ -70,10 +78,12 @@ class ToolSearch:
             (module, tool) for module in catalog.modules for tool in module.tools
         ]
         self._making = threading.Lock()
-        self._lines: dict[tuple[int, StubLanguage], tuple[str, str]] = {}
+        self._lines: dict[tuple[int, _Writing], tuple[str, str]] = {}
         """Summaries and signatures that were already asked for."""
 
-    def find(self, query: str, limit: int = 10, *, language: GuestLanguage = "typescript") -> tuple[SearchHit, ...]:
+    def find(
+        self, query: str, limit: int = 10, *, language: GuestLanguage = "typescript", errors: Errors = "raise"
+    ) -> tuple[SearchHit, ...]:
         """The tools that fit a query best, best first; without a query, the first ones of the catalog.
 
         A query is words, not syntax: punctuation separates, and means nothing. A tool's own name finds that tool first.
@@ -81,14 +91,14 @@ class ToolSearch:
         Raises:
             ValueError: there is no such language.
         """
-        written = stub_language(language)
+        writing = _Writing(stub_language(language), errors)
         most = max(1, min(limit, MOST_HITS))
         query = query[:_LONGEST_QUERY]
         ranked = self._ranked(query) if squashed(query) else dict.fromkeys(range(len(self._tools)), 0.0)
         # By score, then in the catalog's order.
         best = sorted(ranked, key=lambda number: (-round(ranked[number], 9), number))[:most]
         deadline = time.monotonic() + _SIGNATURE_SECONDS
-        return tuple(self._hit(number, ranked[number], written, deadline) for number in best)
+        return tuple(self._hit(number, ranked[number], writing, deadline) for number in best)
 
     def _ranked(self, query: str) -> Scores:
         index = self._index()
@@ -152,13 +162,14 @@ class ToolSearch:
     def _spelling(self) -> Spelling:
         return Spelling(word for place in range(5) for row in self._rows for word in words(row.columns[place]))
 
-    def _hit(self, number: int, score: float, language: StubLanguage, deadline: float) -> SearchHit:
+    def _hit(self, number: int, score: float, writing: _Writing, deadline: float) -> SearchHit:
         module, tool = self._tools[number]
-        lines = self._lines.get((number, language))
+        lines = self._lines.get((number, writing))
         if lines is None and time.monotonic() > deadline:
             lines = summary_of(tool), f"{tool.identifier}({CUT})"
         elif lines is None:
-            lines = self._lines[number, language] = summary_of(tool), signature_of(module, tool, language)
+            signature = signature_of(module, tool, writing.language, errors=writing.errors)
+            lines = self._lines[number, writing] = summary_of(tool), signature
         return SearchHit(tool.server, tool.name, module.specifier, tool.identifier, *lines, score)
 
 

@@ -9,6 +9,7 @@ from toolbridge_codegen.bounds import Bounds
 from toolbridge_codegen.build import build_module
 from toolbridge_codegen.catalog import ModuleSpec, ToolSpec
 from toolbridge_codegen.emit_compact import emit_compact
+from toolbridge_codegen.stubs import Errors
 from toolbridge_codegen.stubs import Language as StubLanguage
 
 GuestLanguage: TypeAlias = Literal["javascript", "typescript", "python"]
@@ -30,8 +31,8 @@ def stub_language(language: GuestLanguage) -> StubLanguage:
     return "python" if language == "python" else "typescript"
 
 
-def signature_of(module: ModuleSpec, tool: ToolSpec, language: StubLanguage) -> str:
+def signature_of(module: ModuleSpec, tool: ToolSpec, language: StubLanguage, *, errors: Errors = "raise") -> str:
     """How a tool is called, on one line of bounded length: `get_forecast(input: { location: string }): any`."""
     silent = replace(tool, definition=replace(tool.definition, description="", title=""))
     model, _ = build_module(replace(module, tools=(silent,), instructions=""), bounds=_BOUNDS)
-    return emit_compact(model, language).splitlines()[1]
+    return emit_compact(model, language, errors=errors).splitlines()[1]

@@ -12,7 +12,7 @@ The modules are described in one of three forms, from rich to poor:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -21,7 +21,7 @@ from toolbridge.describe.prompt_texts import HOW_TO_SEARCH, how_to_write
 from toolbridge.describe.signatures import GuestLanguage, stub_language
 from toolbridge.describe.token_count import count_tokens
 from toolbridge_codegen.build import build_module
-from toolbridge_codegen.catalog import Catalog, ModuleSpec, Schema
+from toolbridge_codegen.catalog import Catalog, ModuleSpec
 from toolbridge_codegen.emit_compact import emit_compact
 from toolbridge_codegen.model import ModuleModel
 from toolbridge_codegen.stubs import Errors
@@ -61,7 +61,6 @@ def system_prompt(
     known: Iterable[ServerStatusLike] = (),
     how_to_search: str = HOW_TO_SEARCH,
     errors: Errors = "raise",
-    output_overrides: Mapping[str, Schema] | None = None,
 ) -> SystemPrompt:
     """Describe a catalog to a model.
 
@@ -80,7 +79,6 @@ def system_prompt(
         language=language,
         errors=errors,
         how_to_search=how_to_search,
-        output_overrides=output_overrides,
     )
     if form == "search" or not catalog.modules:
         return writer.search(most)
@@ -102,14 +100,12 @@ class _Writer:
         language: GuestLanguage,
         errors: Errors,
         how_to_search: str,
-        output_overrides: Mapping[str, Schema] | None,
     ) -> None:
         self._catalog = catalog
         self._modules = modules
         self._language: StubLanguage = stub_language(language)
         self._errors: Errors = errors
         self._how_to_search = how_to_search
-        self._overrides = output_overrides
         self._start = how_to_write(language, errors)
         self._models: dict[str, ModuleModel] = {}
 
@@ -123,7 +119,7 @@ class _Writer:
 
     def compact(self, budget: int | None) -> SystemPrompt | None:
         heading = f"## Modules\n\nOne line for each tool; `…` stands for what is left out. {self._how_to_search}\n"
-        return self._stubs("compact", heading, lambda model: emit_compact(model, self._language), budget)
+        return self._stubs("compact", heading, self._compact_stub, budget)
 
     def search(self, budget: int) -> SystemPrompt:
         if not self._modules:
@@ -161,9 +157,12 @@ class _Writer:
     def _model(self, module: ModuleSpec) -> ModuleModel:
         model = self._models.get(module.server)
         if model is None:
-            model, _ = build_module(module, output_overrides=self._overrides)
+            model, _ = build_module(module)
             self._models[module.server] = model
         return model
+
+    def _compact_stub(self, model: ModuleModel) -> str:
+        return emit_compact(model, self._language, errors=self._errors)
 
     def _full_stub(self, model: ModuleModel) -> str:
         if self._language == "python":

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 from toolbridge.config.config import Config
 from toolbridge.config.profiles import with_profiles
+from toolbridge.errors import UnknownServerError
 from toolbridge.servers.events import SourceEvent, tell
 from toolbridge.sources.merge import Merged, merge_sources
 from toolbridge.sources.plugins import Plugin, load_plugins
-from toolbridge.sources.sections import RenderedPrompt
+from toolbridge.sources.sections import RenderedPrompt, check_prompt
 from toolbridge.sources.task import Task
 
 Observers: TypeAlias = Sequence[Callable[[Any], object]]
@@ -21,20 +21,32 @@ Observers: TypeAlias = Sequence[Callable[[Any], object]]
 class CurrentServers:
     """What a runtime's configuration, prompt and task come to. Each change is whole, or does not happen."""
 
-    def __init__(self, config: Config, prompt: RenderedPrompt | None, task: Task | None, observers: Observers) -> None:
+    def __init__(
+        self,
+        config: Config,
+        prompt: RenderedPrompt | None,
+        observers: Observers,
+        *,
+        task: Task | None = None,
+        above: CurrentServers | None = None,
+    ) -> None:
+        check_prompt(prompt)
         self.own = config
         """Of a file, or made in code: without what the other sources have."""
         self.prompt = prompt
         self.task = task
+        self._above = above
+        """Those of the runtime that the task's was made of: what it has no more, the task has not."""
+        self._is_switched_on = True
         self._observers = observers
-        self._chosen = config.active_profiles
+        self._chosen = config.active_profiles or (above._chosen if above is not None else ())
         """Kept also while the gateway is off, when there are none."""
         self._plugins: tuple[Plugin, ...] | None = None
         self._revoked: frozenset[str] = frozenset()
         self._told: set[SourceEvent] = set()
         self._registered: frozenset[str] = frozenset()
         # What a task wants is known once plugins were asked, when the runtime is entered.
-        self._merged = merge_sources(config, prompt=prompt)
+        self._merged = self._merge(config, prompt, self._revoked)
 
     @property
     def config(self) -> Config:
@@ -46,19 +58,36 @@ class CurrentServers:
         """By server: why it is there."""
         return self._merged.reasons
 
+    @property
+    def is_on(self) -> bool:
+        """Whether all of MCP is switched on, here and in the runtime above."""
+        return self._is_switched_on and self.own.gateway and (self._above is None or self._above.is_on)
+
+    @property
+    def revoked(self) -> frozenset[str]:
+        """Servers that were revoked, here and in the runtime above."""
+        return self._revoked if self._above is None else self._revoked | self._above.revoked
+
+    def is_below(self, other: CurrentServers) -> bool:
+        """Whether a task's runtime was made of the other one, or of one that was."""
+        return self._above is not None and (self._above is other or self._above.is_below(other))
+
     async def begin(self) -> bool:
         """Ask the plugins, if there is a task that might want their servers; whether there may be others since.
 
         Raises:
-            UnknownServerError: the task names a server that is nowhere.
+            UnknownServerError: the task names a server that is nowhere, or was revoked.
             ConfigError: there are too many servers.
         """
         if self.task is not None:
             import anyio.to_thread
 
-            self._plugins = await anyio.to_thread.run_sync(
-                partial(load_plugins, self.own.plugins), abandon_on_cancel=True
-            )
+            self._plugins = ()
+            if self.task.may_want_plugins and self.own.gateway:
+                self._plugins = await anyio.to_thread.run_sync(
+                    partial(load_plugins, self.own.plugins), abandon_on_cancel=True
+                )
+            self._check_revoked(self.task)
             self._merged = self._merge(self.own, self.prompt, self._revoked)
         self._tell()
         return self.task is not None
@@ -86,11 +115,30 @@ class CurrentServers:
 
     def follow(self, prompt: RenderedPrompt) -> None:
         """The servers of this prompt's sections instead of those before."""
+        check_prompt(prompt)
         self._change(self.own, prompt, self._revoked)
 
     def revoke(self, server: str) -> None:
         """Without this server, whatever its source, until another configuration is used."""
         self._change(self.own, self.prompt, self._revoked | {server})
+
+    def switch(self, *, on: bool) -> None:
+        """Switch all of MCP on or off."""
+        self._is_switched_on = on
+        self._tell()
+
+    def look_again(self) -> None:
+        """Take notice of what was revoked above, or is there again.
+
+        Raises:
+            ConfigError: with what is there again there are too many; everything stays as it was.
+        """
+        self._change(self.own, self.prompt, self._revoked)
+
+    def _check_revoked(self, task: Task) -> None:
+        for name in (each for part in task.chain() for each in part.servers if isinstance(each, str)):
+            if name in self.revoked:
+                raise UnknownServerError(name, tuple(sorted(self._merged.config.servers)))
 
     def _change(self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str]) -> None:
         merged = self._merge(own, prompt, revoked)
@@ -99,14 +147,14 @@ class CurrentServers:
 
     def _merge(self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str]) -> Merged:
         task = self.task if self._plugins is not None else None
-        merged = merge_sources(own, prompt=prompt, task=task, plugins=self._plugins or ())
-        if revoked.isdisjoint(merged.config.servers):
-            return merged
-        rest = {name: server for name, server in merged.config.servers.items() if name not in revoked}
-        return replace(merged, config=replace(merged.config, servers=rest))
+        if self._above is not None:
+            revoked |= self._above.revoked
+        return merge_sources(own, prompt=prompt, task=task, plugins=self._plugins or (), revoked=revoked)
 
     def _tell(self) -> None:
-        """Every server that is new, and every loss that was not told yet."""
+        """Every server that is new, and every loss that was not told yet; nothing while all of it is switched off."""
+        if not self.is_on:
+            return
         for event in self._merged.events:
             if event not in self._told:
                 self._told.add(event)

@@ -6,7 +6,7 @@ to be there, and every one that is left out an event that says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -36,9 +36,16 @@ class Merged:
 
 
 def merge_sources(
-    config: Config, *, prompt: RenderedPrompt | None = None, task: Task | None = None, plugins: Iterable[Plugin] = ()
+    config: Config,
+    *,
+    prompt: RenderedPrompt | None = None,
+    task: Task | None = None,
+    plugins: Iterable[Plugin] = (),
+    revoked: Collection[str] = (),
 ) -> Merged:
     """One configuration of a file's or program's own, a prompt's and a task's servers, and what plugins offer.
+
+    A server that was revoked is left out, whoever brings it.
 
     Raises:
         ConfigError: there are too many servers, also without those that are found by themselves.
@@ -47,18 +54,21 @@ def merge_sources(
     if not config.gateway:
         return Merged(config)
     plugins = tuple(plugins)
-    merging = _Merging(config)
+    merging = _Merging(config, revoked)
     if task is not None:
         check_names(task, config.servers, provided_servers(plugins))
-        for server in task.servers:
-            if isinstance(server, ServerConfig):
-                merging.add(validate_server(server), "the task brings it")
+        for part in task.chain():
+            whose = "task" if part is task else "outer task"
+            for server in part.servers:
+                if isinstance(server, ServerConfig):
+                    merging.add(validate_server(server), f"the {whose} brings it", whose)
     for server in config.servers.values():
-        merging.add(server, _configured(config, server, task))
+        merging.add(server, _configured(config, server, task), str(server.origin))
     if prompt is not None:
         merging.events += prompt.collisions
         for server in prompt.mcps:
-            merging.add(validate_server(server), f"the section {prompt.sections[server.name]!r} declares it")
+            section = prompt.sections[server.name]
+            merging.add(validate_server(server), f"the section {section!r} declares it", f"section ({section})")
     if len(merging.servers) > len(config.servers):
         check_count(len(merging.servers), config.limits.servers)
     for plugin in plugins:
@@ -72,31 +82,35 @@ def merge_sources(
 class _Merging:
     """The servers so far, highest source first."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, revoked: Collection[str]) -> None:
         self._config = config
+        self._revoked = frozenset(map(twin_key, revoked))
         self.servers: dict[str, ServerConfig] = {}
         self._reasons: dict[str, str] = {}
+        self._sources: dict[str, str] = {}
         self._twins: dict[str, str] = {}
         self._replaced: set[str] = set()
         self.events: list[SourceEvent] = []
 
-    def add(self, server: ServerConfig, reason: str) -> bool:
-        """Whether it is there now; if not, another one of its name is."""
+    def add(self, server: ServerConfig, reason: str, source: str) -> None:
+        """Have a server, unless another one of its name is there, or it was revoked."""
+        if twin_key(server.name) in self._revoked:
+            self.ignore(server.name, source, "it was revoked")
+            return
         name = self._twins.setdefault(twin_key(server.name), server.name)
         kept = self.servers.get(name)
         if kept is None:
-            self.servers[server.name], self._reasons[server.name] = server, reason
-            return True
+            self.servers[name], self._reasons[name], self._sources[name] = server, reason, source
+            return
         if kept == server:
-            return True
+            return
         if server.name == name:
             # As between two files: a name that is taken over keeps its labels, and loses what was allowed of it.
             labels = tuple(dict.fromkeys([*kept.labels, *server.labels]))
             self.servers[name] = replace(kept, labels=labels)
             if kept.origin != server.origin:
                 self._replaced.add(name)
-        self.events.append(ServerCollided(server.name, str(server.origin), str(kept.origin)))
-        return False
+        self.events.append(ServerCollided(server.name, source, self._sources[name]))
 
     def take(self, plugin: Plugin, task: Task) -> None:
         """What of a plugin belongs to the task."""
@@ -113,7 +127,7 @@ class _Merging:
                 most = f"there are {self._config.limits.servers} servers already ('limits.servers')"
                 self.ignore(server.config.name, origin, most)
             else:
-                self.add(server.config, reason)
+                self.add(server.config, reason, origin)
 
     def ignore(self, name: str, origin: str, reason: str) -> None:
         """Note what is left out."""
@@ -130,7 +144,7 @@ class _Merging:
 
 
 def _configured(config: Config, server: ServerConfig, task: Task | None) -> str:
-    if task is not None and server.name in task.servers:
+    if task is not None and any(server.name in part.servers for part in task.chain()):
         return f"it is configured, and the task asks for {server.name!r}"
     if server.name in config.optional:
         profiles = [each.name for each in config.profiles if server.name in each.servers]

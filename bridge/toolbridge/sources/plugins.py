@@ -1,20 +1,20 @@
 """Plugins: installed packages that offer servers, by the entry-point group `toolbridge.plugins`.
 
 Somebody else's code runs here, so each plugin has a thread and a time limit of its own: one that raises, exits, hangs
-or returns nonsense costs nobody but itself. A denied one is never imported. What a plugin offers is only known by
-this: it is started like any server, after an approval of its own.
+or returns nonsense costs nobody but itself, and one that hangs is waited for once. A denied one is never imported. What
+a plugin offers is only known by this: it is started like any server, after an approval of its own.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from toolbridge.config.names import name_for, twin_key
+from toolbridge.config.names import SEPARATOR, name_for, twin_key
 from toolbridge.config.plugin_policy import PluginPolicy
 from toolbridge.errors import ConfigError
 from toolbridge.sources.provided import Provided, ProvidedServer, read_provided
@@ -29,6 +29,9 @@ LOAD_SECONDS = 10.0
 """For all plugins together: they are loaded at the same time."""
 MOST_PLUGINS = 100
 _log = logging.getLogger("toolbridge")
+_on_their_way: dict[tuple[str, str, str], _Loading] = {}
+"""The last asking of each plugin, by its entry point."""
+_on_their_way_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,14 @@ class Plugin:
 def load_plugins(
     policy: PluginPolicy | None = None,
     *,
+    only: Collection[str] | None = None,
     seconds: float = LOAD_SECONDS,
     entry_points: Sequence[EntryPoint] | None = None,
 ) -> tuple[Plugin, ...]:
-    """Every installed plugin, by name, with what it offers. Blocks for at most so many seconds."""
+    """Every installed plugin, or those of these names, with what it offers. Blocks for at most so many seconds.
+
+    All are asked at the same time. One that did not answer before is not waited for again in this process.
+    """
     found = _installed() if entry_points is None else entry_points
     policy = policy or PluginPolicy()
     loading: list[_Loading | Plugin] = []
@@ -59,13 +66,15 @@ def load_plugins(
     for entry in sorted(found, key=lambda each: (each.name, each.value))[:MOST_PLUGINS]:
         distribution = _distribution(entry)
         name, problem = _plugin_name(entry.name, seen)
+        if only is not None and name not in only:
+            continue
         refusal = policy.refusal(name) or policy.refusal(entry.name)
         if problem:
             loading.append(Plugin(name, distribution, problems=((name, problem),)))
         elif refusal:
             loading.append(Plugin(name, distribution, refusal=refusal))
         else:
-            loading.append(_Loading(name, distribution, entry))
+            loading.append(_loading_of(name, distribution, entry))
     deadline = monotonic() + seconds
     plugins = tuple(each if isinstance(each, Plugin) else each.result(deadline, seconds) for each in loading)
     for name in policy.unmatched([*(plugin.name for plugin in plugins), *(entry.name for entry in found)]):
@@ -78,9 +87,25 @@ def load_plugins(
     return plugins
 
 
+def plugins_of(servers: Iterable[str]) -> frozenset[str]:
+    """The plugins that servers of these names would be of: a name is `<plugin>__<server>`."""
+    return frozenset(name.partition(SEPARATOR)[0] for name in servers if SEPARATOR in name)
+
+
 def provided_servers(plugins: Iterable[Plugin]) -> tuple[ProvidedServer, ...]:
     """All servers of all plugins."""
     return tuple(server for plugin in plugins for server in plugin.servers)
+
+
+def _loading_of(name: str, distribution: str, entry: EntryPoint) -> _Loading:
+    """A plugin that is asked anew, unless it has yet to answer who asked before."""
+    key = (entry.name, entry.value, entry.group)
+    with _on_their_way_lock:
+        loading = _on_their_way.pop(key, None)
+        if loading is None or loading.was_used:
+            loading = _Loading(name, distribution, entry)
+        _on_their_way[key] = loading
+    return loading
 
 
 class _Loading:
@@ -91,14 +116,20 @@ class _Loading:
         self._distribution = distribution
         self._entry = entry
         self._provided: Provided | None = None
+        self._is_late = False
+        self.was_used = False
+        """Whether somebody has had its answer: the next one wants it fresh."""
         self._thread = threading.Thread(target=self._load, name=f"toolbridge-plugin-{name}", daemon=True)
         self._thread.start()
 
     def result(self, deadline: float, seconds: float) -> Plugin:
-        self._thread.join(max(0.0, deadline - monotonic()))
+        self._thread.join(0.0 if self._is_late else max(0.0, deadline - monotonic()))
         provided = self._provided
         if provided is None:
+            self._is_late = True
             provided = _failed(self._name, f"it did not say within {seconds:g} s what it offers")
+        else:
+            self.was_used = True
         return Plugin(self._name, self._distribution, provided.servers, provided.problems)
 
     def _load(self) -> None:

@@ -64,9 +64,11 @@ def read_provided(plugin: str, returned: object) -> Provided:
         except ConfigError as problem:
             problems.append((_name_of(entry) or f"{plugin} #{number}", str(problem)))
     if len(entries) > MOST_SERVERS:
-        left = len(entries) - MOST_SERVERS
-        text = f"it provides {len(entries):,} servers; only the first {MOST_SERVERS} are taken, {left:,} are left out"
-        problems.append((plugin, text))
+        first, left = entries[MOST_SERVERS], len(entries) - MOST_SERVERS
+        text = (
+            f"its plugin provides {len(entries):,} servers, and {MOST_SERVERS} may be: this and what follows, {left:,}"
+        )
+        problems.append((_name_of(first) or f"{plugin} #{MOST_SERVERS + 1}", f"{text} in all, are left out"))
     return Provided(tuple(servers.values()), tuple(problems))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from string import Template
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 from toolbridge.config.names import twin_key
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.validate import check_together
-from toolbridge.errors import ConfigError, SectionError
+from toolbridge.errors import ConfigError, MisuseError, SectionError
 from toolbridge.servers.events import ServerCollided
 
 if TYPE_CHECKING:
@@ -55,14 +55,15 @@ class Section(Generic[ParamsT]):
     without any is left as it is. `mcps` may have functions that make a server from the parameters.
 
     Raises:
-        TypeError: something in `mcps` or `children` is neither.
+        TypeError: a text is none, or something in `mcps` or `children` is neither.
         SectionError: the key is none, or two servers could be mistaken for each other.
     """
 
     title: str
     key: str
     template: str = ""
-    mcps: Sequence[ServerConfig | ServerFactory[ParamsT]] = ()
+    # A factory, so that a type checker has nothing to guess the parameters of `()` from.
+    mcps: Sequence[ServerConfig | ServerFactory[ParamsT]] = field(default_factory=tuple[ServerConfig, ...])
     params: ParamsT | None = None
     enabled: Callable[[ParamsT], bool] | bool = True
     visibility: Visibility = Visibility.FULL
@@ -72,6 +73,12 @@ class Section(Generic[ParamsT]):
     def __post_init__(self) -> None:
         if not isinstance(self.key, str) or not _KEY.fullmatch(self.key):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SectionError(str(self.key), 'a key is 1 to 64 of a-z, 0-9, "-" and "_"')
+        for name in ("title", "template", "summary"):
+            if not isinstance(getattr(self, name), str):
+                kind = type(getattr(self, name)).__name__
+                raise TypeError(f"Section {self.key!r}: {name} is of type {kind}; expected text.")
+        if self.visibility not in list(Visibility) and self.visibility not in [each.value for each in Visibility]:
+            raise SectionError(self.key, f"visibility is {self.visibility!r}; expected Visibility.FULL or .SUMMARY")
         object.__setattr__(self, "visibility", Visibility(self.visibility))
         for name, kind in (("mcps", ServerConfig), ("children", Section)):
             items = _items(self, name)
@@ -112,8 +119,7 @@ class RenderedPrompt:
             SectionError: there is no such section.
         """
         assert self._render is not None
-        if isinstance(paths, str):
-            raise SectionError(paths, "give a list of paths")
+        paths = checked_paths(paths)
         for path in paths:
             if not any(path == known or path.startswith(f"{known}.") for known in (*self.closed, *self.opened)):
                 there = ", ".join(self.closed) or "none"
@@ -136,8 +142,11 @@ def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = 
     Raises:
         SectionError: a path is there twice, sections contain each other, or a template, a condition or a server's
             function fails.
-        TypeError: a function in `mcps` gives something else than a ServerConfig.
+        TypeError: a function in `mcps` gives something else than a ServerConfig; or something is no section.
     """
+    sections = _checked_sections(sections)
+    if params is not None and not isinstance(params, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("params", params, "parameters by the paths of sections")
     given = dict(params or {})
 
     def again(asked: frozenset[str]) -> RenderedPrompt:
@@ -145,8 +154,8 @@ def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = 
         for section in sections:
             walk.visit(section, (), None, ())
         unknown = [path for path in given if path not in walk.seen and path not in walk.hidden]
-        if unknown and not walk.hidden:
-            raise SectionError(unknown[0], "parameters are given for it, and there is no such section")
+        if unknown:
+            raise SectionError(str(unknown[0]), "parameters are given for it, and there is no such section")
         return walk.rendered(again)
 
     return again(frozenset())
@@ -160,7 +169,7 @@ class _Walk:
         self._asked = asked
         self.seen: dict[str, None] = {}
         self.hidden: set[str] = set()
-        """Paths below which nothing was looked at."""
+        """Paths of sections within those that are closed or not enabled: nothing else of them was looked at."""
         self._parts: list[str] = []
         self._opened: list[str] = []
         self._closed: list[str] = []
@@ -182,11 +191,11 @@ class _Walk:
         own = self._params.get(name, section.params)
         own = params if own is None else own
         if not _is_enabled(section, own, name):
-            self.hidden.add(name)
+            self._hide(section, name)
             return
         heading = f"{'#' * min(len(path) + 1, _DEEPEST_HEADING)} {section.title}"
         if section.visibility is Visibility.SUMMARY and name not in self._asked:
-            self.hidden.add(name)
+            self._hide(section, name)
             self._closed.append(name)
             how = f'(open_sections(["{name}"]) shows the rest.)'
             self._parts.append(_joined(heading, _filled(section.summary, own, name), how))
@@ -197,12 +206,18 @@ class _Walk:
         for child in section.children:
             self.visit(child, (*above, id(section)), own, path)
 
+    def _hide(self, section: Section[Any], name: str, depth: int = 0) -> None:
+        for child in section.children if depth < DEEPEST and len(self.hidden) < MOST_SECTIONS else ():
+            self.hidden.add(f"{name}.{child.key}")
+            self._hide(child, f"{name}.{child.key}", depth + 1)
+
     def _declare(self, section: Section[Any], params: Any, name: str) -> None:
         servers = list(_made(section, params, name))
         _check_own(name, servers)
         for server in servers:
-            kept = self._servers.setdefault(twin_key(server.name), server)
-            if kept is server:
+            kept = self._servers.get(twin_key(server.name))
+            if kept is None:
+                self._servers[twin_key(server.name)] = server
                 self._sections[server.name] = name
                 continue
             other = self._sections[kept.name]
@@ -226,6 +241,44 @@ class _Walk:
             again,
             self._asked,
         )
+
+
+def check_prompt(prompt: object) -> None:
+    """See that a prompt is one.
+
+    Raises:
+        MisuseError: it is text, perhaps.
+    """
+    if prompt is not None and not isinstance(prompt, RenderedPrompt):
+        raise MisuseError("prompt", prompt, "a RenderedPrompt, which `render` gives")
+
+
+def checked_paths(paths: object) -> tuple[str, ...]:
+    """Paths of sections.
+
+    Raises:
+        SectionError: it is one path, not a list of them.
+        MisuseError: it is something else.
+    """
+    if isinstance(paths, str):
+        raise SectionError(paths, "give a list of paths")
+    if not isinstance(paths, Iterable):
+        raise MisuseError("paths", paths, "a list of paths")
+    items = tuple(cast("Iterable[object]", paths))
+    for number, item in enumerate(items):
+        if not isinstance(item, str):
+            raise MisuseError(f"paths[{number}]", item, "the path of a section")
+    return cast("tuple[str, ...]", items)
+
+
+def _checked_sections(sections: object) -> tuple[Section[Any], ...]:
+    if isinstance(sections, str) or not isinstance(sections, Iterable):
+        raise MisuseError("sections", sections, "a list of Section")
+    items = tuple(cast("Iterable[object]", sections))
+    for number, item in enumerate(items):
+        if not isinstance(item, Section):
+            raise MisuseError(f"sections[{number}]", item, "a Section")
+    return cast("tuple[Section[Any], ...]", items)
 
 
 def _items(section: Section[Any], name: str) -> tuple[object, ...]:

@@ -35,12 +35,14 @@ def _shown(server: ServerConfig) -> dict[str, Any]:
         "inheritEnv": server.inherit_env,
         "allowTools": None if server.allow_tools is None else list(server.allow_tools),
         "denyTools": list(server.deny_tools),
+        "outputSchemas": dict(server.output_schemas),
+        "reading": "" if server.reading == "intended" else server.reading,
         "labels": list(server.labels),
         "callTimeout": server.call_timeout,
         "connectTimeout": server.connect_timeout,
         "description": server.description,
     }
-    shown |= {key: value for key, value in optional.items() if value not in (None, [], False, "")}
+    shown |= {key: value for key, value in optional.items() if value not in (None, [], {}, False, "")}
     if server.allow_tools == ():
         shown["allowTools"] = []
     if not server.enabled:

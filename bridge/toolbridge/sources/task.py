@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, cast
 
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import MisuseError, UnknownServerError
@@ -25,20 +26,65 @@ class Task:
     servers: tuple[ServerConfig | str, ...] = ()
     """Servers of the task's own, and names of servers that there are."""
     capabilities: tuple[str, ...] = ()
+    outer: Task | None = None
+    """The task that it is a part of: what that one wants is there too."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MisuseError("description", self.description, "text")
-        for name, kinds in (("servers", (str, ServerConfig)), ("capabilities", (str,))):
-            given = getattr(self, name)
-            if isinstance(given, str) or not all(isinstance(each, kinds) for each in given):
-                expected = "a list of ServerConfig and names" if name == "servers" else "a list of texts"
-                raise MisuseError(name, given, expected)
-            object.__setattr__(self, name, tuple(given))
+        object.__setattr__(
+            self, "servers", _listed("servers", self.servers, (str, ServerConfig), "ServerConfig or a name")
+        )
+        object.__setattr__(self, "capabilities", _listed("capabilities", self.capabilities, (str,), "text"))
+
+    @classmethod
+    def of(
+        cls,
+        description: str,
+        servers: Iterable[ServerConfig | str],
+        capabilities: Iterable[str],
+        *,
+        outer: Task | None = None,
+    ) -> Task:
+        """A task as somebody describes it.
+
+        Raises:
+            MisuseError: something is of the wrong type.
+        """
+        return cls(description, cast("tuple[ServerConfig | str, ...]", servers), cast("Any", capabilities), outer)
+
+    @property
+    def may_want_plugins(self) -> bool:
+        """Whether it says anything that a server of a plugin could be wanted by."""
+        return any(
+            part.description or part.capabilities or any(isinstance(each, str) for each in part.servers)
+            for part in self.chain()
+        )
+
+    def chain(self) -> Iterator[Task]:
+        """It, and those that it is a part of, innermost first."""
+        task: Task | None = self
+        while task is not None:
+            yield task
+            task = task.outer
+
+
+def _listed(name: str, given: object, kinds: tuple[type, ...], each: str) -> tuple[Any, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise MisuseError(name, given, f"a list, each a {each}")
+    items = tuple(cast("Iterable[object]", given))
+    for number, item in enumerate(items):
+        if not isinstance(item, kinds):
+            raise MisuseError(f"{name}[{number}]", item, f"a {each}")
+    return items
 
 
 def reason_for(task: Task, server: ProvidedServer) -> str:
     """Why a plugin's server belongs to a task; empty if it does not."""
+    return next(filter(None, (_reason(each, server) for each in task.chain())), "")
+
+
+def _reason(task: Task, server: ProvidedServer) -> str:
     if named := next((each for each in task.servers if each in (server.config.name, server.name)), None):
         return f"the task asks for {named!r}"
     wanted = {_folded(each) for each in task.capabilities}
@@ -53,7 +99,8 @@ def reason_for(task: Task, server: ProvidedServer) -> str:
 def unmet(task: Task, servers: Iterable[ProvidedServer]) -> tuple[str, ...]:
     """Capabilities that the task asks for and no server has."""
     known = {_folded(capability) for server in servers for capability in server.capabilities}
-    return tuple(each for each in task.capabilities if _folded(each) not in known)
+    wanted = dict.fromkeys(each for part in task.chain() for each in part.capabilities)
+    return tuple(each for each in wanted if _folded(each) not in known)
 
 
 def check_names(task: Task, configured: Iterable[str], provided: Iterable[ProvidedServer]) -> None:
@@ -63,7 +110,7 @@ def check_names(task: Task, configured: Iterable[str], provided: Iterable[Provid
         UnknownServerError: one is not.
     """
     known = {*configured, *(name for server in provided for name in (server.config.name, server.name))}
-    for each in task.servers:
+    for each in (each for part in task.chain() for each in part.servers):
         if isinstance(each, str) and each not in known:
             raise UnknownServerError(each, tuple(sorted(known)))
 
