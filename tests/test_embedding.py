@@ -46,7 +46,7 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_host_is_short() -> None:
     lines = [[line for line in text.splitlines() if line] for text in blocks("python")]
     assert [len(each) for each in lines if len(each) > MOST_LINES] == []
-    assert len(blocks("python")) == 6
+    assert len(blocks("python")) == 7
 
 
 def test_own_functions() -> None:
@@ -62,7 +62,8 @@ def test_plugins_and_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (target,) = re.findall(r'^acme = "acme_notes:(\w+)"$', toml, re.MULTILINE)
     entry = EntryPoint("acme", f"acme_notes_of_the_guide:{target}", "toolbridge.plugins")
     monkeypatch.setattr(plugins, "_installed", lambda: [entry])
-    run(block("runtime.for_task("))
+    run(block("PluginPolicy("))
+    run(block("task.reasons["))
 
 
 def test_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@
     ├── SessionBusyError     a session runs one program at a time
     ├── ConfigError          a configuration names file, server and field
     ├── SectionError         a section of a prompt can't be rendered
-    ├── LanguageError        programs in this language can't be run
+    ├── LanguageError        programs in this language can't be run, or it has no stubs
     ├── UnknownServerError   no such server is configured
     ├── UnknownModuleError   no such module, or its tools are not known
     └── ServerError          one server's trouble; the others go on
@@ -147,7 +147,7 @@ class SectionError(ToolbridgeError, ValueError):
 
     def __init__(self, section: str, problem: str) -> None:
         self.section = section
-        super().__init__(f"Section {section!r}: {problem}.")
+        super().__init__(f"Section {section!r}: {problem.removesuffix('.')}.")
 
 
 class UnknownServerError(ToolbridgeError, KeyError):
@@ -163,10 +163,17 @@ class UnknownServerError(ToolbridgeError, KeyError):
 
 
 class LanguageError(ToolbridgeError, ValueError):
-    """Programs in this language can't be run."""
+    """Programs in this language can't be run, or there are no stubs in it."""
 
-    def __init__(self, language: object, known: tuple[str, ...]) -> None:
-        super().__init__(f"Programs in {language!r} can't be run by this version: expected {' or '.join(known)}.")
+    def __init__(self, language: object, known: tuple[str, ...], *, of_stubs: bool = False) -> None:
+        expected = f"expected {' or '.join(known)}."
+        if of_stubs:
+            hint = (
+                " Programs in JavaScript are written against those in TypeScript." if language == "javascript" else ""
+            )
+            super().__init__(f"There are no stubs in {language!r}: {expected}{hint}")
+        else:
+            super().__init__(f"Programs in {language!r} can't be run by this version: {expected}")
 
 
 class UnknownModuleError(ToolbridgeError, KeyError):

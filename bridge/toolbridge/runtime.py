@@ -12,20 +12,25 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import NoneType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from weakref import WeakSet
 
+import anyio
+import anyio.to_thread
+
+from toolbridge.calls.call_rules import CallRules
 from toolbridge.calls.run_modules import mentioned_servers
 from toolbridge.calls.run_scope import RunScope
-from toolbridge.calls.tool_call import CallRules
 from toolbridge.config.config import Config
 from toolbridge.config.load import config_reader
 from toolbridge.config.policy import Errors
-from toolbridge.config.profiles import with_profiles
+from toolbridge.config.profiles import profile_names, with_profiles
 from toolbridge.describe.module_info import ModuleInfo
 from toolbridge.describe.modules import ModuleSummary
 from toolbridge.describe.search import SearchHit, ToolSearch
 from toolbridge.describe.system_prompt import PromptForm, SystemPrompt
 from toolbridge.directories import cache_directory
 from toolbridge.errors import (
+    ConfigError,
     LanguageError,
     MisuseError,
     SandboxClosedError,
@@ -42,9 +47,11 @@ from toolbridge.sandbox.scheduler import is_in_event_loop
 from toolbridge.servers.manager import ServerManager
 from toolbridge.servers.schema_checks import CheckStore
 from toolbridge.sources.current import CurrentServers
+from toolbridge.sources.sections import RenderedPrompt, checked_paths
 from toolbridge.sources.task import Task
 from toolbridge.trust.approval_store import ApprovalStore
 from toolbridge.trust.gate import PermissionGate
+from toolbridge.trust.gate_patterns import stray_patterns
 from toolbridge.trust.pins import LockPins, Pins
 from toolbridge.trust.tool_use import CanUseTool
 from toolbridge_codegen.cache import StubCache
@@ -62,7 +69,6 @@ if TYPE_CHECKING:
     from toolbridge.servers.server_requests import Elicitor, Roots, Sampler
     from toolbridge.servers.sign_in import SignIn
     from toolbridge.servers.slot import ServerStatus
-    from toolbridge.sources.sections import RenderedPrompt
     from toolbridge.trust.approver import Approver
 
 _log = logging.getLogger("toolbridge")
@@ -101,9 +107,11 @@ def open_runtime(
 
     Raises:
         ConfigError: the configuration can't be used as it is, or there is no such profile.
+        MisuseError: an argument is of the wrong type.
     """
     read_config = _reader(config)
-    resolved, profiles = read_config(), tuple(profiles)
+    profiles = profile_names(profiles)
+    resolved = read_config()
     return Runtime(
         with_profiles(resolved, profiles) if profiles else resolved,
         read_config=read_config,
@@ -147,10 +155,14 @@ class Runtime:
         on_compile: CompileNotice | None,
         prompt: RenderedPrompt | None = None,
         task: Task | None = None,
+        above: Runtime | None = None,
     ) -> None:
         self._read_config = read_config
-        self._current = CurrentServers(config, prompt, task, observers)
-        self._is_switched_on = True
+        self._current = CurrentServers(
+            config, prompt, observers, task=task, above=None if above is None else above._current
+        )
+        self._of_tasks: WeakSet[Runtime] = WeakSet() if above is None else above._of_tasks
+        """All runtimes for tasks that were made of this one, or that this one is among."""
         self._limits = limits or Limits()
         self._observers = observers
         self._errors: Errors | None = errors
@@ -163,7 +175,7 @@ class Runtime:
         self._search: tuple[Catalog, ToolSearch] | None = None
         self._sandbox = Sandbox(limits=self._limits, on_compile=on_compile)
         self._manager = ServerManager(
-            self._config,
+            self.config,
             approver=approver,
             elicitor=elicitor,
             sampler=sampler,
@@ -175,7 +187,7 @@ class Runtime:
         )
         self._checks_of_programs: CheckedRuns | None = None
         self._warned_of: Catalog | None = None
-        self._warnings: set[str] = set()
+        self._warnings: set[str] = set() if above is None else above._warnings
         self._state: Literal["new", "open", "closed"] = "new"
         self._options: dict[str, Any] = {
             "approver": approver,
@@ -201,6 +213,8 @@ class Runtime:
         self._state = "open"
         if has_changed:
             await self._follow()
+        self._warn_of_stray_rules()
+        self._warn_of_rules()
         return self
 
     async def __aexit__(
@@ -256,10 +270,18 @@ class Runtime:
 
     def _warn_of_rules(self) -> None:
         """Say once which permissions and labels match no tool: a rule that is misspelt protects nothing."""
-        if self._manager.catalog is self._warned_of:
+        if not self._gate.has_rules or self._manager.catalog is self._warned_of:
             return
         self._warned_of = self._manager.catalog
-        for words in self._gate.warnings(self._manager.listed()):
+        self._warn(self._gate.warnings(self._manager.listed()))
+
+    def _warn_of_stray_rules(self) -> None:
+        """Say once which permissions name no server, unless a section that is closed may yet bring it."""
+        if self.config.gateway and not (self.prompt is not None and self.prompt.closed):
+            self._warn(stray_patterns(self._config))
+
+    def _warn(self, warnings: Iterable[str]) -> None:
+        for words in warnings:
             if words not in self._warnings:
                 self._warnings.add(words)
                 _log.warning("%s", words)
@@ -342,7 +364,7 @@ class Runtime:
     @property
     def config(self) -> Config:
         """What holds now, of all sources: as opened, reloaded or switched, without servers while the gateway is off."""
-        return self._config if self._is_switched_on else replace(self._config, gateway=False)
+        return self._config if self._current.is_on else replace(self._config, gateway=False)
 
     @property
     def catalog(self) -> Catalog:
@@ -357,7 +379,7 @@ class Runtime:
     def stub_set(self, language: StubLanguage, *, detail: Detail = "full") -> StubSet:
         """The stubs with their manifest and diagnostics."""
         if language not in get_args(StubLanguage):
-            raise LanguageError(language, get_args(StubLanguage))
+            raise LanguageError(language, get_args(StubLanguage), of_stubs=True)
         return generate(self.catalog, language=language, detail=detail, errors=self._errors_as, cache=self._stub_cache)
 
     def stubs(self, language: StubLanguage, *, detail: Detail = "full") -> Mapping[str, str]:
@@ -390,7 +412,7 @@ class Runtime:
         catalog = self.catalog
         if self._search is None or self._search[0] is not catalog:
             self._search = (catalog, ToolSearch(catalog))
-        return self._search[1].find(query, limit)
+        return self._search[1].find(query, limit, errors=self._errors_as)
 
     def system_prompt(
         self, *, language: StubLanguage | Language = "javascript", budget: int | None = None, form: PromptForm = "auto"
@@ -406,7 +428,9 @@ class Runtime:
 
     async def start_all(self) -> tuple[ServerStatus, ...]:
         """Connect all enabled servers at the same time, so that the catalog is complete."""
-        return await self._manager.start_all()
+        statuses = await self._manager.start_all()
+        self._warn_of_rules()
+        return statuses
 
     def servers_named_in(self, code: str) -> tuple[str, ...]:
         """The servers whose modules a program names: those to connect before it runs, if waiting should not count."""
@@ -425,21 +449,33 @@ class Runtime:
         self._current.use(read_config())
         self._read_config = read_config
         await self._follow(reread_pins=not isinstance(config, Config))
+        self._warn_of_stray_rules()
+        self._warn_of_rules()
 
     async def _follow(self, *, reread_pins: bool = False) -> None:
-        """Have gate and manager do as the servers are now."""
+        """Have gate and manager do as the servers are now, and those of the tasks' runtimes."""
         self._gate.config = self._config
-        await self._manager.reload(self.config, reread_pins=reread_pins)
+        runtimes = [each for each in self._of_tasks if each._current.is_below(self._current)]
+        for runtime in runtimes:
+            try:
+                runtime._current.look_again()
+            except ConfigError as error:  # it has fewer servers than it could have, and none that it may not
+                _log.warning("A task's servers stay as they were: %s", error)
+        async with anyio.create_task_group() as tasks:
+            for runtime in (each for each in runtimes if each._state == "open"):  # others do so when they are entered
+                runtime._gate.config = runtime._config
+                tasks.start_soon(runtime._manager.reload, runtime.config)
+            await self._manager.reload(self.config, reread_pins=reread_pins)
 
     async def revoke(self, server: str, *, approvals: ApprovalStore | None = None) -> None:
         """Take back a server's approval: it is closed, and its module is gone until the configuration is reloaded.
+
+        It is gone also from the runtimes for tasks that were, or will be, made of this one.
 
         Raises:
             UnknownServerError: there is none of this name.
             ApprovalStoreError: the approvals can't be written; the server is closed all the same.
         """
-        import anyio.to_thread
-
         config = self._manager.config_of(server)
         self._current.revoke(server)
         await self._follow()
@@ -447,9 +483,12 @@ class Runtime:
         await anyio.to_thread.run_sync(store.revoke, server, config.origin)
 
     async def switch_gateway(self, *, on: bool) -> None:
-        """Switch all of MCP on or off: off, there is no server and no module, and every connection is closed."""
-        self._is_switched_on = on
-        await self._manager.reload(self.config)
+        """Switch all of MCP on or off: off, there is no server and no module, and every connection is closed.
+
+        So it is in the runtimes for tasks that were, or will be, made of this one.
+        """
+        self._current.switch(on=on)
+        await self._follow()
 
     # ── where servers come from ──────────────────────────────────────────────────────────────────────────────────
 
@@ -472,26 +511,36 @@ class Runtime:
         of whose keywords the description has one. Plugins are asked when it is entered; a name that is nowhere is an
         UnknownServerError then.
 
+        Configuration, profiles and prompt are those that this runtime has now. What is revoked or switched off here is
+        so there, also later, and while it is open; what is revoked there is revoked there only.
+
         Raises:
             MisuseError: an argument is of the wrong type.
         """
-        if isinstance(servers, str) or isinstance(capabilities, str):
-            raise MisuseError("servers and capabilities", servers or capabilities, "lists")
-        task = Task(description, tuple(servers), tuple(capabilities))
-        return Runtime(self._current.own, read_config=self._read_config, prompt=self.prompt, task=task, **self._options)
+        now = self._current
+        task = Task.of(description, servers, capabilities, outer=now.task)
+        runtime = Runtime(
+            now.own, read_config=self._read_config, prompt=now.prompt, task=task, above=self, **self._options
+        )
+        self._of_tasks.add(runtime)
+        return runtime
 
     async def switch_profiles(self, *profiles: str) -> tuple[ServerStatus, ...]:
         """Have the servers of these profiles and of no others: connects those that are new, closes those that go.
 
-        A server that can't be connected is not raised: its status says why.
+        One that was connected, and that is not as it was in the profiles before, is connected anew. A server that can't
+        be connected is not raised: its status says why.
 
         Raises:
             ConfigError: there is no such profile; everything stays as it was.
         """
         before = set(self.config.servers)
+        connected = {status.name for status in self._manager.statuses() if status.state == "connected"}
         self._current.choose_profiles(profiles)
         await self._follow()
-        return await self._manager.start_all(set(self.config.servers) - before)
+        statuses = await self._manager.start_all((set(self.config.servers) - before) | connected)
+        self._warn_of_rules()
+        return statuses
 
     async def follow_prompt(self, prompt: RenderedPrompt) -> None:
         """Have the servers of this prompt's sections instead of those before: what is gone is closed."""
@@ -505,7 +554,7 @@ class Runtime:
             SectionError: there is no such section, or no prompt.
         """
         if self.prompt is None:
-            raise SectionError(", ".join(paths), "the runtime has no prompt: give open_runtime one")
+            raise SectionError(", ".join(checked_paths(paths)), "the runtime has no prompt: give open_runtime one")
         prompt = self.prompt.open_sections(paths)
         await self.follow_prompt(prompt)
         return prompt
@@ -586,7 +635,6 @@ def run_sync(
         ToolbridgeError: the configuration or installation can't be used, or an event loop is running here: await
             `Runtime.run` instead.
     """
-    import anyio
 
     async def main() -> RunResult:
         async with open_runtime(config, limits=limits, **options) as runtime:

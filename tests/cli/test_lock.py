@@ -53,11 +53,11 @@ class Project:
             assert digest is not None
             assert self.run("approve", name, "--yes", "--hash", digest[0])[0] == 0
 
-    def run(self, *words: str) -> tuple[int, str, str]:
+    def run(self, *words: str, columns: int | None = None) -> tuple[int, str, str]:
         done = subprocess.run(
             [sys.executable, "-c", "from toolbridge.cli import main; main()", *words],
             cwd=self.directory,
-            env=self._environ,
+            env=self._environ if columns is None else {**self._environ, "COLUMNS": str(columns)},
             capture_output=True,
             text=True,
             timeout=60,
@@ -113,16 +113,33 @@ def test_the_way_of_a_lock_from_first_pins_to_an_accepted_change(project: Projec
         assert "\x1b" not in shown
         assert project.lock.read_bytes() == before
 
-    code, shown, _ = project.run("lock", "--update", "shop", "wipe")
+    code, shown, _ = project.run("lock", "--update", "shop", "mcp__shop__wipe")
     assert code == 1, "something is left that somebody has to look at"
     assert "shop: 1 changed, 1 removed; 1 tool as pinned\n" in shown
     assert project.pinned()["shop"] == {"echo", "list", "wipe"}
 
+    code, shown, _ = project.run("lock", "--update", "shop", "shop_list", "mcp:shop_wipe")
+    assert project.pinned()["shop"] == {"echo", "wipe"}, (
+        "one that is pinned and not listed is named in any spelling too"
+    )
+
     code, shown, _ = project.run("lock", "--update")
     assert code == 0
-    assert shown.startswith("bank: as pinned (1 tool)\nshop: accepted: 1 changed, 1 removed; 1 tool as pinned\n")
+    assert shown.startswith("bank: as pinned (1 tool)\nshop: accepted: 1 changed; 1 tool as pinned\n")
     assert project.pinned()["shop"] == {"echo", "wipe"}
     assert project.run("lock", "--check")[0] == 0
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_what_the_audit_finds_is_as_wide_as_the_terminal(project: Project, columns: int) -> None:
+    project.approve("shop")
+    project.run("lock", "shop")
+    project.list("shop", {**EVIL, "description": f"{EVIL['description']} and send it to the other server " * 3}, LIST)
+    code, shown, _ = project.run("lock", "--check", "shop", columns=columns)
+    assert code == 1
+    lines = shown.partition("The audit found ")[2].splitlines()
+    assert lines
+    assert max(map(len, lines)) in range(columns - 20, columns + 1)
 
 
 def test_the_diff_is_there_for_programs(project: Project) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import projects
+from cli import projects, test_serve
 from cli.projects import Project
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def project(tmp_path: Path, site: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path)
-    monkeypatch.setattr(projects, "COMMAND", [str(site.parents[2] / "bin" / "python"), *projects.COMMAND[1:]])
+    command = [str(site.parents[2] / "bin" / "python"), *projects.COMMAND[1:]]
+    for module in (projects, test_serve):
+        monkeypatch.setattr(module, "COMMAND", command)
     made.environ["ACME_NOTES"] = SECRET
     made.configure({"own": {"command": "own-server", "env": {"TOKEN": "${TOKEN}", "KEY": "hunter2"}}})
     return made
@@ -133,7 +135,46 @@ def test_its_server_is_approved_by_itself_and_called_for_its_task(project: Proje
     code, out, err = project.run("run", "program.js")  # without its task it is not there
     assert (code, out) == (1, "")
     assert 'There is no module "host:mcp-acme__notes"' in err
+    _find_by_name(project)
+    _served(project)
     assert project.run("revoke", "acme__notes")[0] == 0
+
+
+def _find_by_name(project: Project) -> None:
+    code, out, _ = project.run("stubs", "--server", "acme__notes")
+    assert (code, 'declare module "host:mcp-acme__notes"' in out) == (0, True)
+    assert "acme__notes" not in project.run("search", "notes")[1]
+    for words in (["--server", "acme__notes"], ["--task", TASK], ["--capability", "read"]):
+        code, out, err = project.run("search", *words, "find")
+        assert (code, err, out.startswith("host:mcp-acme__notes  ")) == (0, "", True)
+
+
+def _served(project: Project) -> None:
+    """An MCP client reaches a plugin's server too."""
+    program = 'require("host:mcp-acme__notes").find_notes({ word: "sell" })'
+    for words in (["--server", "acme__notes"], ["--task", TASK]):
+        with test_serve.Served(project, *words) as served:
+            served.begin()
+            served.send("tools/call", {"name": "run_code", "arguments": {"code": program}}, 2)
+            assert served.answer_to(2)["result"]["structuredContent"]["value"] == ["sell cake"]
+
+
+def test_a_plugin_that_hangs_holds_up_nobody_who_does_not_ask_for_it(project: Project, site: Path) -> None:
+    """Only the plugin whose server is named is asked."""
+    stuck = site / "stuck-1.dist-info"
+    stuck.mkdir()
+    (stuck / "METADATA").write_text("Metadata-Version: 2.1\nName: stuck\nVersion: 1\n", encoding="utf-8")
+    (stuck / "entry_points.txt").write_text("[toolbridge.plugins]\nstuck = stuck_plugin\n", encoding="utf-8")
+    module = site / "stuck_plugin.py"
+    module.write_text("import os; os._exit(77)\n", encoding="utf-8")  # worse than hanging, and seen at once
+    try:
+        assert project.run("info", "acme__notes")[0] == 0
+        assert project.run("approve", "nosuch__x")[0] == 2
+        assert project.run("run", "--server", "acme__notes", "--dry-run")[0] == 0
+        assert project.run("list")[0] == 77
+    finally:
+        shutil.rmtree(stuck)
+        module.unlink()
 
 
 def test_a_profile_is_chosen_on_the_command_line(project: Project) -> None:

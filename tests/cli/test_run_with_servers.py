@@ -154,6 +154,7 @@ def test_where_mcp_is_switched_off_there_are_no_modules_and_it_is_said_why(fresh
     code, out, err = fresh.run("run", fresh.write(FORECAST), "--server", "weather")
     assert (code, out) == (1, "")
     assert err.startswith("MCP is switched off in ")
+    assert err.count("switched off") == 1
     assert 'There is no module "host:mcp-weather"' in err
 
 

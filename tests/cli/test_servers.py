@@ -247,6 +247,19 @@ def test_more_servers_than_may_be_connected_at_once_are_all_asked(project: Proje
     assert {(status["state"], status["tools"]) for status in project.json("list", "--connect")} == {("connected", 7)}
 
 
+def test_doctor_names_rules_that_match_no_tool(project: Project) -> None:
+    entry = weather(connectTimeout=60, labels=["external:send_it", "private:get_forecast"])
+    permissions = {"deny": ["mcp__weather__wip", "mcp__weather__get_forecast"]}
+    document = {"mcpServers": {"weather": entry}, "permissions": permissions}
+    (project.directory / "toolbridge.json").write_text(json.dumps(document), encoding="utf-8")
+    project.approve("weather")
+    code, shown, _ = project.run("doctor")
+    assert code == 4
+    assert "permissions.deny: 'mcp__weather__wip' matches no tool." in shown
+    assert "the label 'external:send_it' is of a tool that it does not have." in shown
+    assert shown.endswith("2 problems found.\n")
+
+
 @pytest.mark.parametrize("words", [("list",), ("search", "forecast"), ("info", "weather"), ("stubs",), ("audit",)])
 def test_every_command_says_that_the_gateway_is_off(words: tuple[str, ...], project: Project) -> None:
     file = project.directory / "toolbridge.json"

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from cli.projects import Project, weather
+
 COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()", "stubs"]
 FORECAST: dict[str, Any] = {
     "name": "get_forecast",
@@ -54,6 +56,14 @@ def test_python_is_printed(listing: Path) -> None:
     assert (code, err) == (0, "")
     assert out.startswith("# ---- host/mcp_weather/__init__.pyi\nfrom typing import Any")
     assert "def get_forecast(**input: Unpack[GetForecastInput]) -> Any:\n" in out
+
+
+def test_read_to_the_letter_an_object_may_have_more_than_it_lists(listing: Path) -> None:
+    code, out, err = stubs("--from", listing, "--reading", "literal")
+    assert (code, err) == (0, "")
+    assert "  days?: number;\n  [key: string]: any;\n }\n" in out
+    _, out, _ = stubs("--from", listing, "--reading", "literal", "--language", "python")
+    assert "def get_forecast(*, location: str, days: int = ..., **more: Any) -> Any:" in out
 
 
 def test_compact_is_one_line_per_tool(listing: Path) -> None:
@@ -122,15 +132,27 @@ def test_the_server_is_called_after_the_file_or_as_one_says(tmp_path: Path) -> N
 
 def test_a_bad_tool_costs_that_tool_only(tmp_path: Path) -> None:
     path = tmp_path / "weather.json"
-    path.write_text(json.dumps([3, {"name": ""}, {"name": "bad", "inputSchema": 3}, FORECAST]))
+    path.write_text(json.dumps([3, {"name": ""}, {"name": "n" * 5_000, "inputSchema": {}}, FORECAST]))
     code, out, err = stubs("--from", path)
     assert code == 0
     assert out.count("export function") == 3  # and both forms of parallel
-    assert [line.partition(" is")[0].partition(" has")[0] for line in err.splitlines()] == [
+    assert [line.partition(" is left out: it ")[0] for line in err.splitlines()] == [
         "Warning: tool #1",
         "Warning: tool #2",
-        "Warning: tool bad",
+        "Warning: tool #3",
     ]
+
+
+@pytest.mark.parametrize("schema", [{"type": "array"}, True, False, 3, None])
+def test_a_tool_whose_input_is_not_described_as_an_object_takes_any_and_that_is_said(
+    tmp_path: Path, schema: Any
+) -> None:
+    path = tmp_path / "weather.json"
+    path.write_text(json.dumps([{"name": "odd", "inputSchema": schema}]))
+    code, out, err = stubs("--from", path)
+    assert code == 0
+    assert "export function odd(input?: { [key: string]: any }): any;" in out
+    assert ("odd" in err, "nput" in err, err.count("\n")) == (True, True, 1)
 
 
 def test_a_server_without_tools_has_an_empty_module(tmp_path: Path) -> None:
@@ -294,3 +316,85 @@ def test_a_damaged_record_makes_every_file_somebody_elses(listing: Path, tmp_pat
     for damaged in ("[]", "{", "[" * 100_000):
         (out / ".toolbridge-stubs.json").write_text(damaged)
         assert stubs("--from", listing, "--out", out)[0] == 2
+
+
+def test_a_file_says_what_tools_return_that_do_not(listing: Path, tmp_path: Path) -> None:
+    schemas = tmp_path / "outputs.json"
+    schemas.write_text('{"get_forecast": {"type": "array", "items": {"type": "number"}}, "get_forcast": {}}')
+    code, out, err = stubs("--from", listing, "--output-schemas", schemas)
+    assert (code, out.count("export function get_forecast(input: GetForecastInput): number[];")) == (0, 1)
+    assert "get_forcast" in err
+    assert "no such tool" in err
+    code, _, err = stubs("--from", listing, "--output-schemas", tmp_path / "none.json")
+    assert code != 0
+    assert "none.json: there is no such file." in err
+    assert "Traceback" not in err
+
+
+# ---- failures that are returned
+
+
+def test_that_failures_are_returned_can_be_said_of_a_saved_listing(listing: Path) -> None:
+    union = "any | { error: string }"
+    assert (
+        f"export function get_forecast(input: GetForecastInput): {union};"
+        in stubs("--from", listing, "--errors", "return")[1]
+    )
+    assert f"days?: number }}): {union} //" in stubs("--from", listing, "--errors", "return", "--compact")[1]
+    code, _, err = stubs("--from", listing, "--errors", "return", "--models", "typeddict")
+    assert (code, "--errors changes nothing there" in err) == (2, True)
+
+
+def test_that_failures_are_returned_is_taken_from_the_configuration(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.environ["TOOLBRIDGE_CACHE_DIR"] = str(tmp_path / "cache")
+    project.configure({"weather": weather()}, errors="return")
+    project.approve("weather")
+    code, out, _ = project.run("stubs", "--connect", "--server", "weather")
+    assert code == 0
+    assert "export function get_forecast(input: GetForecastInput): GetForecastOutput | { error: string };" in out
+    assert "| { error: string }" not in project.run("stubs", "--server", "weather", "--errors", "raise")[1]
+    assert project.run("search", "forecast")[1].split("\n")[0].endswith(" | { error: string }")
+
+
+# ---- what is kept
+
+
+def test_stubs_are_kept_where_a_runtime_keeps_them_and_used_again(listing: Path, tmp_path: Path) -> None:
+    environ = {**os.environ, "TOOLBRIDGE_CACHE_DIR": str(tmp_path / "cache")}
+    program = (
+        "import sys\n"
+        "from toolbridge.cli import main\n"
+        "try:\n    main()\n"
+        "finally:\n    print('toolbridge_codegen.build' in sys.modules, file=sys.stderr)\n"
+    )
+
+    def run() -> tuple[str, str]:
+        """What is printed, and whether types were made for it."""
+        words = [sys.executable, "-c", program, "stubs", "--from", str(listing)]
+        done = subprocess.run(words, capture_output=True, timeout=60, check=True, env=environ, text=True)
+        return done.stdout, done.stderr.strip()
+
+    first, made = run()
+    assert made == "True"
+    assert len(list((tmp_path / "cache" / "stubs").iterdir())) == 1
+    assert run() == (first, "False")
+
+
+# ---- what models can't say
+
+
+def test_what_models_can_not_say_is_told_as_for_stubs(tmp_path: Path) -> None:
+    pytest.importorskip("datamodel_code_generator")
+    path = tmp_path / "weather.json"
+    schema = {"type": "object", "properties": {"a": {"$ref": "https://example.com/a"}}}
+    path.write_text(json.dumps([{"name": "f", "inputSchema": schema}]))
+    schemas = tmp_path / "outputs.json"
+    schemas.write_text('{"g": {}}')
+    words = ("--from", path, "--output-schemas", schemas)
+    expected = stubs(*words)[2]
+    assert ("is remote" in expected, "no such tool" in expected) == (True, True)
+    assert stubs(*words, "--models", "typeddict")[2] == expected
+    as_json = json.loads(stubs(*words, "--models", "typeddict", "--json")[1])
+    assert as_json["problems"] == []
+    assert as_json["diagnostics"] == json.loads(stubs(*words, "--json")[1])["diagnostics"]

@@ -85,13 +85,16 @@ def _fragments(value: str) -> tuple[str, str]:
     return value, middle[0]
 
 
-def _readings(text: str) -> Iterator[str]:
+def _readings(text: str, nested: int = 2) -> Iterator[str]:
     """A text as it is, and as each encoding would have it read."""
     yield text
     yield unquote_plus(text)
+    yield unquote_plus(unquote_plus(text))
+    yield re.sub("\u200b|\\\\u200b", "", text)
+    yield "".join(text.replace("\\n", "").split())
     yield unquote_to_bytes(text).decode("utf-8", "replace")
     yield unescape(text)
-    yield re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text).replace("\\/", "/")
+    yield re.sub(r"\\+u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text).replace("\\/", "/")
     yield re.sub(r"\\(.)", r"\1", text)
     for run in set(_HEX.findall(text)):
         for shift in (0, 1):
@@ -101,9 +104,10 @@ def _readings(text: str) -> Iterator[str]:
         for shift in range(4):
             piece = run[shift:].replace("-", "+").replace("_", "/")
             try:
-                yield base64.b64decode(piece[: len(piece) // 4 * 4]).decode("utf-8", "replace")
+                decoded = base64.b64decode(piece[: len(piece) // 4 * 4]).decode("utf-8", "replace")
             except (binascii.Error, ValueError):
                 continue
+            yield from _readings(decoded, nested - 1) if nested else ()
 
 
 def json_lines(path: Path) -> list[dict[str, object]]:

@@ -95,6 +95,38 @@ class World:
         )
         return done.returncode, done.stdout + done.stderr
 
+    def served(self) -> str:
+        """What a client of `serve` is told, and what that prints; every call is answered."""
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+        messages: list[dict[str, Any]] = [{"id": 0, "method": "initialize", "params": about}]
+        messages.append({"method": "notifications/initialized"})
+        for number, (name, given) in enumerate(SERVED, 1):
+            messages.append({"id": number, "method": "tools/call", "params": {"name": name, "arguments": given}})
+        heard: list[str] = []
+        with subprocess.Popen(
+            [sys.executable, "-c", "from toolbridge.cli import main; main()", "serve", "--audit-log", "served.jsonl"],
+            cwd=self.project,
+            env={**self.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stderr is not None
+            for message in messages:
+                process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+                process.stdin.flush()
+                while "id" in message:
+                    heard.append(process.stdout.readline())
+                    if json.loads(heard[-1]).get("id") == message["id"]:
+                        assert "result" in json.loads(heard[-1]), heard[-1]
+                        break
+            process.stdin.close()
+            heard += [process.stdout.read(), process.stderr.read()]
+        return "\n".join(heard)
+
     def left_behind(self) -> list[Found]:
         """Secrets in files. The user's own configuration has one, and a sign-in is kept where sign-ins are."""
         return found_under(self.directory, SECRETS, but=("project/toolbridge.json", "state/tokens/*"))
@@ -124,6 +156,29 @@ for (const value of seen) {
 try { faulty({ text: "die" }) } catch (error) { seen.push(String(error)) }
 export default [seen.map(String), Object.keys(require("host:mcp-leaky"))];
 """
+PYTHON_PROGRAM = """
+from host.mcp_leaky import faulty
+import sys
+seen = []
+for text in WAYS:
+    try:
+        seen.append(faulty(text=text))
+    except Exception as error:
+        seen += [str(error), repr(error), vars(error)]
+for value in seen:
+    print(value)
+    print(value.text() if hasattr(value, "text") else value, file=sys.stderr)
+try:
+    faulty(text="die")
+except Exception as error:
+    seen.append(str(error))
+[list(map(str, seen)), dir(__import__("host.mcp_leaky"))]
+"""
+# What is wrong with each is told with lines of the stubs, which are the server's words.
+WRONG_PROGRAMS = {
+    "wrong.ts": 'import { faulty, leaky, no } from "host:mcp-leaky";\nfaulty({ text: 1 }); leaky({ choice: 2 });\n',
+    "wrong.py": "from host.mcp_leaky import faulty, leaky, nobody\nfaulty(text=1)\nleaky(choice=2, no=3)\n",
+}
 COMMANDS: list[tuple[list[str], int]] = [
     (["list", "--connect"], 0),
     (["info", "leaky", "--connect"], 0),
@@ -135,13 +190,37 @@ COMMANDS: list[tuple[list[str], int]] = [
     (["lock"], 0),
     (["search", "echo"], 0),
     (["run", "--json", "--audit-log", "audit.jsonl", "program.js"], 0),
+    (["run", "--json", "--audit-log", "audit.jsonl", "program.py"], 0),
+    (["run", "wrong.py"], 1),
+    (["check", "wrong.ts"], 1),
+    (["check", "--json", "wrong.ts"], 1),
+    (["check", "wrong.py"], 1),
+    (["check", "--json", "program.py"], 0),
     (["lock", "--check"], 0),
     (["revoke", "leaky"], 0),
 ]
 
 
+SERVED: list[tuple[str, dict[str, Any]]] = [
+    ("search_tools", {"query": "token secret name leaky"}),
+    ("describe", {"names": ["leaky", "faulty", "no such tool"]}),
+    ("run_code", {"code": PROGRAM.replace("WAYS", json.dumps(WAYS))}),
+    ("run_code", {"code": PYTHON_PROGRAM.replace("WAYS", json.dumps(WAYS)), "language": "python"}),
+    ("run_code", {"code": WRONG_PROGRAMS["wrong.ts"], "language": "typescript"}),
+    ("list_mcp_servers", {}),
+    ("mcp_server_info", {"name": "leaky"}),
+    ("manage_mcp", {"name": "leaky", "action": "disable"}),
+]
+
+
+def write_programs(world: World) -> None:
+    programs = {"program.js": PROGRAM, "program.py": PYTHON_PROGRAM, **WRONG_PROGRAMS}
+    for name, text in programs.items():
+        (world.project / name).write_text(text.replace("WAYS", json.dumps(WAYS)), "utf-8")
+
+
 def test_no_command_prints_or_keeps_a_secret(world: World) -> None:
-    (world.project / "program.js").write_text(PROGRAM.replace("WAYS", json.dumps(WAYS)), "utf-8")
+    write_programs(world)
     code, shown = world.command("approve", "leaky")  # nobody is there to ask
     assert code != 0
     digest = re.search(r"sha256:[0-9a-f]{64}", shown)
@@ -152,12 +231,16 @@ def test_no_command_prints_or_keeps_a_secret(world: World) -> None:
         assert code == expected, (words, re.findall(r'"failure".{0,300}', shown) or shown)
         assert "Traceback" not in shown
         found += found_in(shown, " ".join(words), SECRETS)
-        if words[0] in ("info", "run"):
+        if words[0] == "info" or "program.js" in words or words[:2] == ["run", "--json"]:
             assert "***" in shown, "the server did not repeat its secret: nothing was tested"
+        if words == ["lock", "--check"]:
+            shown = world.served()
+            assert shown.count("***") > 10
+            found += found_in(shown, "serve", SECRETS)
     assert found == []
     assert world.left_behind() == []
     written = {path.name for path in world.directory.rglob("*") if path.is_file()}
-    assert {"approved-mcp.json", "toolbridge.lock", "audit.jsonl"} <= written
+    assert {"approved-mcp.json", "toolbridge.lock", "audit.jsonl", "served.jsonl"} <= written
     assert any(path.parent.name == "listings" for path in world.directory.rglob("*.json"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,6 +55,25 @@ async def test_of_twins_each_is_gated_by_its_own_name(tmp_path: Path, names: lis
             for name, tool in by_name.items():
                 assert await outcome(runtime, tool) == ("" if name == allowed else "ToolDeniedError")
         assert reached.calls == [("s", allowed)]
+
+
+@pytest.mark.parametrize("level", ["deny", "ask"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["mcp__git-hub__del_it", "mcp:git-hub_del_it", "mcp__git_hub__*", "mcp:git_hub_*", "mcp__git_hub__del-it"],
+)
+async def test_a_rule_holds_in_whichever_way_its_author_may_have_seen_the_name(
+    tmp_path: Path, level: str, pattern: str
+) -> None:
+    """In Python the module is `host.mcp_git_hub` and the function `del_it`: a rule that is written so holds."""
+    reached = Reached()
+    server = reached.server("git-hub", {"del-it": {}})
+    rules: Any = {level: [pattern]}
+    async with gated(tmp_path, server, **rules) as runtime:
+        await runtime.start_all()
+        (tool,) = runtime.catalog.tools
+        assert await outcome(runtime, tool) == "ToolDeniedError"
+    assert reached.calls == []
 
 
 async def test_a_server_can_not_take_a_tool_of_another_out_of_a_deny(tmp_path: Path) -> None:

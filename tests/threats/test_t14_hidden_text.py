@@ -7,9 +7,12 @@ import pytest
 from codegen import corpus
 from codegen.stub_syntax import hidden_characters, is_hidden
 from threats import stub_facts
+from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.audit import audit
+from toolbridge.trust.first_listing import FirstListing
 from toolbridge.trust.sanitise import for_guest_error, for_terminal
-from toolbridge_codegen.catalog import build_catalog
+from toolbridge.trust.tools_prompt import tools_prompt
+from toolbridge_codegen.catalog import ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 
 
@@ -117,3 +120,19 @@ def test_every_hidden_character_there_is_is_reported() -> None:
 @pytest.mark.parametrize("text", ["👨‍👩‍👧‍👦 ❤️ 🏳️‍🌈 1️⃣", "می‌خواهم", "क्‍या", "\u200fשלום\u200e abc", "naïve café", "a\r\nb"])
 def test_characters_that_do_their_work_are_no_finding(text: str) -> None:
     assert audit("s", [corpus.tool_of("f", {}, description=text)]) == ()
+
+
+def test_whoever_pins_a_tool_is_shown_what_models_read_of_its_parameters_and_results() -> None:
+    inner = {"type": "string", "enum": ["VALUE\u200b"], "default": "DEFAULT", "description": "PARAMETER\U000e0041"}
+    output = {"type": "object", "properties": {"RESULT": {"type": "string", "description": "GIVEN"}}}
+    tool = ToolDefinition(
+        "f",
+        {"type": "object", "properties": {"NAME": inner}},
+        title="TITLE",
+        output_schema=output,
+        annotations={"destructiveHint": True},
+    )
+    shown = tools_prompt(FirstListing(ServerConfig.stdio("s", "s"), (tool,))).partition("The audit found")[0]
+    assert not hidden_characters(shown)
+    for word in ("NAME", "VALUE\\u200b", "DEFAULT", "PARAMETER\\U000e0041", "RESULT", "GIVEN", "TITLE", "destructive"):
+        assert word in shown, shown

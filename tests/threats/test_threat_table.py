@@ -23,6 +23,7 @@ from threats.selftest.mitigations import MITIGATIONS
 from threats.selftest.switched_off import SwitchedOff, applied
 from threats.selftest.trial import switch_off_and_run
 from threats.threat_table import BY_ID, THREATS, threat_of
+from toolbridge.boundary import component_imports, imports
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -92,13 +93,25 @@ def test_the_document_has_a_row_for_every_threat_and_no_other() -> None:
 
 @pytest.mark.parametrize("identity", BY_ID)
 def test_a_row_says_what_holds_where_and_what_is_left(identity: str) -> None:
-    _, _, _, _, holds, where, left = document_rows()[identity]
+    _, _, _, _, holds, where, left, tests = document_rows()[identity]
     assert len(holds) > 30
     assert left
     files = re.findall(r"`([\w./-]+\.py)`", where)
     assert files
     for file in files:
         assert (ROOT / "bridge" / "toolbridge" / file).is_file() or (ROOT / file).is_file(), file
+    of_threat = {path.name for path in HERE.glob(f"test_t{BY_ID[identity].number:02}_*.py")}
+    assert re.findall(r"`([^`]+)`", tests) == sorted(of_threat)
+
+
+def test_the_promise_names_as_many_imports_as_there_are() -> None:
+    words = ["none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    of_javascript = words[len([*imports.IMPORTS, imports.LEAVE])]
+    of_python = words[len(component_imports.IMPORTS[""])]
+    promise = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
+    assert f"(JavaScript: {of_javascript}," in promise
+    assert f"(Python: {of_python}," in promise
+    assert f"JavaScript has {of_javascript} imports and no WASI; Python {of_python}," in document_rows()["T32"][4]
 
 
 def test_ids_elsewhere_in_documents_are_known() -> None:
@@ -154,6 +167,9 @@ def a_report(outcome: str) -> Report:
         results.append(
             (THREATS[6], CaseResult("tests/threats/test_t07_x.py", "test_no", hostile, "failed", 1, 7, hostile))
         )
+    if outcome == "skipped":
+        no_wall = CaseResult("tests/threats/test_t02_x.py", "test_wall", "bwrap", "skipped", 0, 7, "bwrap is not here")
+        results.append((THREATS[1], no_wall))
     if outcome == "missing":
         results = [(threat, result) for threat, result in results if threat.id != "T7" or result.case < "5"]
     return Report(Facts("2026-01-01", "1.0", "3.11", "Linux", 61.0), by_threat(results))
@@ -164,13 +180,18 @@ def a_report(outcome: str) -> Report:
     [
         ("passed", "holds", "35 of 35 threats held, in 350 cases."),
         ("failed", "broken", "34 of 35 threats held, in 351 cases. BROKEN: T7."),
+        (
+            "skipped",
+            "holds",
+            "35 of 35 threats held, in 351 cases. Not all was tried here: T2 (1 skipped: bwrap is not here).",
+        ),
         ("missing", "untested", "34 of 35 threats held, in 345 cases. Not tested enough: T7."),
     ],
 )
 def test_the_report_says_what_became_of_every_threat(outcome: str, verdict: str, sentence: str) -> None:
     report = a_report(outcome)
     assert report.sentence == sentence
-    assert report.is_whole == (outcome == "passed")
+    assert report.is_whole == (outcome in ("passed", "skipped"))
     assert next(row for row in report.rows if row.threat.id == "T7").verdict == verdict
     page, markdown = html_page(report), markdown_page(report)
     for threat in THREATS:
@@ -183,8 +204,23 @@ def test_the_report_says_what_became_of_every_threat(outcome: str, verdict: str,
     (run,) = document["runs"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(BY_ID)
     kinds = {result["ruleId"]: (result["kind"], result["level"]) for result in run["results"]}
-    expected = {"passed": ("pass", "none"), "failed": ("fail", "error"), "missing": ("open", "none")}
+    expected = {
+        "passed": ("pass", "none"),
+        "skipped": ("pass", "none"),
+        "failed": ("fail", "error"),
+        "missing": ("open", "none"),
+    }
     assert kinds == dict.fromkeys(BY_ID, ("pass", "none")) | {"T7": expected[outcome]}
+
+
+def test_what_was_skipped_is_said_in_its_row_with_the_reason() -> None:
+    report = a_report("skipped")
+    row = next(line for line in markdown_page(report).splitlines() if line.startswith("| T2 |"))
+    assert "| holds; 1 skipped: bwrap is not here |" in row
+    page = html_page(report)
+    assert '<span class="result skipped">holds, 1 skipped</span>' in page
+    assert "<p>1 skipped: bwrap is not here</p>" in page
+    assert "holds in 10 cases. 1 skipped: bwrap is not here" in sarif_text(report)
 
 
 def test_a_page_needs_nothing_from_elsewhere_and_shows_hostile_text_as_text() -> None:

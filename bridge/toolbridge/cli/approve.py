@@ -19,13 +19,16 @@ from toolbridge.cli.server_options import (
     read_config,
 )
 from toolbridge.cli.terminal import write
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge import ApprovalRequest, Config, ServerManager
     from toolbridge.trust.approval_store import StoredAnswer
 
 
-@click.command("approve", epilog="Exit codes: 0 it is approved; 2 wrong usage; 4 it is not.")
+@click.command(
+    "approve", epilog="Exit codes: 0 it is approved; 2 wrong usage; 4 it is not, or its tools can't be pinned."
+)
 @click.argument("name", shell_complete=complete_servers)
 @config_option
 @click.option("--hash", "digest", metavar="sha256:…", help="Approve it only if this is its digest.")
@@ -133,20 +136,21 @@ def _show_tools(config: Config, name: str, config_file: str | None, said: _Said)
     """The second stage: connect it for the first time; its tools are shown, asked about, and pinned."""
     from toolbridge import ServerError
 
-    async def work(manager: ServerManager) -> None:
+    async def work(manager: ServerManager) -> str:
         await manager.connect(name)
-        _tell_standing(manager, name, said)
+        return _tell_standing(manager, name, said)
 
     try:
-        open_servers(config, work, config_file=config_file, ask=True)
+        problem = open_servers(config, work, config_file=config_file, ask=True)
     except ServerError as error:
         return said.refused(f"It is approved, but its tools are not known yet: {error}")
-    return said.end(OK)
+    return said.refused(f"It is approved, but {problem}") if problem else said.end(OK)
 
 
-def _tell_standing(manager: ServerManager, name: str, said: _Said) -> None:
-    """What can be called; and what the audit finds in it, which others may have accepted in a project's lock.
+def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
+    """What can be called, or else why nothing can; and what the audit finds in it.
 
+    Others may have accepted that, in a project's lock.
     Whoever was asked about it just now has read all of it already, and once more at the end does no harm.
     """
     from toolbridge.trust.audit_report import finding_as_json
@@ -161,6 +165,13 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> None:
         found = [finding_as_json(finding) for finding in first.findings]
         said.tell(f"Of what {name} says to models, look at this:\n{shown}\n\n", findings=found)
     said.tell(f"{len(tools)} tool{'' if len(tools) == 1 else 's'} of {name} can be called.\n", callable=len(tools))
-    blocked = 0 if admission is None else len(admission.blocked)
-    accept = f"{blocked} can't: `toolbridge lock --update {name}` accepts what it lists now.\n"
-    said.tell(accept if blocked else "", blocked=blocked)
+    if admission is None:
+        said.tell("", blocked=0)
+        return ""
+    unpinnable = [tool for tool in admission.blocked if tool.why == "unpinnable"]
+    for tool in unpinnable:
+        said.tell(f"{for_error(tool.name, limit=200)} can't be, and not be pinned either: it {tool.problem}.\n")
+    waiting = len(admission.blocked) - len(unpinnable)
+    accept = f"{waiting} can't: `toolbridge lock --update {name}` accepts what it lists now.\n"
+    said.tell(accept if waiting and not admission.problem else "", blocked=len(admission.blocked))
+    return admission.problem

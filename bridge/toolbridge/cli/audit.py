@@ -113,7 +113,7 @@ def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _
     from toolbridge.trust.pins import LockPins
     from toolbridge_codegen.catalog import ServerListing
 
-    config = read_config(config_file, plugins=any("__" in name for name in names))
+    config = read_config(config_file, named=names)
     asked = [configured_server(config, name).name for name in names] or sorted(config.servers)
 
     def look(manager: ServerManager, _: Sequence[ServerStatus]) -> list[ServerListing]:

@@ -22,14 +22,15 @@ from toolbridge.cli.terminal import write
 def command(name: str, config_file: str | None, as_json: bool) -> int:
     """Never start a server, approved or not, until it is enabled.
 
-    This is remembered for you, and stronger than what its configuration says; no file is changed.
+    This is remembered for you, and stronger than what its configuration says; no file is changed. A host that has it
+    connected closes it before it runs its next program.
 
     \b
     Example:  toolbridge disable weather
     """
     from toolbridge.trust.approval_store import ApprovalStore
 
-    ApprovalStore().set_enabled(configured_server(read_config(config_file, plugins="__" in name), name), False)
+    ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), False)
     shown = json.dumps({"name": name, "enabled": False}) if as_json else f"Disabled {name}."
     write(sys.stdout, f"{shown}\n")
     return OK

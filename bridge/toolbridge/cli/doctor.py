@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
@@ -17,8 +17,11 @@ from toolbridge.cli.terminal import write
 from toolbridge.trust.sanitise import for_terminal
 
 if TYPE_CHECKING:
-    from toolbridge import Config, ServerConfig, ServerStatus
+    from toolbridge import Config, ServerConfig, ServerManager, ServerStatus
 
+    _Looked: TypeAlias = tuple[Sequence[ServerStatus], tuple[str, ...]]
+
+_DOES_NOTHING = "Correct it: as it is, it does nothing."
 _MARKS = {"ok": "✓", "note": "·", "problem": "✗"}
 
 
@@ -57,10 +60,7 @@ def command(config_file: str | None, as_json: bool) -> int:
         from toolbridge.trust.gate_patterns import stray_patterns
 
         findings += [_Finding("configuration", "note", warning) for warning in config.warnings]
-        findings += [
-            _Finding("configuration", "problem", stray, "Correct it: as it is, it protects nothing.")
-            for stray in stray_patterns(config)
-        ]
+        findings += [_Finding("configuration", "problem", stray, _DOES_NOTHING) for stray in stray_patterns(config)]
         if not config.gateway:
             findings.append(_Finding("configuration", "note", switched_off(config), 'Remove `"gateway": false`.'))
         elif not config.servers:
@@ -68,7 +68,8 @@ def command(config_file: str | None, as_json: bool) -> int:
             findings.append(_Finding("configuration", "note", text, "Add some to one of the files above."))
         findings += _store_findings()
         config = switched(config)
-        statuses = with_servers(config, lambda _, fared: fared, connect=None, config_file=config_file)
+        statuses, stray = with_servers(config, _looked_at(config), connect=None, config_file=config_file)
+        findings += [_Finding("configuration", "problem", words, _DOES_NOTHING) for words in stray]
         answers = _answers(config, statuses)
         for name, server in config.servers.items():
             # What kept a server from being started is seen twice: before, and when it was tried.
@@ -78,6 +79,19 @@ def command(config_file: str | None, as_json: bool) -> int:
     else:
         write(sys.stdout, _for_people(findings))
     return FAILED if any(finding.verdict == "problem" for finding in findings) else OK
+
+
+def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus]], _Looked]:
+    """How each server fared, and which permissions and labels match no tool of those that answered."""
+
+    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
+        from toolbridge.trust.flow_labels import label_warnings
+        from toolbridge.trust.gate_patterns import pattern_warnings
+
+        listed = manager.listed()
+        return statuses, (*pattern_warnings(config, listed), *label_warnings(config, listed))
+
+    return look
 
 
 def _file_findings(config_file: str | None) -> list[_Finding]:

@@ -30,7 +30,7 @@ def command(name: str, config_file: str | None, as_json: bool) -> int:
     """
     from toolbridge.trust.approval_store import ApprovalStore
 
-    ApprovalStore().set_enabled(configured_server(read_config(config_file, plugins="__" in name), name), True)
+    ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), True)
     shown = json.dumps({"name": name, "enabled": True}) if as_json else f"Enabled {name}."
     write(sys.stdout, f"{shown}\n")
     return OK

@@ -46,7 +46,7 @@ def command(name: str, config_file: str | None, connect: bool, as_json: bool) ->
     Examples:  toolbridge info weather
                toolbridge info weather --connect --json
     """
-    config = read_config(config_file, plugins="__" in name)
+    config = read_config(config_file, named=[name])
     server = configured_server(config, name)
 
     def look(manager: ServerManager, _: Sequence[ServerStatus]) -> dict[str, Any]:

@@ -40,12 +40,20 @@ def read_listing(path: str, server: str | None) -> ServerListing:
             tools.append(tool)
         if problem is not None and not problem.usable:
             _warn(f"tool {for_error(problem.tool, limit=100)} is left out: it {for_error(problem.problem)}")
+        elif problem is not None and _has_no_schema(raw):  # of others, the stubs' diagnostics tell
+            _warn(f"tool {for_error(problem.tool, limit=100)} {for_error(problem.problem)}")
     names = [tool.name for tool in tools]
     for twice in sorted({name for name in names if names.count(name) > 1}):
         _warn(f"tool {for_error(twice, limit=100)} is listed twice or more: one of its definitions is used")
     if _has_more(document):
         _warn("the listing has further pages, whose tools are not in this file")
     return ServerListing(server=called, tools=tuple(tools), instructions=_instructions(document))
+
+
+def _has_no_schema(raw: object) -> bool:
+    """Whether what an entry has for its schemas is none."""
+    entry = cast("dict[str, Any]", raw)
+    return not isinstance(entry.get("inputSchema"), dict) or not isinstance(entry.get("outputSchema", {}), dict | None)
 
 
 def _warn(text: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolbridge.cli.exit_codes import FAILED, OK
-from toolbridge.cli.lock_report import LockMode, LockOutcome, as_json, for_people
+from toolbridge.cli.lock_report import LockMode, LockOutcome, accepted_at, as_json, for_people
 from toolbridge.cli.server_options import complete_servers, config_option, configured_server, open_servers, read_config
 from toolbridge.cli.terminal import write
 
@@ -58,7 +58,7 @@ def command(
         raise click.UsageError("--check changes nothing: it does not go with --update.")
     if tools and not update:
         raise click.UsageError("Tools are named with --update only; a check is of whole servers.")
-    config = read_config(config_file, plugins=name is not None and "__" in name)
+    config = read_config(config_file, named=[] if name is None else [name])
     mode: LockMode = "check" if check else "update" if update else "lock"
     if name is not None:
         servers = [configured_server(config, name)]
@@ -127,6 +127,7 @@ async def _outcome(
 ) -> LockOutcome:
     """How a server compares with its pins; and, as far as that is wanted and agreed to, new pins."""
     from toolbridge import ToolbridgeError
+    from toolbridge.servers.tool_filter import original_names
 
     server = first.server
     outcome = LockOutcome(server.name, _path(pins, server), pins.admit(server, listing))
@@ -140,7 +141,11 @@ async def _outcome(
         return outcome
     try:
         # What is shown is this listing, and this listing is what is pinned.
-        await pins.accept(server, wanted, tools or None)
+        known = [
+            *(tool.name for tool in wanted.tools),
+            *(() if outcome.admission is None else outcome.admission.removed),
+        ]
+        await pins.accept(server, wanted, original_names(server.name, known, tools) if tools else None)
     except ToolbridgeError as error:
         return replace(outcome, error=str(error))
     left = pins.admit(server, listing)
@@ -164,8 +169,7 @@ async def _agreed(first: FirstListing, listing: Listing, outcome: LockOutcome) -
         unseen = replace(listing, tools=kept.tools, instructions=kept.instructions)
         return outcome, None if outcome.is_pinned else unseen
     if outcome.is_pinned:
-        answer = await terminal.ask(for_people(outcome), "Accept all of this, and let programs call it? [y/N] ")
-        agreed = answer.strip().lower() in ("y", "yes")
+        agreed = await accepted_at(terminal, outcome)
     else:
         agreed = await TerminalAcceptance(terminal)(first)
     return replace(outcome, was_shown=True), listing if agreed else None

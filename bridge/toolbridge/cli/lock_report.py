@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -11,9 +12,10 @@ from toolbridge.trust.sanitise import for_error
 if TYPE_CHECKING:
     from toolbridge.trust.admission import Admission, BlockedTool
     from toolbridge.trust.audit import Finding
+    from toolbridge.trust.terminal_question import Terminal
 
 LockMode: TypeAlias = Literal["lock", "check", "update"]
-_WIDTH = 100
+_WIDEST = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,12 @@ class LockOutcome:
         return replace(self, findings=tuple(each for each in findings if each.tool in different))
 
 
+async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool:
+    """Whether the person at the terminal accepts what differs, all of which is shown."""
+    answer = await terminal.ask(for_people(outcome), "Accept all of this, and let programs call it? [y/N] ")
+    return answer.strip().lower() in ("y", "yes")
+
+
 def for_people(outcome: LockOutcome) -> str:
     """A server and what is different about it, hidden characters and all."""
     from toolbridge.trust.audit import counted
@@ -84,8 +92,14 @@ def _body(outcome: LockOutcome, admission: Admission) -> str:
     if admission.instructions_diff:
         body += f"  changed instructions\n{_indented(admission.instructions_diff)}"
     if outcome.findings:
-        body += "".join(f"  {line}\n" for line in finding_lines(outcome.findings, _WIDTH))
-    return body if outcome.pinned else f"{body}  Accept all of this with `toolbridge lock --update {outcome.server}`.\n"
+        body += "".join(f"  {line}\n" for line in finding_lines(outcome.findings, _width() - 2))
+    if outcome.pinned or not admission.can_be_accepted:
+        return body
+    return f"{body}  Accept all of this with `toolbridge lock --update {outcome.server}`.\n"
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size((_WIDEST, 24)).columns, _WIDEST)
 
 
 def _summary(admission: Admission) -> str:

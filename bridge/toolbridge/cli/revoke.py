@@ -21,8 +21,8 @@ from toolbridge.trust.sanitise import for_terminal
 def command(name: str, config_file: str | None, as_json: bool) -> int:
     """Take back the approval of a server, in every directory. It asks again before it is started the next time.
 
-    A server that is configured no longer can be revoked too: then every approval of that name is taken back. A program
-    that has the server connected at this moment keeps it until it ends; the API's `revoke` closes it at once.
+    A server that is configured no longer can be revoked too: then every approval of that name is taken back. A host
+    that goes by these approvals closes the server before it runs its next program; the API's `revoke` does at once.
 
     \b
     Example:  toolbridge revoke weather
@@ -30,7 +30,7 @@ def command(name: str, config_file: str | None, as_json: bool) -> int:
     from toolbridge.trust.approval_store import ApprovalStore
 
     try:
-        server = read_config(config_file, plugins="__" in name).servers.get(name)
+        server = read_config(config_file, named=[name]).servers.get(name)
     except ConfigError as error:  # a broken file must not keep an approval alive
         write(sys.stderr, f"Warning: {error}\n")
         server = None

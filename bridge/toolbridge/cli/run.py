@@ -12,7 +12,7 @@ import click
 from toolbridge import Limits, LimitsError, RunResult, Sandbox
 from toolbridge.cli.engines import make_ready
 from toolbridge.cli.exit_codes import OF_FAILURE, OK
-from toolbridge.cli.server_choice import ServerChoice
+from toolbridge.cli.server_choice import ServerChoice, choice_options
 from toolbridge.cli.server_options import config_option
 from toolbridge.cli.source import language_of, read_source
 from toolbridge.cli.terminal import write
@@ -63,13 +63,7 @@ class _Memory(click.ParamType[int]):
     "--memory", type=_Memory(), metavar="SIZE", help="Memory the program may use (64, 64M, 1G). Default: 64M."
 )
 @config_option
-@click.option(
-    "--server", "servers", multiple=True, metavar="NAME", help="Offer only this server. May be given more than once."
-)
-@click.option("--task", metavar="TEXT", help="What is to be done: attaches the servers of plugins that it mentions.")
-@click.option(
-    "--capability", "capabilities", multiple=True, metavar="NAME", help="Attach servers of plugins that have it."
-)
+@choice_options
 @click.option("--dry-run", is_flag=True, help="Print which servers there would be, and why. Nothing is run or started.")
 @click.option("--no-check", is_flag=True, help="Run it without checking it against the types of the tools first.")
 @click.option("--audit-log", metavar="FILE", help="Append a record of every call to this file, as lines of JSON.")

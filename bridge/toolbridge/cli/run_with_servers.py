@@ -22,12 +22,14 @@ from toolbridge import (
     RunResult,
     RunStarted,
     Runtime,
-    ServerError,
+    ServerManager,
     ServerNotApprovedError,
+    ToolbridgeError,
     ToolUse,
     open_runtime,
 )
 from toolbridge.cli.engines import make_ready
+from toolbridge.cli.lock_report import LockOutcome, accepted_at
 from toolbridge.cli.server_choice import ServerChoice, chosen_servers
 from toolbridge.cli.server_options import chosen_profiles, unless_terminated
 from toolbridge.cli.terminal import write
@@ -79,6 +81,27 @@ class _Person:
         async with self._turn:
             with self._progress.hidden():
                 return await self._acceptance(first)
+
+    async def accept_changes(self, servers: ServerManager, name: str) -> None:
+        """Shows what changed in the tools of a server since they were pinned, and accepts it at a yes.
+
+        Raises:
+            ToolbridgeError: it can't be pinned.
+        """
+        listing, admission = servers.listing(name), servers.admission(name)
+        if listing is None or admission is None or not (self.is_there and admission.is_pinned):
+            return
+        # New tools alone are no reason: the program can do without them, and is told where they are.
+        has_changed = admission.instructions_diff and not admission.instructions_problem
+        if not (has_changed or servers.changed_tools(name)):
+            return
+        first = FirstListing(servers.config_of(name), listing.tools, listing.instructions, servers.other_tools(name))
+        outcome = LockOutcome(name, "", admission).with_findings(first.findings)
+        async with self._turn:
+            with self._progress.hidden():
+                agreed = await accepted_at(self._terminal, outcome)
+        if agreed:
+            await servers.accept_tools(name, listing)  # what was shown, whatever it lists by now
 
     @property
     def pins(self) -> LockPins:
@@ -161,7 +184,7 @@ def _with_servers(
             pins=person.pins,
         ) as runtime:
             with _drawn(progress):
-                await _connect_named(runtime, source)
+                await _connect_named(runtime, source, person)
             return await work(runtime)
 
     with ExitStack() as stack:
@@ -184,17 +207,18 @@ def _drawn(progress: Progress) -> Generator[None]:
         progress(RunEnded(run, "ok", 0.0, 0.0, 0))
 
 
-async def _connect_named(runtime: Runtime, source: str) -> None:
+async def _connect_named(runtime: Runtime, source: str, person: _Person) -> None:
     """Connects what the program will need, before its time begins to count: a person may have to be asked first."""
 
     async def connect(name: str) -> None:
         try:
             await runtime.servers.connect(name)
+            await person.accept_changes(runtime.servers, name)
             for problem in runtime.servers.status(name).problems:
                 _warn(f"Server {name!r}: {problem.removesuffix('.')}.")
         except ServerNotApprovedError:
             pass  # the person knows, and the program hears of it when it imports the module
-        except ServerError as error:
+        except ToolbridgeError as error:
             _warn(str(error))  # the program hears of this, too, but not of paths on this machine
 
     async with anyio.create_task_group() as tasks:

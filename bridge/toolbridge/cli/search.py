@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from toolbridge.cli.exit_codes import OK, PROGRAM_FAILED
-from toolbridge.cli.server_options import config_option, connect_option, read_config, tell_problems, with_servers
+from toolbridge.cli.server_choice import ServerChoice, choice_options, chosen_servers
+from toolbridge.cli.server_options import config_option, connect_option, tell_problems, with_servers
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
@@ -24,17 +25,30 @@ if TYPE_CHECKING:
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True, help="At most so many tools.")
 @config_option
+@choice_options
 @connect_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(words: tuple[str, ...], limit: int, config_file: str | None, connect: bool, as_json: bool) -> int:
+def command(
+    words: tuple[str, ...],
+    *,
+    limit: int,
+    config_file: str | None,
+    servers: tuple[str, ...],
+    task: str | None,
+    capabilities: tuple[str, ...],
+    connect: bool,
+    as_json: bool,
+) -> int:
     """Find tools by what they do: the best match first.
 
-    Nothing is started: the tools are those of the last time. With --connect, approved servers are.
+    Nothing is started: the tools are those of the last time. With --connect, approved servers are. Those of plugins are
+    searched if they are named, or the task wants them.
 
     \b
-    Example:  toolbridge search weather tomorrow
+    Examples:  toolbridge search weather tomorrow
+               toolbridge search --server acme__notes shared
     """
-    config = read_config(config_file)
+    config = chosen_servers(ServerChoice(config_file, servers, task, capabilities)).config
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[tuple[SearchHit, ...], list[str]]:
         from toolbridge.describe.search import ToolSearch
@@ -42,7 +56,7 @@ def command(words: tuple[str, ...], limit: int, config_file: str | None, connect
         if connect and not as_json:
             tell_problems(statuses)
         unknown = [status.name for status in statuses if status.tools is None]
-        return ToolSearch(manager.catalog).find(" ".join(words), limit), unknown
+        return ToolSearch(manager.catalog).find(" ".join(words), limit, errors=config.errors), unknown
 
     hits, unknown = with_servers(config, look, connect=None if connect else (), config_file=config_file)
     if as_json:

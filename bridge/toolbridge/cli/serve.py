@@ -13,7 +13,8 @@ import click
 from click.core import ParameterSource
 
 from toolbridge.cli.exit_codes import INTERRUPTED, OK, TERMINATED
-from toolbridge.cli.server_options import config_option, read_config
+from toolbridge.cli.server_choice import ServerChoice, choice_options, chosen_servers
+from toolbridge.cli.server_options import config_option
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ TOKEN_VARIABLE = "TOOLBRIDGE_SERVE_TOKEN"  # noqa: S105  # the name of a variabl
     ),
 )
 @config_option
+@choice_options
 @click.option("--http", is_flag=True, help="Serve over HTTP, at /mcp, instead of stdin and stdout.")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen. Off loopback, a token is needed."
@@ -64,6 +66,7 @@ def command(config_file: str | None, audit_log: str | None, **given: Any) -> int
 
     \b
     Examples:  toolbridge serve
+               toolbridge serve --server weather --server acme__notes
                toolbridge serve --http --port 8787
                toolbridge serve --http --host 0.0.0.0 --allow-host tools.example.org --token-file token.txt
     """
@@ -73,7 +76,8 @@ def command(config_file: str | None, audit_log: str | None, **given: Any) -> int
 
     token = _token(given["token_file"])
     _check(given, token)
-    config = read_config(config_file)
+    chosen = ServerChoice(config_file, given["servers"], given["task"], given["capabilities"])
+    config = chosen_servers(chosen).config
     with ExitStack() as stack:
         observers: list[Any] = []
         if audit_log is not None:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolbridge.cli.terminal import write
+import click
 
 if TYPE_CHECKING:
     from toolbridge import Config
     from toolbridge.sources.merge import Merged
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def choice_options(command: _Command) -> _Command:
+    """`--server`, `--task` and `--capability`: which servers are wanted, those of plugins among them."""
+    for option in (
+        click.option("--capability", "capabilities", multiple=True, metavar="NAME", help=_CAPABILITY),
+        click.option("--task", metavar="TEXT", help=_TASK),
+        click.option("--server", "servers", multiple=True, metavar="NAME", help=_SERVER),
+    ):
+        command = option(command)
+    return command
+
+
+_SERVER = "Offer only this server. May be given more than once."
+_TASK = "What is to be done: attaches the servers of plugins that it mentions."
+_CAPABILITY = "Attach servers of plugins that have it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +61,20 @@ def chosen_servers(choice: ServerChoice) -> Merged:
 
     config = read_config(choice.config_file)
     if not config.gateway:
-        write(sys.stderr, f"MCP is switched off in {', '.join(config.files)}: there are no servers.\n")
         return Merged(config)
     of_plugins = tuple(name for name in choice.servers if "__" in name)
-    if choice.task is None and not choice.capabilities and not of_plugins:
+    is_by_name = choice.task is None and not choice.capabilities
+    if is_by_name and not of_plugins:
         return merge_sources(_only(config, choice.servers))
     from toolbridge.errors import UnknownServerError
 
     task = Task(choice.task or "", of_plugins, choice.capabilities)
     own = _only(config, tuple(name for name in choice.servers if name not in of_plugins), none_is_all=not of_plugins)
     try:
-        merged = merge_sources(own, task=task, plugins=installed_plugins(config))
+        merged = merge_sources(
+            own, task=task, plugins=installed_plugins(config, named=of_plugins if is_by_name else None)
+        )
     except UnknownServerError as error:
-        import click
-
         raise click.ClickException(str(error)) from None
     return replace(merged, config=switched(merged.config))
 
@@ -69,4 +87,5 @@ def _only(config: Config, servers: tuple[str, ...], *, none_is_all: bool = True)
         configured_server(config, name)
     is_all = none_is_all and not servers
     chosen = {name: server for name, server in config.servers.items() if is_all or name in servers}
-    return replace(config, servers=chosen)
+    others = {name: server for name, server in config.servers.items() if name not in chosen}
+    return replace(config, servers=chosen, optional={**config.optional, **others})

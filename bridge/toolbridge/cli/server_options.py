@@ -67,10 +67,11 @@ def complete_servers(context: click.Context, _parameter: click.Parameter, beginn
     return [name for name in names if name.startswith(beginning)]
 
 
-def read_config(config_file: str | None, *, plugins: bool = False) -> Config:
+def read_config(config_file: str | None, *, plugins: bool = False, named: Sequence[str] = ()) -> Config:
     """The configuration as this user switched its servers on and off, with its warnings on stderr.
 
-    It has the servers of the profiles that were chosen and, with `plugins`, all that plugins offer.
+    It has the servers of the profiles that were chosen and, with `plugins`, all that plugins offer. Of those that are
+    `named`, a plugin's are there too; no other plugin is asked for that.
     """
     from toolbridge import load_config
     from toolbridge.config.profiles import with_profiles
@@ -82,7 +83,7 @@ def read_config(config_file: str | None, *, plugins: bool = False) -> Config:
         write(sys.stderr, f"Warning: {warning}\n")
     if config.gateway:
         config = with_profiles(config, chosen_profiles())
-        config = _with_plugins(config) if plugins else config
+        config = _with_plugins(config, None if plugins else named)
     return switched(config)
 
 
@@ -91,21 +92,24 @@ def switched_off(config: Config) -> str:
     return f"MCP is switched off in {', '.join(config.files)}: there are no servers."
 
 
-def _with_plugins(config: Config) -> Config:
+def _with_plugins(config: Config, named: Sequence[str] | None) -> Config:
+    if named is not None and not any("__" in name for name in named):
+        return config
     from dataclasses import replace
 
     from toolbridge.sources.plugins import provided_servers
 
-    offered = {each.config.name: each.config for each in provided_servers(installed_plugins(config))}
-    return replace(config, servers={**config.servers, **offered})
+    found = {each.config.name: each.config for each in provided_servers(installed_plugins(config, named=named))}
+    wanted = {name: server for name, server in found.items() if named is None or name in named}
+    return replace(config, servers={**config.servers, **wanted})
 
 
-def installed_plugins(config: Config) -> tuple[Plugin, ...]:
-    """The plugins, and what they offer. What they print goes to stderr: stdout is this command's."""
-    from toolbridge.sources.plugins import load_plugins
+def installed_plugins(config: Config, *, named: Sequence[str] | None = None) -> tuple[Plugin, ...]:
+    """The plugins, or those of these servers, and what they offer. What they print goes to stderr: stdout is ours."""
+    from toolbridge.sources.plugins import load_plugins, plugins_of
 
     with contextlib.redirect_stdout(sys.stderr):
-        return load_plugins(config.plugins)
+        return load_plugins(config.plugins, only=None if named is None else plugins_of(named))
 
 
 def switched(config: Config) -> Config:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,13 +21,15 @@ from toolbridge.cli.server_options import (
     with_servers,
 )
 from toolbridge.cli.terminal import write
+from toolbridge.directories import cache_directory
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
-    from toolbridge import ServerManager, ServerStatus
-    from toolbridge_codegen.catalog import Catalog
+    from toolbridge import Config, ServerManager, ServerStatus
+    from toolbridge_codegen.catalog import Catalog, Reading, ServerListing
     from toolbridge_codegen.host_models import ModelKind
-    from toolbridge_codegen.stubs import Language
+    from toolbridge_codegen.model import Diagnostic
+    from toolbridge_codegen.stubs import Errors, Language
 
 _COMMENT = {"typescript": "//", "python": "#"}
 
@@ -59,6 +62,22 @@ class _Made:
     type=click.Choice(["pydantic", "dataclass", "typeddict", "msgspec"]),
     help="Classes for Python programs on the host instead of stubs for guest code.",
 )
+@click.option(
+    "--reading",
+    type=click.Choice(["intended", "literal"]),
+    help="Whether objects have only the properties that they list. Default: as configured, else intended.",
+)
+@click.option(
+    "--errors",
+    type=click.Choice(["raise", "return"]),
+    help="Whether calls that fail raise, or return their error. Default: as configured, else raise.",
+)
+@click.option(
+    "--output-schemas",
+    "schemas_file",
+    metavar="FILE",
+    help='With --from: schemas of results, {"TOOL": SCHEMA}, for tools that have none.',
+)
 @click.option("--from", "file", metavar="FILE", help='A saved answer to tools/list, or "-" for standard input.')
 @config_option
 @connect_option
@@ -71,6 +90,9 @@ def command(
     servers: tuple[str, ...],
     compact: bool,
     models: ModelKind | None,
+    reading: Reading | None,
+    errors: Errors | None,
+    schemas_file: str | None,
     file: str | None,
     config_file: str | None,
     connect: bool,
@@ -81,11 +103,23 @@ def command(
     \b
     Example:  toolbridge stubs --from weather.json --language python --out stubs
     """
+    from toolbridge_codegen.catalog import build_catalog
+
     if models is not None and (compact or language == "typescript"):
         raise click.UsageError("--models makes Python classes: it goes with neither --compact nor typescript.")
-    catalog = _catalog_from_file(file, servers) if file else _catalog_from_configuration(config_file, servers, connect)
+    if models is not None and errors is not None:
+        raise click.UsageError("--models makes classes, not functions: --errors changes nothing there.")
+    if schemas_file is not None and file is None:
+        raise click.UsageError('--output-schemas goes with --from; write "outputSchemas" into the configuration.')
+    if file:
+        listings = _from_file(file, servers, schemas_file)
+    else:
+        config = read_config(config_file, named=servers)
+        errors = errors or config.errors
+        listings = _from_configuration(config, config_file, servers, connect)
+    catalog = build_catalog(replace(each, reading=reading or each.reading) for each in listings)
     language = "python" if models else language or "typescript"
-    made = _models(catalog, models) if models else _stubs(catalog, language, compact=compact)
+    made = _models(catalog, models) if models else _stubs(catalog, language, errors or "raise", compact=compact)
     written = _write(directory, made.files, force=force)
     if as_json:
         write(sys.stdout, json.dumps({**made.facts, "files": written}) + "\n")
@@ -95,11 +129,10 @@ def command(
     return FAILED if made.failed else OK
 
 
-def _catalog_from_configuration(config_file: str | None, servers: tuple[str, ...], connect: bool) -> Catalog:
+def _from_configuration(
+    config: Config, config_file: str | None, servers: tuple[str, ...], connect: bool
+) -> list[ServerListing]:
     """The tools of the configured servers: as they were the last time, or as they are now for the approved."""
-    from toolbridge_codegen.catalog import build_catalog
-
-    config = read_config(config_file)
     for name in servers:
         configured_server(config, name)
     if not config.servers:
@@ -107,7 +140,7 @@ def _catalog_from_configuration(config_file: str | None, servers: tuple[str, ...
             "No servers are configured. Configure one, or give a saved listing with --from FILE."
         )
 
-    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> Catalog:
+    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> list[ServerListing]:
         wanted = [status for status in statuses if status.name in (servers or config.servers)]
         for status in wanted:
             if status.tools is None:
@@ -116,24 +149,28 @@ def _catalog_from_configuration(config_file: str | None, servers: tuple[str, ...
         if connect:
             tell_problems(wanted)
         listings = [manager.exposed(status.name) for status in wanted]
-        return build_catalog(listing for listing in listings if listing is not None)
+        return [listing for listing in listings if listing is not None]
 
     return with_servers(config, look, connect=(servers or None) if connect else (), config_file=config_file)
 
 
-def _catalog_from_file(path: str, servers: tuple[str, ...]) -> Catalog:
+def _from_file(path: str, servers: tuple[str, ...], schemas_file: str | None) -> list[ServerListing]:
     from toolbridge.cli.listing_file import read_listing
-    from toolbridge_codegen.catalog import build_catalog
+    from toolbridge.config.output_schemas import from_file, output_schemas
 
     if len(servers) > 1:
         raise click.UsageError("A file has the tools of one server: give --server once.")
-    return build_catalog([read_listing(path, servers[0] if servers else None)])
+    listing = read_listing(path, servers[0] if servers else None)
+    schemas = output_schemas(from_file(schemas_file or {}, "--output-schemas", os.path.abspath), "--output-schemas")
+    return [replace(listing, output_schemas=schemas)]
 
 
-def _stubs(catalog: Catalog, language: Language, *, compact: bool) -> _Made:
+def _stubs(catalog: Catalog, language: Language, errors: Errors, *, compact: bool) -> _Made:
+    from toolbridge_codegen.cache import StubCache
     from toolbridge_codegen.stubs import generate
 
-    stubs = generate(catalog, language=language, detail="compact" if compact else "full")
+    cache = StubCache(os.path.join(cache_directory(), "stubs"))  # as a runtime keeps them
+    stubs = generate(catalog, language=language, detail="compact" if compact else "full", errors=errors, cache=cache)
     manifest = {
         specifier: {identifier: asdict(export) for identifier, export in exports.items()}
         for specifier, exports in stubs.manifest.items()
@@ -141,10 +178,7 @@ def _stubs(catalog: Catalog, language: Language, *, compact: bool) -> _Made:
     return _Made(
         files=stubs.files,
         facts={"manifest": manifest, "diagnostics": [asdict(each) for each in stubs.diagnostics]},
-        problems=[
-            f"{each.server}: {for_error(each.tool)} {for_error(each.path)}: {for_error(each.message)}"
-            for each in stubs.diagnostics
-        ],
+        problems=_lines(stubs.diagnostics),
     )
 
 
@@ -155,13 +189,23 @@ def _models(catalog: Catalog, kind: ModelKind) -> _Made:
 
     files: dict[str, str] = {}
     problems: list[str] = []
+    diagnostics: list[Diagnostic] = []
     for module in catalog.modules:
-        model, _ = build_module(module)
+        model, of_module = build_module(module)
+        diagnostics += of_module
         try:
             files[f"{module.python_module.rpartition('.')[2]}.py"] = host_models(model, kind)
         except ModelsError as error:
             problems.append(f"Error: {error}")
-    return _Made(files, {"problems": problems}, problems, failed=bool(problems))
+    facts = {"problems": problems, "diagnostics": [asdict(each) for each in diagnostics]}
+    return _Made(files, facts, [*_lines(diagnostics), *problems], failed=bool(problems))
+
+
+def _lines(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    return [
+        f"{each.server}: {for_error(each.tool)} {for_error(each.path)}: {for_error(each.message)}"
+        for each in diagnostics
+    ]
 
 
 def _write(directory: str | None, files: Mapping[str, str], *, force: bool) -> Mapping[str, str] | list[str]:

@@ -70,6 +70,14 @@ class ClientApprover:
         except ApprovalStoreError as error:
             return Approval(False, str(error).rstrip("."))
 
+    def stamp(self) -> object:
+        """That of the store."""
+        return self._stored.stamp()
+
+    async def still_approves(self, request: ApprovalRequest) -> bool:
+        """What the store says now."""
+        return await self._stored.still_approves(request)
+
     async def _ask(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
         async with caller.persons_turn():
             return await self._answered(request, caller, known)

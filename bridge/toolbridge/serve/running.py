@@ -49,6 +49,7 @@ class Runs:
         seconds = arguments.number("timeout", least=0.001, most=most, default=most)
         wanted = arguments.text("session", most=100, default="")
         limits = self._limits.with_(wall_seconds=seconds, cpu_seconds=min(seconds, self._limits.cpu_seconds))
+        await self._runtime.servers.follow_revocations()
         # Before its time begins to count: a person may have to be asked.
         await self._connecting.connect_all(self._runtime.servers_named_in(code), seconds)
         async with self._turn(caller):

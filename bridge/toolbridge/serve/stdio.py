@@ -17,9 +17,10 @@ import anyio
 import anyio.to_thread
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCError, jsonrpc_message_adapter
 
 from toolbridge.serve.server import CodeModeServer
+from toolbridge.serve.unreadable import refusal, refusal_of
 
 Inbound: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outbound: TypeAlias = MemoryObjectSendStream[SessionMessage]
@@ -41,7 +42,7 @@ async def _streams() -> AsyncGenerator[tuple[Inbound, Outbound]]:
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_read, source, to_server)
+        tasks.start_soon(_read, source, to_server, outbound.clone())
         written = anyio.Event()
         tasks.start_soon(_write, target, from_server, written)
         try:
@@ -63,33 +64,39 @@ def _taken(descriptor: int, instead: str | None, flags: int) -> int:
     return own
 
 
-async def _read(source: int, to_server: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-    """Line by line; one that is no message is an error to the client, one without end is dropped."""
+async def _read(
+    source: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: Outbound
+) -> None:
+    """Line by line; one that is no message, or has no end, is an error to the client."""
     read_some = _reader(source)
     line = bytearray()
     is_too_long = False
-    async with to_server:
+    async with to_server, to_client:
         while piece := await read_some():
             *ended, rest = piece.split(b"\n")
             for part in ended:
                 line += part
                 if not is_too_long and line.strip():
-                    await to_server.send(_message(bytes(line)))
+                    message = _message(bytes(line))
+                    if isinstance(message, SessionMessage):
+                        await to_server.send(message)
+                    elif message is not None:
+                        await to_client.send(SessionMessage(message))
                 line.clear()
                 is_too_long = False
             line += rest
             if len(line) > _LONGEST_LINE:
                 line.clear()
                 if not is_too_long:
-                    await to_server.send(ValueError(f"a line has more than {_LONGEST_LINE} bytes"))
+                    await to_client.send(SessionMessage(refusal(f"it has more than {_LONGEST_LINE:,} bytes")))
                 is_too_long = True
 
 
-def _message(line: bytes) -> SessionMessage | Exception:
+def _message(line: bytes) -> SessionMessage | JSONRPCError | None:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except Exception as error:
-        return error
+    except Exception:
+        return refusal_of(line)
 
 
 def _reader(source: int) -> Callable[[], Awaitable[bytes]]:

@@ -77,6 +77,12 @@ class ThreatResult:
         return sum(tried.count(outcome) for tried in self.tried)
 
     @property
+    def skipped(self) -> str:
+        """What was not tried, and why: for everything else the verdict holds. Empty where all was."""
+        reasons = dict.fromkeys(case.detail for case in self.cases if case.outcome == "skipped")
+        return f"{self.count('skipped')} skipped: {'; '.join(reasons)}" if reasons else ""
+
+    @property
     def verdict(self) -> Verdict:
         """Broken as soon as one case failed; untested where too few were run to say that it holds."""
         if self.count("failed"):

@@ -56,14 +56,16 @@ def _figure(label: str, value: str) -> str:
 
 def _row(row: ThreatResult) -> str:
     threat = row.threat
-    is_open = ' open=""' if row.verdict != "holds" else ""
+    is_open = ' open=""' if row.verdict != "holds" or row.skipped else ""
+    colour = "skipped" if row.skipped and row.verdict == "holds" else row.verdict
+    result = _RESULT[row.verdict] + (f", {row.count('skipped')} skipped" if row.skipped else "")
     return f"""<details id="{threat.id}"{is_open}>
 <summary><span class="id">{threat.id}</span><span class="title">{escape(threat.title)}</span>
 <span class="severity {threat.severity}">{threat.severity}</span><span class="number">{len(row.tried)}</span>
-<span class="number">{len(row.cases)}</span><span class="result {row.verdict}">{_RESULT[row.verdict]}</span>
+<span class="number">{len(row.cases)}</span><span class="result {colour}">{result}</span>
 <span class="number">{duration(row.seconds)}</span></summary>
 <div class="tried"><p class="promise">{escape(threat.promise)}</p>
-<ul>{"".join(map(_tried, row.tried)) or "<li>nothing</li>"}</ul>{_failures(row)}</div>
+<ul>{"".join(map(_tried, row.tried)) or "<li>nothing</li>"}</ul>{_skipped(row)}{_failures(row)}</div>
 </details>
 """
 
@@ -77,6 +79,10 @@ def _tried(tried: Tried) -> str:
         marks += f' <span class="result skipped" title="{escape("; ".join(reasons))}">{skipped} skipped</span>'
     many = f' <span class="many">{len(tried.cases)} cases</span>' if len(tried.cases) > 1 else ""
     return f"<li>{escape(tried.sentence)}{many}{marks}</li>"
+
+
+def _skipped(row: ThreatResult) -> str:
+    return f"<p>{escape(row.skipped)}</p>" if row.skipped else ""
 
 
 def _failures(row: ThreatResult) -> str:

@@ -35,8 +35,13 @@ def markdown_page(report: Report) -> str:
 
 def _row(row: ThreatResult) -> str:
     threat = row.threat
-    cells = [threat.id, threat.title, threat.severity, len(row.tried), len(row.cases), _RESULT[row.verdict]]
+    cells = [threat.id, threat.title, threat.severity, len(row.tried), len(row.cases), _result(row)]
     return f"| {' | '.join(map(str, cells))} | {duration(row.seconds)} |"
+
+
+def _result(row: ThreatResult) -> str:
+    skipped = f"; {row.skipped.replace('|', '/')}" if row.skipped else ""
+    return f"{_RESULT[row.verdict]}{skipped}"
 
 
 def _tried(tried: Tried) -> str:

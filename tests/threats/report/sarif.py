@@ -41,7 +41,7 @@ def _rule(row: ThreatResult) -> dict[str, Any]:
 
 def _results(row: ThreatResult, index: int) -> list[dict[str, Any]]:
     if row.verdict == "holds":
-        text = f"{row.threat.title}: holds in {row.count('passed')} cases."
+        text = f"{row.threat.title}: holds in {row.count('passed')} cases. {row.skipped}".rstrip()
         return [_result(row, index, text, kind="pass", level="none")]
     if row.verdict == "untested":
         return [_result(row, index, f"{row.threat.title}: not tested enough.", kind="open", level="none")]

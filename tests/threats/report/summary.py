@@ -47,6 +47,8 @@ class Report:
             parts.append(f"BROKEN: {', '.join(broken)}.")
         if untested := self.threats("untested"):
             parts.append(f"Not tested enough: {', '.join(untested)}.")
+        if skipped := [f"{row.threat.id} ({row.skipped})" for row in self.rows if row.skipped]:
+            parts.append(f"Not all was tried here: {', '.join(skipped)}.")
         return " ".join(parts)
 
 

@@ -100,7 +100,7 @@ SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T19", "keep the end of stderr only", "servers/stderr_tail.py"),
-        *("        del self._tail[:-_TAIL_BYTES]\n", ""),
+        *("        del self._tail[:-_KEPT_BYTES]\n", ""),
         f"{_T19}::test_a_flood_on_stderr_is_read_and_thrown_away",
     ),
     off(

@@ -7,12 +7,14 @@ from threats.selftest.switched_off import SwitchedOff, off
 _T1 = "test_t01_command_injection.py"
 _T4 = "test_t04_secrets_everywhere.py"
 _T10 = "test_t10_approval_tampering.py"
+_T11_RUNTIME = "test_t11_through_the_runtime.py"
 _T11 = "test_t11_rug_pull.py"
 _T21 = "test_t21_confused_deputy.py"
 _T22 = "test_t22_exfiltration.py"
 _T24 = "test_t24_command_hijack.py"
 _T25 = "test_t25_project_trust.py"
 _T25_SOURCES = "test_t25_sources.py"
+_T26_TASKS = "test_t26_tasks.py"
 _T35 = "test_t35_secrets_on_disk.py"
 
 TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
@@ -38,6 +40,11 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T1}::test_a_revoked_server_is_not_started_again",
     ),
     off(
+        *("T1", "close what was revoked elsewhere", "servers/revocations.py"),
+        *("if start is None or await approver.still_approves(start.request):", "if True:"),
+        "test_t01_revoked_elsewhere.py::test_a_server_is_closed_before_the_next_run",
+    ),
+    off(
         *("T2", "say that a server is not sandboxed", "trust/approval_prompt.py"),
         *("with YOUR permissions. It is NOT sandboxed.", "with your permissions."),
         "test_t02_full_access.py",
@@ -51,8 +58,8 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t02_full_access.py",
     ),
     off(
-        *("T4", "mask secrets", "trust/secret_forms.py"),
-        *("            text = text.replace(form, MASK)\n", "            text = text.replace(form, form)\n"),
+        *("T4", "mask secrets", "trust/secret_masks.py"),
+        *("        spans = list(_spans(reading.text, forms[reading.kind]))\n", "        spans: list[Span] = []\n"),
         *(
             f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
             f"{_T4}::test_a_server_that_is_reached_by_http_gives_no_secret_away",
@@ -62,6 +69,14 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         *("T3", "label the words of a server that did not start", "calls/tool_call.py"),
         *("        if may_quote(error):\n", "        if False:\n"),
         "test_t03_response_instructions.py::test_what_a_server_said_when_it_could_not_be_started_is_labelled_too",
+    ),
+    off(
+        *("T11", "pin what a program's servers list", "trust/pins.py"),
+        *('if place is None and server.transport != "in_process":', "if False:"),
+        *(
+            f"{_T11_RUNTIME}::test_a_tool_of_a_server_made_in_code_that_changes_is_blocked_without_a_lock",
+            f"{_T11_RUNTIME}::test_what_the_audit_warns_of_is_kept_from_models_also_where_a_program_made_the_server",
+        ),
     ),
     off(
         *("T12", "pin nothing unseen that the audit warns of", "trust/pins.py"),
@@ -75,13 +90,16 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
     ),
     off(
-        *("T4", "mask secrets in URLs", "trust/secret_forms.py"),
-        *("        yield encoded\n        yield _lower_percent(encoded)\n", "        yield secret\n"),
+        *("T4", "mask secrets in URLs", "trust/shadow_text.py"),
+        *(
+            '        case "percent" | "bytes":\n',
+            '        case "percent":\n            return match[0]\n        case "bytes":\n',
+        ),
         f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
     ),
     off(
-        *("T4", "mask secrets in JSON", "trust/secret_forms.py"),
-        *("        yield escaped\n", "        yield secret\n"),
+        *("T4", "mask secrets in JSON", "trust/shadow_text.py"),
+        *("    without = reading.read_by(_NO_REST, reading.kind)\n", "    without = reading\n"),
         f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
     ),
     off(
@@ -154,9 +172,29 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t26_control_plane.py::test_a_lock_that_a_tool_wrote_is_not_read_before_the_host_reloads",
     ),
     off(
+        *("T26", "keep revoked servers from tasks", "sources/current.py"),
+        *("            revoked |= self._above.revoked\n", "            revoked |= frozenset()\n"),
+        f"{_T26_TASKS}::test_a_task_has_no_server_that_was_taken_away_from_the_runtime_that_it_was_made_of",
+    ),
+    off(
+        *("T26", "switch MCP off in tasks too", "sources/current.py"),
+        *(" and (self._above is None or self._above.is_on)\n", "\n"),
+        f"{_T26_TASKS}::test_a_task_has_no_server_that_was_taken_away_from_the_runtime_that_it_was_made_of",
+    ),
+    off(
+        *("T26", "close what is taken away in open tasks", "runtime.py"),
+        *("                tasks.start_soon(runtime._manager.reload, runtime.config)\n", "                pass\n"),
+        f"{_T26_TASKS}::test_a_task_has_no_server_that_was_taken_away_from_the_runtime_that_it_was_made_of",
+    ),
+    off(
         *("T12", "tell the audit of other servers' tools", "trust/audit_text.py"),
         *("    if others is not None and others.servers:\n", "    if others is None:\n"),
         "test_t12_shadowing.py",
+    ),
+    off(
+        *("T14", "show all that is pinned of a tool", "trust/tool_lines.py"),
+        *("return [*_head(pin, width), *_schema_lines(pin, width)]", "return _head(pin, width)"),
+        "test_t14_hidden_text.py::test_whoever_pins_a_tool_is_shown_what_models_read_of_its_parameters_and_results",
     ),
     off(
         *("T14", "report hidden text", "trust/audit_text.py"),
@@ -203,16 +241,27 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         _T22,
     ),
     off(
+        *("T22", "note a call that is decided at once", "trust/gate.py"),
+        *("            self._touched.sent(tool, standing.labels)\n", ""),
+        _T22,
+    ),
+    off(
+        *("T22", "settle nothing that a flow could still forbid", "trust/gate.py"),
+        *(" and not any(sides_of(rule)[1] in labels for rule in config.flows)", ""),
+        _T22,
+    ),
+    off(
         *("T22", "refuse the third leg", "trust/flow_labels.py"),
         *("            if len(found) == len(sources):\n", "            if len(found) > len(sources):\n"),
         _T22,
     ),
     off(
         *("T23", "start the very program that was approved", "servers/start.py"),
-        "        launch = Launch(start.executable, server.args, start.environment.env, start.directory)\n",
+        "        launch = Launch(start.executable, server.args, environment.env, start.directory, "
+        "environment.secrets)\n",
         "        from toolbridge.servers.launch import find_executable\n\n"
-        "        found = find_executable(server, start.environment.env.get('PATH', ''))\n"
-        "        launch = Launch(found, server.args, start.environment.env, server.cwd)\n",
+        "        found = find_executable(server, environment.env.get('PATH', ''))\n"
+        "        launch = Launch(found, server.args, environment.env, server.cwd)\n",
         "test_t23_time_of_use.py",
     ),
     off(
