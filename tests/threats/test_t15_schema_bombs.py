@@ -185,7 +185,13 @@ def properties(count: int) -> dict[str, Any]:
 
 
 def union(count: int) -> dict[str, Any]:
-    return {"anyOf": [{"type": "object", "properties": {f"p{number}": {}}} for number in range(count)]}
+    """Of objects that exclude each other: what several of them could be at once has a bound of its own."""
+    return {
+        "anyOf": [
+            {"type": "object", "properties": {"kind": {"const": f"k{number}"}}, "required": ["kind"]}
+            for number in range(count)
+        ]
+    }
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def command(name: str, *, config_file: str | None, digest: str | None, yes: bool
 
     if yes and digest is None:
         raise click.UsageError("--yes goes only with --hash: without it, nobody knows what is approved.")
-    config = read_config(config_file, plugins="__" in name)
+    config = read_config(config_file, named=(name,))
     server = configured_server(config, name)
     request, _ = prepare(server, os.environ)
     said = _Said(name, request.digest, server.enabled, as_json=as_json)
