@@ -67,7 +67,8 @@ if TYPE_CHECKING:
     )
     from toolbridge.observe.progress import Progress
     from toolbridge.observe.tracing import Tracing
-    from toolbridge.runtime import Runtime, RuntimeSession, open_runtime, run_sync
+    from toolbridge.runtime import Runtime, open_runtime, run_sync
+    from toolbridge.runtime_session import RuntimeSession
     from toolbridge.sandbox.outcome import Failure, RunResult, Usage
     from toolbridge.sandbox.sandbox import Sandbox
     from toolbridge.sandbox.session import Session
@@ -151,7 +152,7 @@ _WHERE = {
     "RunResult": "toolbridge.sandbox.outcome",
     "RunStarted": "toolbridge.observe.events",
     "Runtime": "toolbridge.runtime",
-    "RuntimeSession": "toolbridge.runtime",
+    "RuntimeSession": "toolbridge.runtime_session",
     "Sampler": "toolbridge.servers.server_requests",
     "Sandbox": "toolbridge.sandbox.sandbox",
     "SandboxClosedError": "toolbridge.errors",

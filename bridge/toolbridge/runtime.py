@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from types import NoneType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from weakref import WeakSet
 
@@ -21,7 +21,7 @@ from toolbridge.calls.call_rules import CallRules
 from toolbridge.calls.run_modules import mentioned_servers
 from toolbridge.calls.run_scope import RunScope
 from toolbridge.config.config import Config
-from toolbridge.config.load import config_reader
+from toolbridge.config.load import ConfigSource, config_reader
 from toolbridge.config.policy import Errors
 from toolbridge.config.profiles import profile_names, with_profiles
 from toolbridge.describe.module_info import ModuleInfo
@@ -35,12 +35,13 @@ from toolbridge.errors import (
     MisuseError,
     SandboxClosedError,
     SectionError,
-    SessionBusyError,
     ToolbridgeError,
     UnknownModuleError,
 )
 from toolbridge.limits import Limits
 from toolbridge.observe.events import Observer, wants_arguments, wants_progress
+from toolbridge.runtime_options import RuntimeOptions
+from toolbridge.runtime_session import RuntimeSession
 from toolbridge.sandbox.outcome import RunResult
 from toolbridge.sandbox.sandbox import Sandbox, check_types
 from toolbridge.sandbox.scheduler import is_in_event_loop
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from toolbridge.boundary.host_call import HostSide
     from toolbridge.calls.checked_run import CheckedRuns
     from toolbridge.check.report import CheckReport
-    from toolbridge.check.world import SessionNames
     from toolbridge.config.server_config import ServerConfig
     from toolbridge.sandbox.engine import CompileNotice
     from toolbridge.servers.server_requests import Elicitor, Roots, Sampler
@@ -75,8 +75,6 @@ _log = logging.getLogger("toolbridge")
 
 Language: TypeAlias = Literal["javascript", "typescript", "python"]
 """What a program may be written in."""
-
-ConfigSource: TypeAlias = Config | str | os.PathLike[str] | None
 
 
 def open_runtime(
@@ -109,20 +107,17 @@ def open_runtime(
         ConfigError: the configuration can't be used as it is, or there is no such profile.
         MisuseError: an argument is of the wrong type.
     """
-    read_config = _reader(config)
+    read_config = config_reader(config)
     profiles = profile_names(profiles)
     resolved = read_config()
-    return Runtime(
-        with_profiles(resolved, profiles) if profiles else resolved,
-        read_config=read_config,
-        prompt=prompt,
+    options = RuntimeOptions(
         approver=approver,
         elicitor=elicitor,
         sampler=sampler,
         roots=roots,
         sign_in=sign_in,
         can_use_tool=can_use_tool,
-        limits=limits,
+        limits=limits or Limits(),
         observers=tuple(observers),
         errors=errors,
         strict_results=strict_results,
@@ -130,6 +125,8 @@ def open_runtime(
         directory=cache_directory() if directory is None else os.fspath(directory),
         on_compile=on_compile,
     )
+    used = with_profiles(resolved, profiles) if profiles else resolved
+    return Runtime(used, options, read_config=read_config, prompt=prompt)
 
 
 class Runtime:
@@ -138,72 +135,42 @@ class Runtime:
     def __init__(
         self,
         config: Config,
+        options: RuntimeOptions,
         *,
         read_config: Callable[[], Config],
-        approver: Approver | None,
-        elicitor: Elicitor | None,
-        sampler: Sampler | None,
-        roots: Roots | None,
-        sign_in: SignIn | None,
-        can_use_tool: CanUseTool | None,
-        limits: Limits | None,
-        observers: tuple[Observer, ...],
-        errors: Errors | None,
-        strict_results: bool | None,
-        pins: Pins | None,
-        directory: str,
-        on_compile: CompileNotice | None,
         prompt: RenderedPrompt | None = None,
         task: Task | None = None,
         above: Runtime | None = None,
     ) -> None:
+        self._options = options
         self._read_config = read_config
         self._current = CurrentServers(
-            config, prompt, observers, task=task, above=None if above is None else above._current
+            config, prompt, options.observers, task=task, above=None if above is None else above._current
         )
         self._of_tasks: WeakSet[Runtime] = WeakSet() if above is None else above._of_tasks
         """All runtimes for tasks that were made of this one, or that this one is among."""
-        self._limits = limits or Limits()
-        self._observers = observers
-        self._errors: Errors | None = errors
-        self._strict_results = strict_results
-        self._shows_arguments = wants_arguments(observers)
-        self._shows_progress = wants_progress(observers)
+        self._shows_arguments = wants_arguments(options.observers)
+        self._shows_progress = wants_progress(options.observers)
         self._checks = CheckStore()
-        self._gate = PermissionGate(self._config, can_use_tool)
-        self._stub_cache = StubCache(os.path.join(directory, "stubs"))
+        self._gate = PermissionGate(self._config, options.can_use_tool)
+        self._stub_cache = StubCache(os.path.join(options.directory, "stubs"))
         self._search: tuple[Catalog, ToolSearch] | None = None
-        self._sandbox = Sandbox(limits=self._limits, on_compile=on_compile)
+        self._sandbox = Sandbox(limits=options.limits, on_compile=options.on_compile)
         self._manager = ServerManager(
             self.config,
-            approver=approver,
-            elicitor=elicitor,
-            sampler=sampler,
-            roots=roots,
-            sign_in=sign_in,
-            pins=pins,
-            directory=os.path.join(directory, "listings"),
-            observers=observers,
+            approver=options.approver,
+            elicitor=options.elicitor,
+            sampler=options.sampler,
+            roots=options.roots,
+            sign_in=options.sign_in,
+            pins=options.pins,
+            directory=os.path.join(options.directory, "listings"),
+            observers=options.observers,
         )
         self._checks_of_programs: CheckedRuns | None = None
         self._warned_of: Catalog | None = None
         self._warnings: set[str] = set() if above is None else above._warnings
         self._state: Literal["new", "open", "closed"] = "new"
-        self._options: dict[str, Any] = {
-            "approver": approver,
-            "elicitor": elicitor,
-            "sampler": sampler,
-            "roots": roots,
-            "sign_in": sign_in,
-            "can_use_tool": can_use_tool,
-            "limits": limits,
-            "observers": observers,
-            "errors": errors,
-            "strict_results": strict_results,
-            "pins": pins,
-            "directory": directory,
-            "on_compile": on_compile,
-        }
 
     async def __aenter__(self) -> Runtime:
         if self._state != "new":
@@ -250,7 +217,7 @@ class Runtime:
             ToolbridgeError: the runtime is not open, or the installation is broken.
         """
         self._check(language)
-        limits = limits or self._limits
+        limits = limits or self._options.limits
         check_types(code, limits, seed)
         scope = self._scope(language, limits)
 
@@ -293,7 +260,7 @@ class Runtime:
             ToolbridgeError: the runtime is not open, or the installation is broken.
         """
         self._check(language)
-        scope = self._scope(language, self._limits)
+        scope = self._scope(language, self._options.limits)
         try:
             return await self._checked_runs.report(code, language, scope)
         finally:
@@ -307,8 +274,8 @@ class Runtime:
         With `check`, each program is checked first, as `run` does, with what earlier ones declared.
         """
         self._check(language)
-        check_types("", limits or self._limits, None)
-        scope = self._scope(language, limits or self._limits, is_session=True)
+        check_types("", limits or self._options.limits, None)
+        scope = self._scope(language, limits or self._options.limits, is_session=True)
         return RuntimeSession(self._sandbox, scope, language, self._checked_runs if check else None)
 
     @property
@@ -327,13 +294,15 @@ class Runtime:
             limits=limits,
             checks=self._checks,
             gate=self._gate,
-            observers=self._observers,
+            observers=self._options.observers,
             is_session=is_session,
         )
 
     def _rules(self, language: Language) -> CallRules:
         """As given when it was opened, else as configured now."""
-        strict = self._config.strict_results if self._strict_results is None else self._strict_results
+        strict = self._options.strict_results
+        if strict is None:
+            strict = self._config.strict_results
         is_python = language == "python"  # its integers are of any size
         return CallRules(
             self._errors_as,
@@ -345,7 +314,7 @@ class Runtime:
 
     @property
     def _errors_as(self) -> Errors:
-        return self._errors or self._config.errors
+        return self._options.errors or self._config.errors
 
     def _check(self, language: str) -> None:
         if language not in get_args(Language):
@@ -445,7 +414,7 @@ class Runtime:
         Raises:
             ConfigError: the configuration can't be used as it is; everything stays as it was.
         """
-        read_config = self._read_config if config is None else _reader(config)
+        read_config = self._read_config if config is None else config_reader(config)
         self._current.use(read_config())
         self._read_config = read_config
         await self._follow(reread_pins=not isinstance(config, Config))
@@ -520,7 +489,7 @@ class Runtime:
         now = self._current
         task = Task.of(description, servers, capabilities, outer=now.task)
         runtime = Runtime(
-            now.own, read_config=self._read_config, prompt=now.prompt, task=task, above=self, **self._options
+            now.own, self._options, read_config=self._read_config, prompt=now.prompt, task=task, above=self
         )
         self._of_tasks.add(runtime)
         return runtime
@@ -558,72 +527,6 @@ class Runtime:
         prompt = self.prompt.open_sections(paths)
         await self.follow_prompt(prompt)
         return prompt
-
-
-class RuntimeSession:
-    """Several programs, one after another, in one guest. Use it with `async with`, or close it."""
-
-    def __init__(self, sandbox: Sandbox, scope: RunScope, language: Language, checked_runs: CheckedRuns | None) -> None:
-        self._scope = scope
-        self._language: Language = language
-        self._checked_runs = checked_runs
-        self._names: SessionNames | None = None
-        self._is_busy = False
-        self._session = sandbox.session(language=language, limits=scope.limits, host=scope.host)
-
-    async def run(
-        self, code: str, *, seed: bytes | None = None, limits: Limits | None = None, keeps_answers: bool = True
-    ) -> RunResult:
-        """Run a program with what earlier ones left; `limits` are for this one, but memory is the session's.
-
-        Without `keeps_answers`, what `can_use_tool` answered to earlier programs is asked again.
-
-        Raises:
-            ToolbridgeError: the session or runtime is closed, the session is busy, or the installation is broken.
-        """
-
-        self._session.check_open()
-        # Before anything of the run under way is replaced; the sandbox would say so only after that.
-        if self._is_busy:
-            raise SessionBusyError
-
-        async def run(erased: str | None) -> RunResult:
-            return await self._session.run(code, seed=seed, erased=erased, limits=limits)
-
-        async def execute(_: HostSide) -> RunResult:
-            if self._checked_runs is None:
-                return await run(None)
-            if self._names is None:
-                from toolbridge.check.world import SessionNames
-
-                self._names = SessionNames()
-            return await self._checked_runs.run(code, self._language, self._scope, run, self._names)
-
-        self._is_busy = True
-        try:
-            return await self._scope.run(code, self._language, execute, limits, keeps_answers=keeps_answers)
-        finally:
-            self._is_busy = False
-
-    def close(self) -> None:
-        """Free the guest and its handles."""
-        self._session.close()
-        self._scope.close()
-
-    async def __aenter__(self) -> RuntimeSession:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _reader(config: ConfigSource) -> Callable[[], Config]:
-    """Gives the configuration as it is at the time: of a file, what it says then."""
-    if not isinstance(config, (Config, str, os.PathLike, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise MisuseError("config", config, "a Config, the path of a file, or None to look for one")
-    return (lambda: config) if isinstance(config, Config) else config_reader(config)
 
 
 def run_sync(

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import NoneType
+from typing import TypeAlias
 
 from toolbridge.config.config import Config
 from toolbridge.config.locate import Candidate, home_directory, locate
 from toolbridge.config.merge import merge_files
 from toolbridge.config.parse import ParsedFile, parse_file
 from toolbridge.config.read_file import read_object
-from toolbridge.errors import ConfigError
+from toolbridge.errors import ConfigError, MisuseError
+
+ConfigSource: TypeAlias = Config | str | os.PathLike[str] | None
+"""A configuration made in code, the path of its file, or None to look for one."""
 
 
 def load_config(
@@ -44,13 +49,20 @@ def load_config(
     return merge_files(parsed)
 
 
-def config_reader(file: str | os.PathLike[str] | None = None) -> Callable[[], Config]:
-    """Reads the same configuration at every call, as it is then: the current directory may change in between.
+def config_reader(source: ConfigSource) -> Callable[[], Config]:
+    """Gives the same configuration at every call, as it is then: of a file, what it says then.
+
+    The current directory may change in between. A Config is taken as it is.
 
     Raises:
         ConfigError: the current directory is gone.
+        MisuseError: it is something else.
     """
-    return partial(load_config, file, directory=_current())
+    if isinstance(source, Config):
+        return lambda: source
+    if not isinstance(source, (str, os.PathLike, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("config", source, "a Config, the path of a file, or None to look for one")
+    return partial(load_config, source, directory=_current())
 
 
 def _documents(used: list[Candidate]) -> list[tuple[Candidate, dict[str, object] | ConfigError]]:
