@@ -22,7 +22,13 @@ typedef struct {
 static Mailbox *mailbox;
 static bool asks_by_mailbox;
 
-/* `leave` makes the epoch advance; the loop is where this code looks at the epoch, and is put aside. */
+/* A function of its own, and called: at its beginning this code looks at the epoch, and is put aside if `leave` has made
+   that advance. A loop alone would look only at its next turn, after one more `leave`. */
+static __attribute__((noinline)) bool is_unanswered(void)
+{
+    return mailbox->operation != ASK_NOTHING;
+}
+
 static __attribute__((noinline)) int64_t ask(Operation operation, int64_t number, uint32_t first, uint32_t second,
                                              uint32_t third, uint32_t fourth)
 {
@@ -32,8 +38,9 @@ static __attribute__((noinline)) int64_t ask(Operation operation, int64_t number
     mailbox->arguments[2] = third;
     mailbox->arguments[3] = fourth;
     mailbox->operation = operation;
-    while (mailbox->operation != ASK_NOTHING)
+    do
         import_leave();
+    while (is_unanswered());
     return mailbox->answer;
 }
 
