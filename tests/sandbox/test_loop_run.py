@@ -15,7 +15,7 @@ from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.boundary.run_time import RunTime
 from toolbridge.sandbox import execution
 from toolbridge.sandbox.engine import shared_engine
-from toolbridge.sandbox.fiber_call import can_use_fibers
+from toolbridge.sandbox.fiber_call import FiberCall, can_use_fibers
 
 pytestmark = [
     pytest.mark.skipif(not can_use_fibers(), reason="guests don't run in steps on this system"),
@@ -92,6 +92,21 @@ async def test_a_program_that_asks_and_waits_needs_no_guest_thread(
     result = await demo.run(program)
     assert (result.value, result.failure) == (value, None)
     assert moved == []
+
+
+async def test_a_guest_is_put_aside_once_for_each_call(demo: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = 0
+    proceed = FiberCall.proceed
+
+    def counted(call: FiberCall) -> bool:
+        nonlocal turns
+        turns += 1
+        return proceed(call)
+
+    monkeypatch.setattr(FiberCall, "proceed", counted)
+    program = 'import { add } from "host:demo"; let sum = 0; for (let i = 0; i < 500; i++) sum = add(sum, 1); sum'
+    assert (await demo.run(program)).value == 500
+    assert 500 < turns < 700  # a tick now and then puts it aside, too
 
 
 async def test_what_a_program_computes_goes_on_elsewhere_and_its_calls_come_back(
