@@ -47,7 +47,7 @@ function report(diagnostic, checker) {
     return { code: 2307, ...place(diagnostic.file, missing.getStart()), message: `Cannot find module '${missing.text}'.` };
   }
   const message = isOfList(diagnostic, checker) ? messageOf(diagnostic).replace(SUGGESTED, "").trimEnd()
-    : messageOf(diagnostic) + suggestion(diagnostic, checker);
+    : messageOf(diagnostic) + (suggestion(diagnostic, checker) || knownProperties(diagnostic, checker));
   const stub = checker && stubLine(diagnostic, message, checker);
   return { code: diagnostic.code, ...place(diagnostic.file, diagnostic.start), message, stub };
 }

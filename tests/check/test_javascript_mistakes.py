@@ -107,6 +107,33 @@ async def test_a_property_that_is_misspelt_comes_with_the_one_that_was_meant(rea
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    ("mistake", "instead"),
+    [
+        ("get_issue({ number: 1 })", " It takes: id."),
+        ("get_issue({ id: 1 }).headline", " It has: id, "),
+        ("const { headline } = get_issue({ id: 1 }); headline", " It has: id, "),
+        ('list_issues({ project: "a" }).issues.map((issue) => issue.headline)', " It has: id, "),
+    ],
+)
+async def test_a_property_that_nothing_is_like_comes_with_those_there_are(
+    mistake: str, instead: str, language: str
+) -> None:
+    (problem,) = await problems(HEAD + mistake, language)
+    assert instead in problem.message
+    assert problem.message.count(" It ") == 1
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "mistake", ["get_issue({ id: 1 }).title.headline", "list_issues({ project: 'a' }).issues.headline"]
+)
+async def test_what_the_language_has_is_not_told_of(mistake: str, language: str) -> None:
+    (problem,) = await problems(HEAD + mistake, language)
+    assert " It has:" not in problem.message
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_a_key_that_a_result_can_not_have_comes_with_its_type(language: str) -> None:
     (problem,) = await problems(HEAD + "list_issues({ project: 'a' })[0]", language)
     assert problem.stub.endswith(": interface ListIssuesOutput {")
