@@ -76,6 +76,20 @@ def test_hostile_runs_that_are_awaited_at_once_all_end_in_time(demo_sandbox: San
     assert time.perf_counter() - began < limits.wall_seconds + MOST_LATENESS + 0.1
 
 
+# ---- memory
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["new Uint8Array(40 * 2 ** 20).fill(1).length", "'x'.repeat(40 * 2 ** 20).length", "Array(6e6).fill(0.5).length"],
+)
+def test_what_needs_more_memory_than_a_run_may_use_fails_for_that_alone(demo_sandbox: Sandbox, program: str) -> None:
+    refused = demo_sandbox.run_sync(program, limits=Limits(memory_bytes=32 * MIB))
+    assert refused.failure is not None
+    assert refused.failure.kind == "out_of_memory"
+    assert demo_sandbox.run_sync(program, limits=Limits(memory_bytes=256 * MIB)).failure is None
+
+
 # ---- what the host keeps for a guest
 
 
