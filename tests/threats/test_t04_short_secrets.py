@@ -1,0 +1,54 @@
+"""T4: a secret of a few characters, which only one of the ways of looking can find, is masked in every encoding."""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.parse
+from collections.abc import Callable
+
+import pytest
+
+from toolbridge.trust.sanitise import masked
+
+SHORT = "k3y9z!"
+QUOTED = 'p"w\\9'
+
+
+def _base64(secret: str) -> str:
+    return base64.b64encode(secret.encode()).decode()
+
+
+def _within_base64(secret: str) -> str:
+    return _base64(f"u:{secret}")
+
+
+def _json_in_json(secret: str) -> str:
+    return json.dumps(json.dumps(secret))
+
+
+def _url(secret: str) -> str:
+    return urllib.parse.quote(secret, safe="")
+
+
+@pytest.mark.parametrize(
+    ("secret", "written"),
+    [
+        (SHORT, str),
+        (SHORT, _base64),
+        (SHORT, _within_base64),
+        (SHORT, _url),
+        (SHORT, lambda secret: secret.encode().hex()),
+        (QUOTED, str),
+        (QUOTED, json.dumps),
+        (QUOTED, _json_in_json),
+        (QUOTED, _url),
+    ],
+)
+def test_a_short_secret_is_masked_however_it_is_written(secret: str, written: Callable[[str], str]) -> None:
+    text = f"the key {written(secret)} was refused"
+    shown = masked(text, frozenset({secret}))
+    assert "***" in shown
+    assert written(secret).strip('"=') not in shown
+    assert shown.startswith("the key ")
+    assert shown.endswith(" was refused")
