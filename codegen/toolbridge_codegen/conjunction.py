@@ -16,7 +16,6 @@ from toolbridge_codegen.json_values import is_object
 from toolbridge_codegen.normalize import (
     CHOICES,
     CONSTRAINTS,
-    REFERENCES,
     admits_nothing,
     check_references,
     declared_kinds,
@@ -24,7 +23,7 @@ from toolbridge_codegen.normalize import (
     is_remark,
     member_list,
 )
-from toolbridge_codegen.refs import Document, RefusedReferenceError, Target, reference_of
+from toolbridge_codegen.refs import REFERENCES, Document, RefusedReferenceError, Target, reference_of
 from toolbridge_codegen.schema_kinds import ANY_KIND
 
 _NULL = {"type": "null"}
@@ -116,8 +115,16 @@ class Conjunctions:
         # The same branch is part of many alternatives.
         known = self._known.get(id(schemas[0]))
         if known is None:
-            known = self._known[id(schemas[0])] = self._flattened(schemas)
+            known = self._alone(schemas[0]) or self._flattened(schemas)
+            self._known[id(schemas[0])] = known
         return known
+
+    def _alone(self, schema: Any) -> Conjunction | None:
+        """The conjunction of a schema that is composed of no others, as most are."""
+        if not is_object(schema) or not _COMPOSING.isdisjoint(schema) or "not" in schema or not self._budget.visit():
+            return None
+        facts = [] if CONSTRAINTS.isdisjoint(schema) else [schema]
+        return Conjunction(facts, [], [schema], impossible=False, complete=True)
 
     def _flattened(self, schemas: Sequence[Any]) -> Conjunction:
         facts: list[dict[str, Any]] = []

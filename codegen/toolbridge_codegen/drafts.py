@@ -6,23 +6,28 @@ who else wants a name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from toolbridge_codegen.model import (
     ArrayType,
     Docs,
+    LiteralType,
     MapType,
     NamedType,
+    NeverType,
     ObjectType,
     ScalarType,
     TupleType,
     TypeNode,
     UnionType,
+    UnknownType,
 )
 from toolbridge_codegen.notes import NO_DOCS
 from toolbridge_codegen.schema_kinds import ANY_KIND
 from toolbridge_codegen.unions import UNKNOWN
+
+_WITHOUT_PARTS = (ScalarType, LiteralType, UnknownType, NeverType)
 
 
 @dataclass(slots=True, eq=False)
@@ -74,24 +79,28 @@ class Drafts:
         while pending:
             key = pending.pop()
             if key not in found:
-                found[key] = list(keys_in(self._all[key].type))
+                found[key] = keys_in(self._all[key].type)
                 pending += found[key]
         return {key: found[key] for key in self._all if key in found}
 
 
-def keys_in(node: TypeNode) -> Iterator[str]:
+def keys_in(node: TypeNode) -> list[str]:
     """The declarations that a type refers to, each as often as it does, in the order of writing."""
+    keys: list[str] = []
     stack: list[TypeNode] = [node]
     while stack:
         part = stack.pop()
         if isinstance(part, NamedType):
-            yield part.name
-        elif not isinstance(part, ScalarType):
-            stack.extend(reversed(parts_of(part)))
+            keys.append(part.name)
+        elif not isinstance(part, _WITHOUT_PARTS):
+            stack += reversed(parts_of(part))
+    return keys
 
 
 def is_larger(node: TypeNode, most: int) -> bool:
-    """Whether a type has more parts than this. Costs no more than that many steps."""
+    """Whether a type has more parts than this, which is one at least. Costs no more than that many steps."""
+    if isinstance(node, NamedType | ScalarType):
+        return False
     stack: list[TypeNode] = [node]
     while stack:
         most -= 1

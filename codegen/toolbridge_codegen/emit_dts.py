@@ -14,7 +14,6 @@ from toolbridge_codegen.layout import Layout, arrange
 from toolbridge_codegen.model import (
     ArrayType,
     Declaration,
-    Docs,
     FunctionModel,
     LiteralType,
     MapType,
@@ -28,6 +27,7 @@ from toolbridge_codegen.model import (
     TypeNode,
     UnionType,
 )
+from toolbridge_codegen.notes import NO_DOCS
 from toolbridge_codegen.quoting import block_comment, jsdoc, one_line, ts_key, ts_number, ts_string
 
 if TYPE_CHECKING:
@@ -159,14 +159,14 @@ class _Writer:
     def _property(self, known: Property, indent: str, open_type: str) -> tuple[str, str]:
         """A property's comment, which may be empty, and its declaration."""
         docs = known.docs
-        if docs == Docs() and isinstance(known.type, NamedType):
+        if isinstance(known.type, NamedType) and docs == NO_DOCS:
             declaration = self._layout.by_name[known.type.name]
             docs = declaration.docs if self.in_place(declaration) else docs
         text = self.type(known.type, indent, open_type)
         if not known.required and known.name in _OBJECT_MEMBERS:
             text = f'{text} | Object["{known.name}"]'
         mark = "" if known.required else "?"
-        comment = _comment(one_line(comment_text(docs)), indent, deprecated=docs.deprecated)
+        comment = "" if docs is NO_DOCS else _comment(one_line(comment_text(docs)), indent, deprecated=docs.deprecated)
         return comment, f"{ts_key(known.name)}{mark}: {text}"
 
     def _is_in_place(self, node: TypeNode) -> bool:

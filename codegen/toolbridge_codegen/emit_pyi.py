@@ -5,10 +5,10 @@ Small on purpose: a model reads every character. A property's description stands
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from toolbridge_codegen.layout import Layout, arrange, name_of_others, short_names
+from toolbridge_codegen.layout import Layout, arrange, name_of_others, resolved, short_names
 from toolbridge_codegen.model import Declaration, FunctionModel, MapType, ModuleModel, NamedType, ObjectType
 from toolbridge_codegen.pyi_types import Names, TypeWriter, docs_text
 from toolbridge_codegen.quoting import docstring, is_keyword_argument
@@ -64,9 +64,9 @@ def emit_aio_pyi(model: ModuleModel) -> str:
     return "".join(f"{line}\n" for line in [*head, *lines]) if functions else ""
 
 
-def input_style(layout: Layout, function: FunctionModel) -> InputStyle:
+def input_style(by_name: Mapping[str, Declaration], function: FunctionModel) -> InputStyle:
     """Whether a function's input can be given as keyword arguments, or only as one mapping."""
-    node = layout.resolve(function.input)
+    node = resolved(function.input, by_name)
     if isinstance(node, ObjectType):
         return "keywords" if all(is_keyword_argument(known.name) for known in node.properties) else "mapping"
     return "keywords" if isinstance(node, MapType) else "mapping"
@@ -89,7 +89,7 @@ def _function(function: FunctionModel, layout: Layout, types: TypeWriter, names:
 def _signatures(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names) -> Iterable[str]:
     """The parameters of a function: its input's properties as keywords, or the input as one mapping."""
     node = layout.resolve(function.input)
-    keywords = node if isinstance(node, ObjectType) and input_style(layout, function) == "keywords" else None
+    keywords = node if isinstance(node, ObjectType) and input_style(layout.by_name, function) == "keywords" else None
     if node == ObjectType((), None):
         yield ""
     elif keywords is not None and types.is_typed_dict(keywords):

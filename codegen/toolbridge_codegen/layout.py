@@ -27,16 +27,21 @@ class Layout:
 
     def resolve(self, node: TypeNode) -> TypeNode:
         """The type behind a name, and behind the name which that one stands for."""
-        for _ in self.by_name:
-            if not isinstance(node, NamedType):
-                break
-            node = self.by_name[node.name].type
-        return node
+        return resolved(node, self.by_name)
+
+
+def resolved(node: TypeNode, by_name: Mapping[str, Declaration]) -> TypeNode:
+    """The same, of any declarations."""
+    for _ in by_name:
+        if not isinstance(node, NamedType):
+            break
+        node = by_name[node.name].type
+    return node
 
 
 def arrange(model: ModuleModel) -> Layout:
     """Put a module's types next to the functions that need them. A type that no function needs is left out."""
-    by_name = {declaration.name: declaration for declaration in model.declarations}
+    by_name = model.by_name
     seen: set[str] = set()
     functions: list[tuple[FunctionModel, tuple[Declaration, ...]]] = []
     for function in model.functions:
@@ -121,7 +126,7 @@ def _inline_names(declaration: Declaration, by_name: Mapping[str, Declaration]) 
 def _reach(node: TypeNode, by_name: Mapping[str, Declaration], seen: set[str]) -> list[Declaration]:
     """The named types that this one needs and that were not seen before, in the order in which a reader meets them."""
     found: list[Declaration] = []
-    waiting = [keys_in(node)]
+    waiting = [iter(keys_in(node))]
     while waiting:
         name = next(waiting[-1], None)
         if name is None:
@@ -129,5 +134,5 @@ def _reach(node: TypeNode, by_name: Mapping[str, Declaration], seen: set[str]) -
         elif name not in seen:
             seen.add(name)
             found.append(by_name[name])
-            waiting.append(keys_in(by_name[name].type))
+            waiting.append(iter(keys_in(by_name[name].type)))
     return found

@@ -150,6 +150,11 @@ class ModuleModel:
     declarations: tuple[Declaration, ...]
     functions: tuple[FunctionModel, ...]
 
+    @property
+    def by_name(self) -> dict[str, Declaration]:
+        """The declarations by their names."""
+        return {declaration.name: declaration for declaration in self.declarations}
+
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:

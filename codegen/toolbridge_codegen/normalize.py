@@ -28,9 +28,8 @@ from typing import Any, NamedTuple
 
 from toolbridge_codegen.diagnostics import Reporter
 from toolbridge_codegen.json_values import is_list, is_object
+from toolbridge_codegen.refs import REFERENCES
 from toolbridge_codegen.schema_kinds import ANY_KIND, ARRAY, NULL, OBJECT, kinds_of_type
-
-REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 
 OBJECT_STRUCTURE = frozenset({"properties", "patternProperties", "additionalProperties", "unevaluatedProperties"})
 ARRAY_STRUCTURE = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems"})

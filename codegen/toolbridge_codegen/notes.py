@@ -18,36 +18,26 @@ _LONGEST_NOTE = 200
 _LONGEST_PATTERN = 120
 _MOST_CONSTANTS = 20
 
-_FOR_SCALARS = frozenset(
-    {"format", "pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType", "multipleOf"}
-    | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
-)
-_FOR_ITEMS = _FOR_SCALARS | {"const", "enum"}
-_NOTED = (
-    _FOR_SCALARS
-    | {
-        "const",
-        "enum",
-        "default",
-        "items",
-        "minItems",
-        "maxItems",
-        "uniqueItems",
-        "contains",
-        "not",
-        "if",
-        "anyOf",
-        "oneOf",
-    }
-    | {"minProperties", "maxProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies"}
-)
-_DESCRIBED = _NOTED | {"description", "title", "deprecated"}
-
 _PLAIN_NOTES = {
     "format": "format",
     "contentEncoding": "encoding",
     "contentMediaType": "media type",
 }
+_COUNTS = (
+    ("minLength", "maxLength", "characters"),
+    ("minItems", "maxItems", "items"),
+    ("minProperties", "maxProperties", "properties"),
+)
+_RANGE = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_LOGIC = frozenset(
+    {"contains", "propertyNames", "not", "if", "dependentRequired", "dependentSchemas", "dependencies", *CHOICES}
+)
+_CONSTANTS = frozenset({"const", "enum"})
+_FOR_ITEMS = _RANGE | _CONSTANTS | _PLAIN_NOTES.keys() | {"pattern", "minLength", "maxLength"}
+_COUNTED = frozenset(keyword for least, most, _ in _COUNTS for keyword in (least, most))
+_NOTED_OF_RESULTS = _CONSTANTS | _PLAIN_NOTES.keys()
+_NOTED = _FOR_ITEMS | _COUNTED | _LOGIC | {"default", "items", "uniqueItems"}
+_DESCRIBED = _NOTED | {"description", "title", "deprecated"}
 
 
 def docs_of(
@@ -68,6 +58,7 @@ def docs_of(
     description = ""
     deprecated = False
     notes: dict[str, None] = {}
+    noted = _NOTED_OF_RESULTS if is_result else _NOTED
     for schema in described:
         if not description:
             description = text_of(schema, "description")
@@ -77,7 +68,7 @@ def docs_of(
         elif of_each:
             notes[clean_line(f"each: {of_each}", limit=_LONGEST_NOTE)] = None
         deprecated = deprecated or schema.get("deprecated") is True
-        if not _NOTED.isdisjoint(schema):
+        if not noted.isdisjoint(schema):
             own = _result_notes(schema) if is_result else notes_of(schema, with_default=with_default)
             notes.update((note, None) for note in own if not _says_default(description, note))
     notes.update(dict.fromkeys(more_notes))
@@ -91,7 +82,7 @@ def docs_of(
 def _description_of_items(schema: dict[str, Any]) -> str:
     """What is said of an array's items, where they have no definition of their own to say it."""
     items = schema.get("items")
-    return text_of(items, "description") if is_object(items) and "$ref" not in items else ""
+    return text_of(items, "description") if items is not None and is_object(items) and "$ref" not in items else ""
 
 
 def _says_default(description: str, note: str) -> bool:
@@ -136,16 +127,18 @@ def notes_of(schema: dict[str, Any], *, with_default: bool = True) -> list[str]:
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         notes.append(f"pattern: {clean_line(pattern, limit=_LONGEST_PATTERN)}")
-    notes += _range_notes(schema)
-    notes += _count_note(schema, "minLength", "maxLength", "characters")
-    notes += _count_note(schema, "minItems", "maxItems", "items")
-    notes += _count_note(schema, "minProperties", "maxProperties", "properties")
+    if not _RANGE.isdisjoint(schema):
+        notes += _range_notes(schema)
+    for least, most, what in _COUNTS:
+        if least in schema or most in schema:
+            notes += _count_note(schema, least, most, what)
     if schema.get("uniqueItems") is True:
         notes.append("items: unique")
     items = schema.get("items")
     if is_object(items) and not _FOR_ITEMS.isdisjoint(items) and "properties" not in items:
         notes += [f"each {note}" for note in notes_of(items, with_default=False)]
-    notes += _logic_notes(schema)
+    if not _LOGIC.isdisjoint(schema):
+        notes += _logic_notes(schema)
     return [clean_line(note, limit=_LONGEST_NOTE) for note in notes]
 
 
@@ -169,6 +162,8 @@ def _result_notes(schema: dict[str, Any]) -> list[str]:
 
 def plain_notes(schema: dict[str, Any]) -> list[str]:
     """How a string is to be read."""
+    if _PLAIN_NOTES.keys().isdisjoint(schema):
+        return []
     return [
         f"{label}: {clean_line(schema[keyword], limit=_LONGEST_NOTE)}"
         for keyword, label in _PLAIN_NOTES.items()

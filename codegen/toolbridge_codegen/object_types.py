@@ -72,8 +72,8 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
         if statement is not None:
             statements.append((fact, statement))
     _settle_extra(plan, facts, [statement for _, statement in statements], is_literal=types.is_literal)
-    for fact, statement in statements:
-        _apply_to_others(types, plan, fact, statement, alone=len(facts) == 1, place=place)
+    for fact, statement in statements if len(facts) > 1 else ():
+        _apply_to_others(types, plan, fact, statement, place=place)
     is_closed_by_rule = plan.extra is None and not statements
     if is_closed_by_rule:
         _add_conditional(types, plan, facts, also, place)
@@ -128,10 +128,10 @@ def _settle_extra(
 
 
 def _apply_to_others(
-    types: SchemaTypes, plan: _Plan, fact: dict[str, Any], statement: ExtraStatement, *, alone: bool, place: Place
+    types: SchemaTypes, plan: _Plan, fact: dict[str, Any], statement: ExtraStatement, *, place: Place
 ) -> None:
     """What one fact says of its extra properties holds for the properties that only other facts list."""
-    if alone or statement.by_pattern:
+    if statement.by_pattern:
         return  # which names a pattern matches isn't asked: foreign patterns are never run
     own = fact.get("properties")
     for name in list(plan.known):
@@ -171,10 +171,10 @@ def _bound(types: SchemaTypes, plan: _Plan, place: Place) -> None:
     """Not more properties than are useful; with any left out, there may be others."""
     most, longest = types.bounds.properties, types.bounds.name
     names = [*plan.known, *plan.conditional]
+    if len(names) <= most and max(map(len, names), default=0) <= longest:
+        return
     left_out = [name for name in names if len(name) > longest]
     left_out += [name for name in names if len(name) <= longest][most:]
-    if not left_out:
-        return
     types.reporter.report_at(place.path, f"{len(left_out)} properties are left out: too many, or their names too long")
     for name in left_out:
         plan.known.pop(name, None)
@@ -191,8 +191,7 @@ def _fill(types: SchemaTypes, draft: Draft, plan: _Plan, place: Place) -> None:
             types.reporter.report_at(place.path, f"{types.budget.exhausted}: some properties are left out")
             plan.extra, plan.together = [True], False
             break
-        inner = place.member("properties", name)
-        built = types.build(schemas, inner)
+        built = types.build_plain(schemas) or types.build(schemas, place.member("properties", name))
         is_required = name in plan.required
         docs = types.described(built, name=name, is_required=is_required)
         properties.append(Property(name, built.type, is_required, docs))

@@ -7,6 +7,7 @@ another root, or move `definitions` to `$defs` and forget the references: those 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from toolbridge_codegen.json_values import is_list, is_object
@@ -16,11 +17,16 @@ _MOST_INDEXED = 200_000
 _MOST_ROOTS = 64
 
 REFERENCE_KEYWORDS = ("$ref", "$dynamicRef", "$recursiveRef")
+REFERENCES = frozenset(REFERENCE_KEYWORDS)
 DEFINITION_KEYWORDS = ("$defs", "definitions")
 _SCHEMA_MAPS = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 )
 _VALUES = frozenset({"const", "default", "enum", "example", "examples"})
+_CONTAINERS: tuple[type[Any], ...] = (dict, list)
+_ADDRESSES = ("$id", "id")
+_ANCHORS = ("$anchor", "$dynamicAnchor")
+_CALLED = frozenset({*_ADDRESSES, *_ANCHORS})
 _OLD_DIALECTS = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
 
@@ -47,7 +53,7 @@ class Document:
         self.root = root
         self._indexed = False
         self._known: dict[tuple[int, str], Target | None] = {}
-        self._parents: dict[int, dict[str, Any] | None] = {}
+        self._parents: dict[int, dict[str, Any] | None] | None = None
         # A resource is a schema with an `$id`, or the whole document; references are relative to it.
         self._resource_of: dict[int, dict[str, Any]] = {}
         self._addresses: dict[int, str] = {}
@@ -98,6 +104,8 @@ class Document:
         if not reference.startswith("#/"):
             return None
         pointer = _unquote(reference[1:])
+        if self._parents is None:
+            self._parents = {id(schema): parent for schema, parent in self._schemas()}
         around: dict[str, Any] | None = holder
         for _ in range(_MOST_ROOTS):
             if around is None:
@@ -132,30 +140,41 @@ class Document:
         return None
 
     def _index(self) -> None:
-        """Walk the document once, without recursion: it may be nested deeper than Python's stack."""
+        """Find all schemas that are called something. Most documents have none, and cost a look at each schema."""
         self._indexed = True
+        for schema, parent in self._schemas():
+            around = self._resource_of.get(id(parent)) or self.root
+            if not _CALLED.isdisjoint(schema):
+                around = self._note(schema, around)
+            if around is not self.root:
+                self._resource_of[id(schema)] = around
+
+    def _schemas(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+        """Every schema, and the one around it, which comes first.
+
+        Without recursion: the document may be nested deeper than Python's stack.
+        """
         if not is_object(self.root):
             return
-        stack: list[tuple[Any, dict[str, Any] | None, dict[str, Any], bool]] = [(self.root, None, self.root, False)]
+        stack: list[tuple[Any, dict[str, Any] | None, bool]] = [(self.root, None, False)]
         left = _MOST_INDEXED
         while stack and left > 0:
-            value, parent, resource, is_map = stack.pop()
+            value, parent, is_map = stack.pop()
             left -= 1
             if is_list(value):
-                stack.extend((item, parent, resource, False) for item in value if is_object(item) or is_list(item))
+                stack += [(item, parent, False) for item in value if isinstance(item, _CONTAINERS)]
                 left -= len(value)
             elif is_map:
-                stack.extend((item, parent, resource, False) for item in value.values() if is_object(item))
+                stack += [(item, parent, False) for item in value.values() if is_object(item)]
                 left -= len(value)
             else:
-                resource = self._note(value, parent, resource)
+                yield value, parent
                 for keyword, item in value.items():
-                    if (is_object(item) or is_list(item)) and keyword not in _VALUES:
-                        stack.append((item, value, resource, keyword in _SCHEMA_MAPS and is_object(item)))
+                    if isinstance(item, _CONTAINERS) and keyword not in _VALUES:
+                        stack.append((item, value, keyword in _SCHEMA_MAPS and is_object(item)))
 
-    def _note(self, schema: dict[str, Any], parent: dict[str, Any] | None, around: dict[str, Any]) -> dict[str, Any]:
+    def _note(self, schema: dict[str, Any], around: dict[str, Any]) -> dict[str, Any]:
         """Remember what a schema is called; the resource that it belongs to."""
-        self._parents[id(schema)] = parent
         resource = around
         address = _own_address(schema)
         if address.startswith("#"):
@@ -166,8 +185,7 @@ class Document:
             self._resources.setdefault(address, schema)
             self._addresses[id(schema)] = absolute
             resource = schema
-        self._resource_of[id(schema)] = resource
-        for keyword in ("$anchor", "$dynamicAnchor"):
+        for keyword in _ANCHORS:
             anchor = schema.get(keyword)
             if isinstance(anchor, str):
                 self._anchors.setdefault((id(resource), anchor), schema)
@@ -176,6 +194,8 @@ class Document:
 
 def reference_of(schema: dict[str, Any]) -> str | None:
     """The reference of a schema itself. A dynamic one is taken as a plain one."""
+    if REFERENCES.isdisjoint(schema):
+        return None
     for keyword in REFERENCE_KEYWORDS:
         reference = schema.get(keyword)
         if isinstance(reference, str):
@@ -184,7 +204,7 @@ def reference_of(schema: dict[str, Any]) -> str | None:
 
 
 def _own_address(schema: dict[str, Any]) -> str:
-    for keyword in ("$id", "id"):
+    for keyword in _ADDRESSES:
         address = schema.get(keyword)
         # `id` is also a common property name in places that only look like schemas: an address has some form.
         if isinstance(address, str) and (keyword == "$id" or "/" in address or address.startswith("#")):

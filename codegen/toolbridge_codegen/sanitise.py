@@ -22,6 +22,8 @@ _WHITESPACE = re.compile(r"\s+")
 
 def clean_text(text: str, *, limit: int = LONGEST_TEXT) -> str:
     """Text of several lines, without what can't be seen or would be obeyed, cut with a visible mark."""
+    if _is_clean(text, limit):
+        return text.strip()
     text, shortened = _bounded(text, limit)
     if not text.isascii() or not text.isprintable():
         text = _without_hidden(text)
@@ -33,10 +35,17 @@ def clean_text(text: str, *, limit: int = LONGEST_TEXT) -> str:
 
 def clean_line(text: str, *, limit: int = LONGEST_TEXT) -> str:
     """The same on one line."""
+    if _is_clean(text, limit):
+        return text.strip()
     text, shortened = _bounded(text, limit)
     if not text.isascii() or not text.isprintable():
         text = _without_hidden(text)
     return _cut(_WHITESPACE.sub(" ", text).strip(), limit, shortened=shortened)
+
+
+def _is_clean(text: str, limit: int) -> bool:
+    """Whether nothing but spaces around it has to go: most text is so, and this is quickly seen."""
+    return len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text
 
 
 def characters_read(limit: int = LONGEST_TEXT) -> int:

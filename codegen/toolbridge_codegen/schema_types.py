@@ -119,19 +119,30 @@ class SchemaTypes:
             for schema in schemas:
                 self.reporter.locate(schema, place.path)
             return self._made_once(frozenset(map(id, schemas)), schemas, place)
+        plain = self.build_plain(schemas)
+        if plain is not None:
+            return plain
         schema = schemas[0]
         if not is_object(schema) or admits_nothing(schema):
             return self._all_or_nothing(schema, place)
-        declared = schema.get("type")
-        if isinstance(declared, str) and declared in _PLAIN_SCALARS and NOT_PLAIN.isdisjoint(schema):
-            self.budget.visit()
-            return Built(_PLAIN_SCALARS[declared], (schema,))
         if not schema:
             return _UNKNOWN
         self.reporter.locate(schema, place.path)
         if "allOf" in schema or reference_of(schema) is not None:
             return self._through_references(schema, place)
         return self._made_once(id(schema), (schema,), place)
+
+    def build_plain(self, schemas: Sequence[Any]) -> Built | None:
+        """The same if it is a scalar type, as most are: that has no name, so its place doesn't matter."""
+        schema = schemas[0]
+        if len(schemas) > 1 or not is_object(schema):
+            return None
+        declared = schema.get("type")
+        scalar = _PLAIN_SCALARS.get(declared) if isinstance(declared, str) else None
+        if scalar is None or not NOT_PLAIN.isdisjoint(schema) or admits_nothing(schema):
+            return None
+        self.budget.visit()
+        return Built(scalar, (schema,))
 
     def build_inside(self, schemas: Sequence[Any], place: Place) -> TypeNode:
         """The same for what is inside an array or a map: there, a type may contain itself."""

@@ -131,12 +131,11 @@ def generator_version() -> str:
 def _write_module(module: ModuleSpec, options: _Options) -> ModuleStubs:
     from toolbridge_codegen.build import build_module
     from toolbridge_codegen.emit_pyi import input_style
-    from toolbridge_codegen.layout import arrange
 
     model, diagnostics = build_module(module, bounds=options.bounds)
-    layout = arrange(model)
+    by_name = model.by_name
     styles: dict[str, InputStyle] = {
-        function.tool.identifier: input_style(layout, function) for function in model.functions
+        function.tool.identifier: input_style(by_name, function) for function in model.functions
     }
     return ModuleStubs(_write_files(model, options), styles, diagnostics)
 

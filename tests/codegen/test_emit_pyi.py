@@ -240,8 +240,7 @@ def test_an_input_that_is_one_of_several_objects_is_one_mapping() -> None:
 
 def test_the_style_of_an_input_is_known_without_writing_it() -> None:
     model = everything()
-    layout = arrange(model)
-    styles = {each.tool.name: input_style(layout, each) for each in model.functions}
+    styles = {each.tool.name: input_style(model.by_name, each) for each in model.functions}
     mapping_only = {"odd", "union", "optional"}
     assert {name for name, style in styles.items() if style == "mapping"} == mapping_only
 
