@@ -27,7 +27,9 @@ from toolbridge_codegen.notes import NO_DOCS
 from toolbridge_codegen.schema_kinds import ANY_KIND
 from toolbridge_codegen.unions import UNKNOWN
 
+# Tuples, not unions of types: those would be made anew wherever they are asked for.
 _WITHOUT_PARTS = (ScalarType, LiteralType, UnknownType, NeverType)
+_OF_ONE_PART = (NamedType, *_WITHOUT_PARTS)
 
 
 @dataclass(slots=True, eq=False)
@@ -99,7 +101,7 @@ def keys_in(node: TypeNode) -> list[str]:
 
 def is_larger(node: TypeNode, most: int) -> bool:
     """Whether a type has more parts than this, which is one at least. Costs no more than that many steps."""
-    if isinstance(node, NamedType | ScalarType):
+    if isinstance(node, _OF_ONE_PART):
         return False
     stack: list[TypeNode] = [node]
     while stack:

@@ -205,7 +205,7 @@ def _schema_or_true(schema: dict[str, Any], keyword: str, reporter: Reporter) ->
 def whole_number(schema: dict[str, Any], keyword: str) -> int | None:
     """The value of a keyword that counts, if it is one."""
     value = schema.get(keyword)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value < 2**53 else None
 

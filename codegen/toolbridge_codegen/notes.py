@@ -186,7 +186,7 @@ def _range_notes(schema: dict[str, Any]) -> list[str]:
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return value is not None and isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _count_note(schema: dict[str, Any], least_keyword: str, most_keyword: str, what: str) -> list[str]:

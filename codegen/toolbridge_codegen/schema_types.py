@@ -139,7 +139,7 @@ class SchemaTypes:
             return None
         declared = schema.get("type")
         scalar = _PLAIN_SCALARS.get(declared) if isinstance(declared, str) else None
-        if scalar is None or not NOT_PLAIN.isdisjoint(schema) or admits_nothing(schema):
+        if scalar is None or not NOT_PLAIN.isdisjoint(schema) or ("not" in schema and admits_nothing(schema)):
             return None
         self.budget.visit()
         return Built(scalar, (schema,))

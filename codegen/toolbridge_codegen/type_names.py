@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 LONGEST_TYPE_NAME = 64
 _LONGEST_PART = 32
+_LONGEST_TEXT = 200
 
 _TYPESCRIPT = """
 AbortController AbortSignal AggregateError Array ArrayBuffer ArrayBufferView ArrayLike AsyncGenerator AsyncIterable
@@ -53,12 +55,18 @@ _WORDS = re.compile(r"[A-Za-z0-9]+")
 
 def pascal_case(text: str) -> str:
     """`get_forecast` and `get-forecast` as `GetForecast`: letters and digits of ASCII only, at most 32 of them."""
+    return _pascal_case(text[:_LONGEST_TEXT])
+
+
+@lru_cache(maxsize=4096)
+def _pascal_case(text: str) -> str:
+    """Remembered, as tools of one server call their properties by the same names."""
     return "".join(pascal_words(text))[:_LONGEST_PART]
 
 
 def pascal_words(text: object) -> list[str]:
     """The words of a text, each with a capital; none if it isn't a text."""
-    words = _WORDS.findall(text[:200]) if isinstance(text, str) else ()
+    words = _WORDS.findall(text[:_LONGEST_TEXT]) if isinstance(text, str) else ()
     return [word[0].upper() + word[1:] for word in words]
 
 
