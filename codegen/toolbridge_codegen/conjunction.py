@@ -181,6 +181,7 @@ class Conjunctions:
         if plain is None:
             plain = {keyword: value for keyword, value in schema.items() if keyword not in _NULLABLE}
             self._not_nullable[id(schema)] = plain
+            self._document.stand_for(plain, schema)
             self._reporter.locate(plain, self._reporter.path_of(schema))
         return plain
 

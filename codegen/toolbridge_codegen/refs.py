@@ -1,13 +1,13 @@
 """References: from a `$ref` to the schema it means, inside one document. Nothing is ever fetched.
 
-Understood: JSON Pointers (percent- and `~`-escaped), `$anchor`, `$dynamicAnchor`, and references relative to an
-`$id` (or draft 4's `id`) of the same document. Real servers also embed schemas whose pointers were meant for
-another root, or move `definitions` to `$defs` and forget the references: those are found where they must be.
+Understood: JSON Pointers (percent- and `~`-escaped), `$anchor`, `$dynamicAnchor`, `$recursiveAnchor`, and references
+relative to an `$id` (or draft 4's `id`) of the same document. Real servers also embed schemas whose pointers were
+meant for another root, or move `definitions` to `$defs` and forget the references: those are found where they must be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from toolbridge_codegen.json_values import is_list, is_object
@@ -26,7 +26,7 @@ _VALUES = frozenset({"const", "default", "enum", "example", "examples"})
 _CONTAINERS: tuple[type[Any], ...] = (dict, list)
 _ADDRESSES = ("$id", "id")
 _ANCHORS = ("$anchor", "$dynamicAnchor")
-_CALLED = frozenset({*_ADDRESSES, *_ANCHORS})
+_CALLED = frozenset({*_ADDRESSES, *_ANCHORS, "$recursiveAnchor"})
 _OLD_DIALECTS = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
 
@@ -47,7 +47,18 @@ class RefusedReferenceError(Exception):
 class Document:
     """One schema document and what is known of its inside."""
 
-    __slots__ = ("_addresses", "_anchors", "_indexed", "_known", "_parents", "_resource_of", "_resources", "root")
+    __slots__ = (
+        "_addresses",
+        "_anchors",
+        "_copies",
+        "_dynamic",
+        "_indexed",
+        "_known",
+        "_parents",
+        "_resource_of",
+        "_resources",
+        "root",
+    )
 
     def __init__(self, root: Any) -> None:
         self.root = root
@@ -56,15 +67,26 @@ class Document:
         self._parents: dict[int, dict[str, Any] | None] | None = None
         # A resource is a schema with an `$id`, or the whole document; references are relative to it.
         self._resource_of: dict[int, dict[str, Any]] = {}
+        self._copies: dict[int, dict[str, Any]] = {}
         self._addresses: dict[int, str] = {}
         self._resources: dict[str, dict[str, Any]] = {}
         self._anchors: dict[tuple[int, str], dict[str, Any]] = {}
+        # By name, what a dynamic reference may mean: at most one schema of each resource.
+        self._dynamic: dict[str, dict[int, dict[str, Any]]] = {}
 
     @property
     def ignores_siblings(self) -> bool:
         """Up to draft 7, keywords beside a `$ref` have no meaning."""
+        return self._declares(_OLD_DIALECTS)
+
+    @property
+    def _is_draft_4(self) -> bool:
+        """Up to draft 4, an address is an `id`, whatever it looks like."""
+        return self._declares(_OLD_DIALECTS[:2])
+
+    def _declares(self, dialects: Sequence[str]) -> bool:
         dialect = self.root.get("$schema") if is_object(self.root) else None
-        return isinstance(dialect, str) and any(old in dialect for old in _OLD_DIALECTS)
+        return isinstance(dialect, str) and any(one in dialect for one in dialects)
 
     def resolve(self, reference: str, holder: dict[str, Any]) -> Target:
         """What a reference written in the schema `holder` means.
@@ -76,6 +98,7 @@ class Document:
             raise RefusedReferenceError("is too long")
         if not self._indexed:
             self._index()
+        holder = self._copies.get(id(holder), holder)
         resource = self._resource_of.get(id(holder), self.root)
         key = (id(resource), reference)
         if key not in self._known:
@@ -83,7 +106,25 @@ class Document:
         target = self._known[key] or self._meant_for_another_root(reference, holder)
         if target is None:
             raise RefusedReferenceError("leads nowhere" if reference.startswith("#") else "is remote")
-        return target
+        return target if isinstance(holder.get("$ref"), str) else self._outermost(reference, target)
+
+    def stand_for(self, copy: dict[str, Any], original: dict[str, Any]) -> None:
+        """Let references in a copy mean what they do in the original."""
+        self._copies[id(copy)] = original
+
+    def _outermost(self, reference: str, target: Target) -> Target:
+        """What a dynamic reference means: the schema of its name in the outermost resource on the way to it.
+
+        The whole document is always on the way. Which others are depends on who refers to them.
+        """
+        name = reference.partition("#")[2]
+        candidates = self._dynamic.get(name, {})
+        if len(candidates) < 2 or not any(schema is target.schema for schema in candidates.values()):
+            return target
+        schema = candidates.get(id(self.root))
+        if schema is None:
+            raise RefusedReferenceError("is dynamic and may mean several schemas")
+        return Target(schema, "", name)
 
     def _look_up(self, reference: str, resource: Any) -> Target | None:
         address, _, fragment = reference.partition("#")
@@ -176,7 +217,7 @@ class Document:
     def _note(self, schema: dict[str, Any], around: dict[str, Any]) -> dict[str, Any]:
         """Remember what a schema is called; the resource that it belongs to."""
         resource = around
-        address = _own_address(schema)
+        address = _own_address(schema, is_old=self._is_draft_4)
         if address.startswith("#"):
             self._anchors.setdefault((id(resource), address[1:]), schema)  # drafts 4 to 7: `$id: "#name"`
         elif address:
@@ -189,11 +230,14 @@ class Document:
             anchor = schema.get(keyword)
             if isinstance(anchor, str):
                 self._anchors.setdefault((id(resource), anchor), schema)
+        dynamic = "" if schema.get("$recursiveAnchor") is True else schema.get("$dynamicAnchor")
+        if isinstance(dynamic, str):
+            self._dynamic.setdefault(dynamic, {}).setdefault(id(resource), schema)
         return resource
 
 
 def reference_of(schema: dict[str, Any]) -> str | None:
-    """The reference of a schema itself. A dynamic one is taken as a plain one."""
+    """The reference of a schema itself."""
     if REFERENCES.isdisjoint(schema):
         return None
     for keyword in REFERENCE_KEYWORDS:
@@ -203,11 +247,11 @@ def reference_of(schema: dict[str, Any]) -> str | None:
     return None
 
 
-def _own_address(schema: dict[str, Any]) -> str:
+def _own_address(schema: dict[str, Any], *, is_old: bool) -> str:
     for keyword in _ADDRESSES:
         address = schema.get(keyword)
         # `id` is also a common property name in places that only look like schemas: an address has some form.
-        if isinstance(address, str) and (keyword == "$id" or "/" in address or address.startswith("#")):
+        if isinstance(address, str) and (keyword == "$id" or is_old or "/" in address or address.startswith("#")):
             return address.removesuffix("#")
     return ""
 

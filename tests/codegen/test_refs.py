@@ -10,6 +10,7 @@ from codegen.notation import problems, written
 from toolbridge_codegen.refs import Document, RefusedReferenceError, Target
 
 STRING = {"type": "string"}
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
 
 def found(document: dict[str, Any], reference: str, holder: dict[str, Any] | None = None) -> Any:
@@ -34,6 +35,7 @@ def found(document: dict[str, Any], reference: str, holder: dict[str, Any] | Non
         ({"$defs": {"a": {"$dynamicAnchor": "here", **STRING}}}, "#here"),
         ({"definitions": {"a": {"$id": "#here", **STRING}}}, "#here"),
         ({"definitions": {"a": {"id": "#here", **STRING}}}, "#here"),
+        ({"$schema": DRAFT_4, "definitions": {"a": {"id": "a.json", **STRING}}}, "a.json"),
         ({"$id": "http://example.com/root.json", "$defs": {"a": STRING}}, "http://example.com/root.json#/$defs/a"),
         ({"$id": "http://example.com/root.json", "$defs": {"a": STRING}}, "root.json#/$defs/a"),
         ({"$id": "http://example.com/root.json", "$defs": {"a": {"$id": "a.json", **STRING}}}, "a.json"),
@@ -140,6 +142,47 @@ def test_a_choice_that_leads_through_another_back_to_itself_loses_nothing() -> N
         },
     }
     assert written(schema) == "{a?: integer | string, b?: integer | string}"
+
+
+def test_a_dynamic_reference_means_what_the_whole_document_says() -> None:
+    items = {"type": "array", "items": {"$dynamicRef": "#item"}}
+    generic = {"$id": "list", **items, "$defs": {"item": {"$dynamicAnchor": "item", "type": "integer"}}}
+    schema = {"$ref": "list", "$defs": {"list": generic, "item": {"$dynamicAnchor": "item", **STRING}}}
+    assert written(schema) == "string[]"
+    assert not problems(schema)
+
+
+def test_a_dynamic_reference_that_depends_on_who_refers_to_it_is_unknown() -> None:
+    def list_of(kind: str) -> dict[str, Any]:
+        return {"$id": kind, "$ref": "list", "$defs": {"item": {"$dynamicAnchor": "item", "type": kind}}}
+
+    generic = {
+        "$id": "list",
+        "type": "array",
+        "items": {"$dynamicRef": "#item"},
+        "$defs": {"item": {"$dynamicAnchor": "item"}},
+    }
+    schema = {
+        "type": "object",
+        "properties": {"names": {"$ref": "string"}, "sizes": {"$ref": "integer"}},
+        "$defs": {"list": generic, "names": list_of("string"), "sizes": list_of("integer")},
+    }
+    assert written(schema) == "{names?: unknown[], sizes?: unknown[]}"
+    assert any("may mean several schemas" in message for _, message in problems(schema))
+
+
+def test_a_recursive_reference_means_the_whole_document_where_both_are_open_to_it() -> None:
+    tree = {"type": "array", "items": {"$recursiveRef": "#"}}
+    inner = {"$id": "inner", "$recursiveAnchor": True, "type": "object", "properties": {"children": tree}}
+    schema = {"$recursiveAnchor": True, "$ref": "inner", "properties": {"size": STRING}, "$defs": {"inner": inner}}
+    assert written(schema) == "{size?: string, children?: @ToolOutput[]}"
+
+
+def test_a_reference_beside_nullable_is_relative_to_its_own_resource() -> None:
+    x = {"nullable": True, "$ref": "#/$defs/a", "anyOf": [STRING, {"type": "null"}]}
+    inner = {"$id": "inner", "type": "object", "properties": {"x": x}, "$defs": {"a": STRING}}
+    schema = {"$ref": "inner", "$defs": {"a": {"type": "integer"}, "inner": inner}}
+    assert written(schema) == "{x?: string | null}"
 
 
 def test_a_json_value_is_a_recursive_union() -> None:
