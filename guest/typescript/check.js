@@ -13,18 +13,20 @@ function declarationsOf(names) {
 
 function problemsOf(file, stubs, request) {
   const files = Object.fromEntries([file, ...stubs].map((each) => [each.fileName, each]));
-  if (request.names) files["/session.d.ts"] = parse("/session.d.ts", declarationsOf(request.names));
+  if (request.names) files[SESSION] = parse(SESSION, declarationsOf(request.names));
   const program = programOf(files);
   const checker = program.getTypeChecker();
+  const diagnostics = program.getSemanticDiagnostics(file).filter((each) => each.file === file);
   const facts = {
     file,
+    // Nothing in it is of a type that the author didn't say or the compiler couldn't find out.
+    isUndisputed: !diagnostics.length && !/\bany\b/.test(file.text),
     isTypeScript: request.language === "typescript",
     known: new Set(request.known),
     misunderstood: [], // calls about which a complaint was no mistake
     reassigned: new Set(), // variables of which the same is true
     ...assignments(file),
   };
-  const diagnostics = program.getSemanticDiagnostics(file).filter((each) => each.file === file);
   for (const diagnostic of diagnostics) noteGuess(diagnostic, checker, facts);
   const mistakes = diagnostics.filter((each) => isMistake(each, checker, facts));
   const all = [

@@ -30,19 +30,21 @@ class Inputs {
   /** Calls and pairs with what is wrong about their input: [{call, problems}]. */
   judged() {
     const found = [], { checker } = this;
-    const add = (call, tool, input) => {
-      const target = inputOf(tool, checker), problems = [];
-      if (target !== undefined && input !== undefined) this.judge(input, target, problems, { declaration: tool.declaration, isDirect: true });
+    const add = (call, tool, input, isCompared) => {
+      const target = inputOf(tool, checker), problems = [], { declaration } = tool;
+      if (target !== undefined && input !== undefined) this.judge(input, target, problems, { declaration, isDirect: true, isCompared });
       if (problems.length) found.push({ call, problems });
     };
     const visit = (node) => {
       if (ts.isCallExpression(node) && node.arguments.length === 1) {
-        const tool = toolOf(node.expression, checker);
-        if (tool) add(node, tool, node.arguments[0]);
+        // The compiler remembers what it took a call for: most are none of a tool's.
+        const isOfTool = isStub(checker.getResolvedSignature(node)?.declaration?.getSourceFile());
+        const tool = isOfTool ? toolOf(node.expression, checker) : undefined;
+        if (tool) add(node, tool, node.arguments[0], this.program.isUndisputed);
       }
       if (ts.isArrayLiteralExpression(node) && (node.elements.length === 1 || node.elements.length === 2)) {
         const tool = isForParallel(node) ? toolOf(node.elements[0], checker) : undefined;
-        if (tool && node.elements.length === 2) add(node, tool, node.elements[1]);
+        if (tool && node.elements.length === 2) add(node, tool, node.elements[1], false);
         const lacksInput = tool && node.elements.length === 1 && tool.minArgumentCount > 0;
         if (lacksInput) found.push({ call: node, problems: [saysNothingGiven(node, tool)] });
       }
@@ -52,13 +54,16 @@ class Inputs {
     return found;
   }
 
-  judge(node, target, problems, { declaration, isDirect = false }) {
+  // `isCompared`: the compiler has compared this very expression with its target, and found nothing.
+  judge(node, target, problems, { declaration, isDirect = false, isCompared = false }) {
+    if (isCompared && this.isOfSureKind(node)) return;
     const wanted = partsOf(target);
     if (!wanted.length || wanted.some((each) => each.flags & KNOWS_NOTHING)) return;
     for (const origin of this.origins.of(node)) {
       const value = origin.node;
       if (ts.isObjectLiteralExpression(value) && wanted.some((each) => isPlainObject(each, this.checker))) {
-        this.judgeObject(value, wanted, problems, isDirect && value === unwrapped(node));
+        const isHere = value === unwrapped(node);
+        this.judgeObject(value, wanted, problems, { isDirect: isDirect && isHere, isCompared: isCompared && isHere });
       } else if (ts.isArrayLiteralExpression(value) && wanted.length === 1 && this.checker.isArrayType(wanted[0])) {
         const element = wanted[0].getNumberIndexType();
         for (const each of value.elements) if (!ts.isSpreadElement(each)) this.judge(each, element, problems, { declaration });
@@ -67,6 +72,17 @@ class Inputs {
         problems.push(saysMisfit(place, target, declaration, this.checker));
       }
     }
+  }
+
+  // A text or number of which the compiler knows that it is one, and needn't guess: it is no part of anything unknown.
+  isOfSureKind(node) {
+    if (isLiteralValue(node)) return true;
+    if (ts.isObjectLiteralExpression(node) || ts.isArrayLiteralExpression(node)) return false; // without asking what is in it
+    const { checker } = this, { parent } = node;
+    const symbol = ts.isShorthandPropertyAssignment(parent) ? checker.getShorthandAssignmentValueSymbol(parent)
+      : ts.isIdentifier(node) || ts.isPropertyAccessExpression(node) ? checker.getSymbolAtLocation(node) : undefined;
+    const type = symbol ? checker.getTypeOfSymbol(symbol) : checker.getTypeAtLocation(node);
+    return !(typeFlagsOf(type) & ~(PRIMITIVE | NOTHING));
   }
 
   // A list of texts whose numbers are wanted, or a number that something else needs as well, is right by itself: what is
@@ -80,18 +96,18 @@ class Inputs {
   }
 
   // An object that may have one of several forms is right if it has any of them, and else judged by the nearest.
-  judgeObject(literal, wanted, problems, isDirect) {
+  judgeObject(literal, wanted, problems, how) {
     let least;
     for (const type of wanted.filter((each) => isPlainObject(each, this.checker))) {
       const found = [];
-      this.judgeProperties(literal, type, found, isDirect);
+      this.judgeProperties(literal, type, found, how);
       if (least === undefined || found.length < least.length) least = found;
       if (!found.length) return;
     }
     problems.push(...least);
   }
 
-  judgeProperties(literal, type, problems, isDirect) {
+  judgeProperties(literal, type, problems, { isDirect, isCompared }) {
     const { checker, program } = this, index = type.getStringIndexType(), names = new Set();
     let isOpen = false;
     for (const property of literal.properties) {
@@ -114,7 +130,7 @@ class Inputs {
       if (target === undefined) {
         if (isDirect) problems.push(saysUnknown(property.name, type, checker));
       } else if (!ts.isMethodDeclaration(property)) {
-        this.judge(value, target, problems, { declaration: wanted?.declarations?.[0] });
+        this.judge(value, target, problems, { declaration: wanted?.declarations?.[0], isCompared });
       }
     }
     if (isOpen || problems.some((each) => OF_EXCESS.has(each.code))) return; // a name that is wrong is missing, too

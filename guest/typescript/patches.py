@@ -21,6 +21,20 @@ PATCHES = (
         after="      case 159 /* UnknownKeyword */:\n"
         "        return node.flags & 33554432 /* Ambient */ ? anyType : unknownType;",
     ),
+    Patch(
+        why="A program's checker may be one that was warmed before (checkers.js)",
+        before="    return typeChecker || (typeChecker = createTypeChecker(program));",
+        after="    return typeChecker || (typeChecker = host.checkerFor(program));",
+    ),
+    Patch(
+        why="A checker that was warmed is handed the files of a program",
+        before="  initializeTypeChecker();\n  return checker;",
+        after="  initializeTypeChecker();\n"
+        "  checker.hasGlobal = (name) => globals.has(name);\n"
+        "  checker.addFile = (file) => isExternalOrCommonJsModule(file) || mergeSymbolTable(globals, file.locals);\n"
+        "  checker.hideBehind = (file) => file.locals.forEach((symbol, name) => globals.set(name, symbol));\n"
+        "  return checker;",
+    ),
 )
 
 

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 GARBAGE_BYTES = 1 << 30
 # In the order in which they are evaluated.
 OWN_FILES = (
-    *("world.js", "session.js", "report.js", "stub_line.js", "known_properties.js"),
+    *("world.js", "checkers.js", "session.js", "report.js", "stub_line.js", "known_properties.js"),
     *("asked_for.js", "origins.js", "may_fit.js", "told.js", "kinds.js", "annotations.js"),
     *("inputs.js", "promises.js", "where_taken.js", "idle_tests.js", "properties.js", "fits.js", "severity.js"),
     *("erase.js", "constructors.js", "enums.js", "namespaces.js", "merged_namespaces.js", "imports.js"),

@@ -17,6 +17,7 @@ var compilerOptions = {
   noEmit: true,
   noLib: true,
   noResolve: false,
+  verbatimModuleSyntax: true, // which imports could be left out, erase.js finds out by itself
   types: [],
   skipLibCheck: true,
 };
@@ -30,8 +31,9 @@ var parseOptions = {
   },
 };
 
+// What is only declared is looked at when it is bound, which tells every node of its parent, too.
 function parse(name, text) {
-  return ts.createSourceFile(name, text, parseOptions, true);
+  return ts.createSourceFile(name, text, parseOptions, !name.endsWith(".d.ts"));
 }
 
 var libraryFiles = new Map();
@@ -57,6 +59,7 @@ function programOf(files) {
     directoryExists: () => false,
     getDirectories: () => [],
     writeFile() {},
+    checkerFor,
     resolveModuleNameLiterals: (names) => names.map(() => ({ resolvedModule: undefined })),
   };
   return ts.createProgram({ rootNames: [...all.keys()], options: compilerOptions, host });

@@ -1,4 +1,4 @@
-"""What a check leaves out of the stubs: whatever the program can't have to do with, and no line."""
+"""What a check leaves out of the stubs: whatever the program can't have to do with; and which lines are left."""
 
 from __future__ import annotations
 
@@ -15,34 +15,40 @@ from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_cata
 from toolbridge_codegen.stubs import generate
 
 STUBS = world("typescript").stubs
+STANDS_IN = re.compile(r"(\w+): any[,;]")
 
 
-def test_every_line_stays_where_it_is() -> None:
+def test_every_line_is_known_by_its_number_in_the_whole_stub() -> None:
     needed = needed_stubs(STUBS, 'import { get_issue } from "host:mcp-tracker"; get_issue({ id: 1 })')
     assert needed.keys() == STUBS.keys()
-    for name, text in needed.items():
-        before, after = STUBS[name].split("\n"), text.split("\n")
-        assert len(before) == len(after)
-        for old, new in zip(before, after, strict=True):
-            assert new in (old, "") or new.endswith("(input?: any): any;")
+    for name, (text, numbers) in needed.items():
+        whole = without_comments(STUBS[name]).split("\n")
+        for line, number in zip(text.split("\n"), numbers, strict=True):
+            if number == 0:
+                assert line == " export const"
+            elif (found := STANDS_IN.fullmatch(line)) is not None:
+                assert whole[number - 1].startswith(f" export function {found[1]}")
+            else:
+                assert line == whole[number - 1].rstrip() != ""
 
 
 def test_what_the_words_lead_to_is_there_and_other_functions_are_names() -> None:
-    text = needed_stubs(STUBS, "get_issue({ id: 1 })")["mcp-tracker.d.ts"]
+    text = needed_stubs(STUBS, "get_issue({ id: 1 })")["mcp-tracker.d.ts"].text
     assert " export function get_issue(input: GetIssueInput): GetIssueOutput;" in text
     assert " interface GetIssueInput { id: number }" in text
     assert '  state: "open" | "closed";' in text
-    assert " export function list_issues(input?: any): any;" in text
+    assert "\nlist_issues: any" in text
     assert "ListIssuesOutput" not in text
     assert "Create an issue" not in text
+    assert "/*" not in text
 
 
 def test_a_type_that_is_named_is_there() -> None:
-    assert "interface ListIssuesOutput {" in needed_stubs(STUBS, "let a: ListIssuesOutput")["mcp-tracker.d.ts"]
+    assert "interface ListIssuesOutput {" in needed_stubs(STUBS, "let a: ListIssuesOutput")["mcp-tracker.d.ts"].text
 
 
 def test_require_and_the_bridge_stay_whole() -> None:
-    text = needed_stubs(STUBS, 'const { ToolTimeoutError } = require("host:bridge")')["bridge.d.ts"]
+    text = needed_stubs(STUBS, 'const { ToolTimeoutError } = require("host:bridge")')["bridge.d.ts"].text
     assert '(id: "host:mcp-tracker"): typeof import("host:mcp-tracker");' in text
     assert "class ToolTimeoutError extends ToolError" in text
     assert "class ToolError extends Error" in text
@@ -50,7 +56,7 @@ def test_require_and_the_bridge_stay_whole() -> None:
 
 
 def test_the_async_twin_of_a_module_stays_whole() -> None:
-    text = needed_stubs(STUBS, 'import { get_issue } from "host:mcp-tracker/async"')["mcp-tracker.d.ts"]
+    text = needed_stubs(STUBS, 'import { get_issue } from "host:mcp-tracker/async"')["mcp-tracker.d.ts"].text
     assert 'type Sync = typeof import("host:mcp-tracker");' in text
     assert "const twin: {" in text
 
@@ -80,15 +86,18 @@ def stub_of(texts: Mapping[str, str], instructions: str = "") -> str:
 @given(texts=st.fixed_dictionaries(dict.fromkeys(("alpha", "beta", "gamma"), TEXTS)), instructions=TEXTS)
 def test_no_text_of_a_server_makes_a_declaration_or_takes_one_away(texts: dict[str, str], instructions: str) -> None:
     stub = stub_of(texts, instructions)
-    needed = needed_stubs({"s": stub}, 'import { beta } from "host:mcp-s"; beta({ a: "1" }).v')["s"]
-    whole, left = without_comments(stub).split("\n"), without_comments(needed).split("\n")
-    stands_in = {f" export function {name}(input?: any): any;" for name in ("alpha", "gamma")}
-    for before, after in zip(whole, left, strict=True):
-        assert after.rstrip() in (before.rstrip(), "") or after in stands_in
-        if not before.startswith(" ") or before.startswith((" export function beta(", " interface Beta")):
-            assert after == before
-    functions = [line for line in left if line.startswith(" export function ")]
-    assert [re.split(r"\W+", line)[3] for line in functions] == ["alpha", "beta", "gamma"]
+    text, numbers = needed_stubs({"s": stub}, 'import { beta } from "host:mcp-s"; beta({ a: "1" }).v')["s"]
+    whole, left = without_comments(stub).split("\n"), text.split("\n")
+    for line, number in zip(left, numbers, strict=True):
+        assert STANDS_IN.fullmatch(line) or line == (whole[number - 1].rstrip() if number else " export const")
+    for number, line in enumerate(whole, 1):
+        is_needed = not line.startswith(" ") or line.startswith((" export function beta(", " interface Beta"))
+        assert not line.strip() or not is_needed or number in numbers
+    functions = {re.split(r"\W+", line)[3] for line in left if line.startswith(" export function ")}
+    names = {found[1] for line in left if (found := STANDS_IN.fullmatch(line))}
+    assert functions | names == {"alpha", "beta", "gamma"}
+    assert not functions & names
+    assert "beta" in functions
 
 
 def test_what_looks_like_a_comment_in_a_literal_is_none() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from toolbridge.boundary.host_call import no_such_module
-from toolbridge.check.needed_stubs import needed_stubs
+from toolbridge.check.needed_stubs import NeededStub, needed_stubs
 from toolbridge.check.report import CheckReport, Problem, problem
 from toolbridge.check.spelling import nearest
 from toolbridge.check.stub_comments import without_comments
@@ -54,8 +55,9 @@ async def check_javascript(
 ) -> Checked:
     """Checks a program. A compiler that fails is a warning, and nothing else."""
     mentioned = source if session is None else f"{source}\n{session.mentions}"
-    stubs = {**needed_stubs(world.stubs, mentioned), "untyped.d.ts": _untyped(world.untyped)}
-    stubs = {name: text.replace(*_PAIRS) if name == _BRIDGE else text for name, text in stubs.items()}
+    needed = needed_stubs(world.stubs, mentioned)
+    stubs = {name: stub.text.replace(*_PAIRS) if name == _BRIDGE else stub.text for name, stub in needed.items()}
+    stubs["untyped.d.ts"] = _untyped(world.untyped)
     names, known = (session.declared, session.words) if session is not None else ({}, set[str]())
     is_session = session is not None
     asked = request(source, language, check=True, is_session=is_session, stubs=stubs, names=names, known=known)
@@ -71,21 +73,38 @@ async def check_javascript(
         # What JavaScript's own engine takes is for it to say.
         failure = syntax_failure(answer, source) if language == "typescript" else None
         return Checked(CheckReport(syntax=failure))
-    return _checked(answer, source, language, world)
+    return _checked(answer, source, language, _Stubs(world, needed))
 
 
-def _checked(answer: Answer, source: str, language: str, world: World) -> Checked:
+class _Stubs(NamedTuple):
+    """What a program was checked against, and what is told of it."""
+
+    world: World
+    needed: Mapping[str, NeededStub]
+
+    def whole(self, stub: StubLine) -> StubLine:
+        """A line of the stubs as it is: what was checked had less in it."""
+        if stub.file not in self.needed:
+            return stub
+        lines = self.needed[stub.file].lines
+        number = lines[stub.line - 1] if 0 < stub.line <= len(lines) else 0
+        if not number:
+            return stub
+        return replace(stub, line=number, text=self.world.stubs[stub.file].split("\n")[number - 1].strip())
+
+
+def _checked(answer: Answer, source: str, language: str, stubs: _Stubs) -> Checked:
     # One for each place: what is said first is the cause.
     places = {(each.line, each.column): each for each in reversed(answer.mistakes)}
     mistakes = [each for each in answer.mistakes if places[each.line, each.column] is each]
-    problems = tuple(_problem(each, source, world) for each in mistakes)
+    problems = tuple(_problem(each, source, stubs) for each in mistakes)
     erased = answer.code if language == "typescript" else None
     return Checked(CheckReport(problems), erased, tuple((answer.names or {}).items()))
 
 
-def _problem(complaint: Complaint, source: str, world: World) -> Problem:
-    message = complaint.message
-    stub = None if complaint.stub is None else _whole(complaint.stub, world)
+def _problem(complaint: Complaint, source: str, stubs: _Stubs) -> Problem:
+    message, world = complaint.message, stubs.world
+    stub = None if complaint.stub is None else stubs.whole(complaint.stub)
     missing = next((found for each in _MISSING_EXPORT if (found := each.search(message))), None)
     if missing is not None:
         message = _missing_export(missing["module"], missing["name"], missing["meant"], world)
@@ -96,12 +115,6 @@ def _problem(complaint: Complaint, source: str, world: World) -> Problem:
         hint = hint_for_missing_name(name)
         message = f"Cannot find name '{name}'. {hint}" if hint else message.split(" Do you need to ")[0]
     return problem(source, (complaint.line, complaint.column), message, f"TS{complaint.code}", stub)
-
-
-def _whole(stub: StubLine, world: World) -> StubLine:
-    """A line of the stubs as it is: what was checked had less in it."""
-    lines = world.stubs.get(stub.file, "").split("\n")
-    return replace(stub, text=lines[stub.line - 1].strip()) if 0 < stub.line <= len(lines) else stub
 
 
 def _missing_module(message: str, world: World) -> str:

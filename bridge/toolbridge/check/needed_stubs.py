@@ -1,14 +1,14 @@
 """The part of the TypeScript stubs that a program can have to do with: a server may have hundreds of tools.
 
-What is left out becomes empty lines, so that a stub's line stays where it is; a function that is left out stays as a
-name, which takes and gives anything. Stubs are of our own making: their layout is enough to find their declarations,
-once the comments are gone, which are the servers'.
+What is left out, and the comments, are not even empty lines: every character is read by every check. Which line of the
+whole stub a line was is kept beside it. A function that is left out stays as a name, of any type. Stubs are of our own
+making: their layout is enough to find their declarations, once the comments are gone, which are the servers'.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,74 +20,91 @@ _MOST_KEPT = 64
 _ALWAYS = ("Require", "Sync", "twin")  # `require`, and what an /async module is made of
 
 
-class _Declaration(NamedTuple):
-    first: int
-    """The line it begins on, its comment not counted."""
-    last: int
-    name: str
-    is_function: bool
+class NeededStub(NamedTuple):
+    """What is needed of a file of stubs."""
+
+    text: str
+    lines: tuple[int, ...]
+    """For each line of the text: which line of the whole file it was, counted from 1."""
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+
+
+class _Piece(NamedTuple):
+    """Lines of a stub that are needed together."""
+
+    lines: tuple[_Line, ...]
+    name: str | None
+    """What is declared; None for what is always needed."""
+    is_function: bool = False
 
 
 class _Stub(NamedTuple):
     """A file of stubs, read."""
 
-    lines: tuple[str, ...]
-    bare: tuple[str, ...]
-    """The same lines without comments."""
-    declarations: tuple[_Declaration, ...]
+    pieces: tuple[_Piece, ...]
     uses: Mapping[str, frozenset[str]]
     """By declared name: the declared names that are in its declarations."""
 
 
-def needed_stubs(stubs: Mapping[str, str], source: str) -> dict[str, str]:
+def needed_stubs(stubs: Mapping[str, str], source: str) -> dict[str, NeededStub]:
     """The stubs with what a program's words lead to, and nothing else."""
     words = {*_WORD.findall(source), *_ALWAYS}
-    return {name: _needed(text, words) for name, text in stubs.items()}
+    return {name: _needed(_read(text), words) for name, text in stubs.items()}
 
 
-def _needed(text: str, words: set[str]) -> str:
-    stub = _read(text)
-    lines = list(stub.lines)
+def _needed(stub: _Stub, words: set[str]) -> NeededStub:
     needed = _reachable(stub.uses, words)
-    after_previous = 0
-    for declaration in stub.declarations:
-        first, last, name, is_function = declaration
-        if name not in needed:
-            for at in range(after_previous, last + 1):
-                if stub.bare[at][:1] in ("", " "):  # and so within its module
-                    lines[at] = ""
-            if is_function:
-                lines[first] = f" export function {name}(input?: any): any;"
-        after_previous = last + 1
-    return "\n".join(lines)
+    lines: list[_Line] = []
+    only_named: dict[str, int] = {}
+    for piece in stub.pieces:
+        if piece.name is None and only_named:  # the end of their module is near
+            lines += _names(only_named)
+            only_named = {}
+        if piece.name is None or piece.name in needed:
+            lines += piece.lines
+        elif piece.is_function:
+            only_named.setdefault(piece.name, piece.lines[0].number)  # overloads are one
+    return NeededStub("\n".join(line.text for line in lines), tuple(line.number for line in lines))
+
+
+def _names(functions: Mapping[str, int]) -> Iterable[_Line]:
+    """Functions of which no more than their names is needed, each on a line of its own."""
+    last = next(reversed(functions))
+    yield _Line(0, " export const")
+    for name, number in functions.items():
+        yield _Line(number, f"{name}: any" + (";" if name == last else ","))
 
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _read(text: str) -> _Stub:
     """Once for as long as the tools don't change."""
-    bare = without_comments(text).split("\n")
-    declarations = _declarations(bare)
+    bare = [line.rstrip() for line in without_comments(text).split("\n")]
+    pieces: list[_Piece] = []
     words: dict[str, set[str]] = {}
-    for first, last, name, _ in declarations:
-        words.setdefault(name, set()).update(_WORD.findall("\n".join(bare[first : last + 1])))
-    uses = {name: frozenset(found & words.keys()) for name, found in words.items()}
-    return _Stub(tuple(text.split("\n")), tuple(bare), tuple(declarations), uses)
-
-
-def _declarations(bare: list[str]) -> list[_Declaration]:
-    found: list[_Declaration] = []
-    for first, line in enumerate(bare):
-        match = _DECLARATION.match(line)
+    at = 0
+    while at < len(bare):
+        match = _DECLARATION.match(bare[at])
+        last = at if match is None else _last_line(bare, at)
+        lines = tuple(_Line(number + 1, bare[number]) for number in range(at, last + 1) if bare[number])
         if match is not None:
-            found.append(_Declaration(first, _last_line(bare, first), match[2], match[1] == "function"))
-    return found
+            pieces.append(_Piece(lines, match[2], match[1] == "function"))
+            words.setdefault(match[2], set()).update(_WORD.findall("\n".join(line.text for line in lines)))
+        elif lines:
+            pieces.append(_Piece(lines, None))
+        at = last + 1
+    uses = {name: frozenset(found & words.keys()) for name, found in words.items()}
+    return _Stub(tuple(pieces), uses)
 
 
 def _last_line(bare: list[str], first: int) -> int:
-    """Where a declaration ends. A comment inside is part of it; the one after it is the next declaration's."""
+    """Where a declaration ends."""
     last = first
     for at in range(first + 1, len(bare)):
-        if not bare[at].strip():
+        if not bare[at]:
             continue
         if not bare[at].startswith(("  ", " }")):
             break
