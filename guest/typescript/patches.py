@@ -22,6 +22,14 @@ PATCHES = (
         "        return node.flags & 33554432 /* Ambient */ ? anyType : unknownType;",
     ),
     Patch(
+        why="A method that only throws, or does nothing, is there to be overridden: what it gives may be anything",
+        before="      if (types.length === 0) {\n        const contextualReturnType = getContextualReturnType(\n          func,",
+        after="      if (types.length === 0) {\n"
+        "        const isPlaceholder = !functionHasImplicitReturn(func) || some(func.body.statements) === false;\n"
+        "        if (isClassElement(func) && isPlaceholder) return anyType;\n"
+        "        const contextualReturnType = getContextualReturnType(\n          func,",
+    ),
+    Patch(
         why="A program's checker may be one that was warmed before (checkers.js)",
         before="    return typeChecker || (typeChecker = createTypeChecker(program));",
         after="    return typeChecker || (typeChecker = host.checkerFor(program));",
