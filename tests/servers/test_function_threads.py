@@ -6,6 +6,7 @@ import threading
 import time
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from toolbridge.servers.function_threads import QUICK_SECONDS, FunctionThreads
@@ -47,6 +48,16 @@ async def test_threads_are_used_again_and_end_when_they_are_idle() -> None:
 async def test_what_a_function_raises_is_kept() -> None:
     raised = (await FunctionThreads().run(lambda: 1 // 0)).error
     assert isinstance(raised, ZeroDivisionError)
+
+
+async def test_a_function_may_run_an_event_loop_of_its_own() -> None:
+    async def seven() -> int:
+        await anyio.lowlevel.checkpoint()
+        return 7
+
+    for backend in ("asyncio", "trio"):
+        returned = await FunctionThreads().run(lambda backend=backend: anyio.run(seven, backend=backend))
+        assert (returned.value, returned.error) == (7, None)
 
 
 async def test_a_quick_function_is_waited_for_on_the_spot(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,6 +159,41 @@ def test_a_context_is_no_argument() -> None:
     assert work(3, ToolContext()) == 3  # a unit test needs nothing else
 
 
+def test_a_context_may_be_left_out_in_a_unit_test() -> None:
+    @tool
+    def work(steps: int, context: ToolContext | None = None) -> int:
+        return steps if context is None else -steps
+
+    assert list(work.definition.input_schema["properties"]) == ["steps"]
+    assert bound(work, {"steps": 2}) == ((), {"steps": 2, "context": CONTEXT})
+    assert work(3) == 3
+
+
+def of_places(
+    places: list["Later"],  # noqa: UP037  # text within text, as in a module without the import from __future__
+    best: Annotated["Later | None", Field(description="The best")] = None,  # noqa: UP037
+) -> dict[str, "Later"]:  # noqa: UP037
+    return {place.name: place for place in (*places, *filter(None, [best]))}
+
+
+class Later(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize("function", [of_places, partial(of_places, best=None)])
+def test_a_hint_within_a_hint_may_name_a_class_that_comes_later(function: Callable[..., Any]) -> None:
+    made = tool("places", "", None, function)
+    assert made.definition.input_schema["properties"]["places"] == {"type": "array", "items": {"$ref": "#/$defs/Later"}}
+    assert bound(made, {"places": [{"name": "Oslo"}]}) == ((), {"places": [Later(name="Oslo")]})
+    assert made.definition.output_schema is not None
+    assert made.definition.output_schema["additionalProperties"] == {"$ref": "#/$defs/Later"}
+
+
+def test_a_schema_that_can_not_be_checked_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    tool("t", "", {"properties": {"a": {"type": "numbr"}}}, one_parameter)
+    assert caplog.messages == ["The schema of tool 't': not checked: 'type' where it is malformed"]
+
+
 def test_bound_methods_partials_and_callable_objects_are_functions() -> None:
     assert tool(Clerk().stamp).definition.input_schema["required"] == ["letter"]
     named = tool("stamp", "", None, partial(Clerk().stamp, "a"))
@@ -172,6 +207,7 @@ def options(**named: int) -> None: ...
 def by_place(number: int, /) -> None: ...
 def odd(thing: Clerk) -> None: ...
 def unknown(thing: Nowhere) -> None: ...  # pyright: ignore[reportUndefinedVariable, reportUnknownParameterType]  # noqa: F821
+def explained(number: "how many there are") -> None: ...  # pyright: ignore  # noqa: F722
 def three(a: Any, b: Any, c: Any) -> None: ...
 
 
@@ -183,6 +219,7 @@ def three(a: Any, b: Any, c: Any) -> None: ...
         (lambda: tool(by_place), "can't be passed by name"),
         (lambda: tool(odd), "no schema can be made of its type hints"),
         (lambda: tool(cast("Callable[..., None]", unknown)), "is not found"),
+        (lambda: tool(cast("Callable[..., None]", explained)), "got 'how many there are'"),
         (lambda: tool(Clerk.stamp), "not bound"),
         (lambda: tool(lambda: 1), "needs a name"),
         (lambda: tool("", "", {}, no_parameters), "needs a name"),
@@ -197,6 +234,10 @@ def three(a: Any, b: Any, c: Any) -> None: ...
         (lambda: tool("t", "", {}, one_parameter, timeout=1, quick=True), "where a timeout can't end it"),
         (lambda: tool("t", "", {}, one_parameter, output_schema="x"), "output_schema is of type str, not a mapping"),  # pyright: ignore[reportArgumentType, reportCallIssue]
         (lambda: tool("t", "", {}, one_parameter, annotations=5), "annotations is of type int, not a mapping"),  # pyright: ignore[reportArgumentType, reportCallIssue]
+        (lambda: tool("t", output_schema={"a": int})(no_parameters), "given as output_schema has no JSON form"),
+        (lambda: tool("t", annotations={"a": object()})(no_parameters), "given as annotations has no JSON form"),
+        (lambda: tool(cast("Any", 3)), "neither a function nor a name"),
+        (lambda: create_server("s", [cast("Any", tool("t", "Words"))]), "it has no handler yet"),
         (lambda: create_server("s", [5]), "Tool 5: it is of type int"),  # pyright: ignore[reportArgumentType]
         (lambda: create_server("s", ["ping"]), "Tool 'ping': it is of type str"),  # pyright: ignore[reportArgumentType]
         (lambda: tool(forecast), "a tool already"),
@@ -226,6 +267,8 @@ def test_two_tools_of_one_name_or_a_bad_name_of_a_server_are_refused() -> None:
         create_server("fetch", [])
     with pytest.raises(MisuseError, match="tools is of type function: expected a list"):
         create_server("shop", no_parameters)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(MisuseError, match="instructions is of type int: expected text"):
+        create_server("shop", [], instructions=3)  # pyright: ignore[reportArgumentType]
 
 
 def test_one_that_is_awaited_may_be_called_quick_and_have_a_timeout() -> None:

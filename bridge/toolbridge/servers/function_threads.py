@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -43,6 +44,13 @@ class Returned(NamedTuple):
         return self.seconds < QUICK_SECONDS / 2
 
 
+def _forget_event_loop() -> None:
+    """A context that was copied says which event loop runs here. None does: a function may run one of its own."""
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is not None:
+        sniffio.current_async_library_cvar.set(None)
+
+
 class _Job:
     """One call of a function. Whoever waits for it may give up before it has begun.
 
@@ -63,6 +71,7 @@ class _Job:
         self.returned = Returned()
 
     def run(self) -> None:
+        self._context.run(_forget_event_loop)
         began = perf_counter()
         try:
             self.returned = Returned(self._context.run(self._function), None, perf_counter() - began)

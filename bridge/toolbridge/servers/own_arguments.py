@@ -6,11 +6,13 @@ pydantic is imported when a tool is made: whoever has none does not pay for it.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, TypeAlias, cast
 
 from toolbridge.errors import ToolDefinitionError
+from toolbridge.servers.own_signature import is_context
 from toolbridge.servers.tool_context import ToolContext
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional arguments and those by keyword."""
 _MOST_PROBLEMS = 5
+_log = logging.getLogger("toolbridge")
 
 
 class InvalidArgumentsError(Exception):
@@ -48,7 +51,7 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> Arguments:
     properties: dict[str, Any] = {}
     context: str | None = None
     for parameter in signature.parameters.values():
-        if parameter.annotation is ToolContext:
+        if is_context(parameter.annotation):
             context = parameter.name
             continue
         _check_parameter(name, parameter)
@@ -94,11 +97,14 @@ def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspe
     from toolbridge_codegen.catalog import ToolDefinition
 
     count, by_name = _positional(name, signature)
-    whole = {"type": "object", **_plain(name, schema)}
+    problem = "its schema is no JSON Schema: give one, or a pydantic model, or leave it to the type hints"
+    whole = {"type": "object", **plain_json(schema, name, problem)}
     if whole["type"] != "object":
         raise ToolDefinitionError(name, f'its schema has the type {whole["type"]!r}: arguments are an "object"')
     whole.setdefault("properties", {})
     checks = ToolChecks(ToolDefinition(name, whole))
+    for note in checks.notes:
+        _log.warning("The schema of tool %r: %s", name, note)
 
     def bind(arguments: Mapping[str, Any], given: ToolContext) -> Call:
         problems = checks.argument_problems(arguments)
@@ -157,7 +163,7 @@ def _positional(name: str, signature: inspect.Signature) -> tuple[int, str | Non
     `handler()`, `handler(arguments)` and `handler(arguments, context)` are all fine; defaults are left alone.
     """
     parameters = list(signature.parameters.values())
-    context = next((each.name for each in parameters if each.annotation is ToolContext), None)
+    context = next((each.name for each in parameters if is_context(each.annotation)), None)
     needed = [each for each in parameters if each.default is each.empty and each.name != context]
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     by_place = [each for each in needed if each.kind in kinds]
@@ -182,14 +188,17 @@ def _shown_default(default: object) -> dict[str, Any]:
         return {}
 
 
-def _plain(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a schema that is JSON all through: not one of Python types, and not to be changed afterwards."""
+def plain_json(given: Mapping[str, Any], name: str, problem: str) -> dict[str, Any]:
+    """A copy that is JSON all through: not of Python types, and not to be changed afterwards.
+
+    Raises:
+        ToolDefinitionError: it has no JSON form.
+    """
     import json
 
     try:
-        return json.loads(json.dumps(dict(schema), allow_nan=False))
+        return json.loads(json.dumps(dict(given), allow_nan=False))
     except (TypeError, ValueError, RecursionError):
-        problem = "its schema is no JSON Schema: give one, or a pydantic model, or leave it to the type hints"
         raise ToolDefinitionError(name, problem) from None
 
 

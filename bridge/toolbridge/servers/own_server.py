@@ -49,6 +49,9 @@ def create_server(
         ConfigError: the server can't be used as it is.
     """
     made: dict[str, InProcessTool[..., Any]] = {}
+    for field, value in (("instructions", instructions), ("version", version)):
+        if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise MisuseError(field, value, "text")
     if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError("tools", tools, "a list of functions, or of what `tool` gives")
     for each in tools:

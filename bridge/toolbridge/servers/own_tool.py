@@ -18,7 +18,9 @@ from toolbridge.servers.own_arguments import (
     arguments_from_model,
     arguments_from_schema,
     json_schema_of,
+    plain_json,
 )
+from toolbridge.servers.own_signature import signature_of
 from toolbridge_codegen.catalog import ToolDefinition
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_DECORATOR = "tool.<locals>.make"
+"""What `tool` gives when it has no handler: a mistake where a tool is expected."""
 InputSchema: TypeAlias = "Mapping[str, Any] | type[BaseModel]"
 
 
@@ -122,22 +126,24 @@ def tool(
     """
     if handler is None and callable(name):
         name, handler = None, name
+    if name is not None and not isinstance(name, str):
+        raise ToolDefinitionError(name, f"it is of type {type(name).__name__}, neither a function nor a name")
 
     def make(function: Callable[..., Any]) -> InProcessTool[..., Any]:
         named = _name(name, function)
         words = _text(named, "description", inspect.getdoc(function) or "" if description is None else description)
-        for field, value in (("output_schema", output_schema), ("annotations", annotations)):
-            _check_mapping(named, field, value)
-        signature = _signature(named, function)
+        given_output = _mapping(named, "output_schema", output_schema)
+        hints = _mapping(named, "annotations", annotations)
+        signature = signature_of(named, function)
         arguments = _arguments(named, schema, signature)
-        output, produced = (None, output_schema) if schema is not None else _output(signature, output_schema)
+        output, produced = (None, given_output) if schema is not None else _output(signature, given_output)
         definition = ToolDefinition(
             name=named,
             title=_text(named, "title", title),
             description=words,
             input_schema=arguments.schema,
-            output_schema=None if produced is None else dict(produced),
-            annotations=dict(annotations or {}),
+            output_schema=produced,
+            annotations=hints or {},
         )
         seconds = _seconds(named, timeout)
         if quick and seconds is not None and not is_async(function):
@@ -162,6 +168,8 @@ def _name(given: object, function: Callable[..., Any]) -> str:
         raise ToolDefinitionError(name, "it is a tool already")
     if not callable(function):
         raise ToolDefinitionError(name, f"its handler is of type {type(function).__name__}, not a function")
+    if getattr(function, "__qualname__", "") == _DECORATOR and getattr(function, "__module__", "") == __name__:
+        raise ToolDefinitionError(name, "it has no handler yet: `tool(…)` without one is a decorator")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable() or name == "<lambda>":
         raise ToolDefinitionError(name, "a tool needs a name: give one")
     return name
@@ -173,9 +181,12 @@ def _text(name: str, field: str, value: object) -> str:
     return value
 
 
-def _check_mapping(name: str, field: str, value: object) -> None:
-    if value is not None and not isinstance(value, Mapping):
+def _mapping(name: str, field: str, value: object) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
         raise ToolDefinitionError(name, f"its {field} is of type {type(value).__name__}, not a mapping")
+    return plain_json(cast("Mapping[str, Any]", value), name, f"what is given as {field} has no JSON form")
 
 
 def _seconds(name: str, timeout: object) -> float | None:
@@ -184,16 +195,6 @@ def _seconds(name: str, timeout: object) -> float | None:
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 3600:
         raise ToolDefinitionError(name, "its timeout is a number of seconds, above 0 and up to 3600")
     return float(timeout)
-
-
-def _signature(name: str, function: Callable[..., Any]) -> inspect.Signature:
-    try:
-        return inspect.signature(function, eval_str=True)
-    except NameError as error:
-        problem = f"the type in one of its hints is not found ({error}): define it in the module, or give a schema"
-        raise ToolDefinitionError(name, problem) from None
-    except (TypeError, ValueError):
-        raise ToolDefinitionError(name, "its signature is not known: wrap it in a function of your own") from None
 
 
 def _arguments(name: str, schema: object, signature: inspect.Signature) -> Arguments:
@@ -210,11 +211,11 @@ def _arguments(name: str, schema: object, signature: inspect.Signature) -> Argum
 
 
 def _output(
-    signature: inspect.Signature, given: Mapping[str, Any] | None
-) -> tuple[TypeAdapter[Any] | None, Mapping[str, Any] | None]:
+    signature: inspect.Signature, given: dict[str, Any] | None
+) -> tuple[TypeAdapter[Any] | None, dict[str, Any] | None]:
     """How results are written, and their schema: as given, else of the type that is said to be returned."""
     returned: Any = signature.return_annotation
-    if returned in (signature.empty, Any, object, bytes, bytearray, None):
+    if returned in (signature.empty, Any, object, bytes, bytearray, type(None)):
         return None, given
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
