@@ -9,6 +9,8 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -77,7 +79,11 @@ def test_a_denied_plugin_offers_nothing(project: Project) -> None:
     code, out, err = project.run("run", "--task", TASK, "--dry-run")
     assert json.loads(out)["mcpServers"] == {}
     assert json.loads(out)["ignored"][0]["reason"] == "it is in 'plugins.deny' of the configuration"
-    assert project.run("approve", "acme__notes")[0] == 2
+    code, _, err = project.run("approve", "acme__notes")
+    assert (code, err.splitlines()[0]) == (
+        2,
+        "Plugin 'acme' is not imported: it is in 'plugins.deny' of the configuration.",
+    )
 
 
 def test_a_dry_run_shows_the_merged_configuration_why_and_no_secret(project: Project) -> None:
@@ -113,7 +119,10 @@ def test_what_is_attached_follows_the_options(project: Project, words: list[str]
 
 
 def test_unknown_names_are_usage_errors(project: Project) -> None:
-    assert project.run("run", "--server", "acme__other", "--dry-run")[0] == 2
+    code, _, err = project.run("run", "--server", "acme__other", "--dry-run")
+    assert (code, err) == (2, "Error: No server 'acme__other' is configured. Known servers: acme__notes, own.\n")
+    code, _, err = project.run("run", "--server", "nosuch__x", "--dry-run")
+    assert (code, err.splitlines()[0]) == (2, "No plugin 'nosuch' is installed.")
     code, _, err = project.run("run", "--task", "x")
     assert (code, "Missing argument 'FILE'." in err) == (2, True)
 
@@ -159,22 +168,53 @@ def _served(project: Project) -> None:
             assert served.answer_to(2)["result"]["structuredContent"]["value"] == ["sell cake"]
 
 
+@contextmanager
+def another_plugin(site: Path, source: str) -> Iterator[None]:
+    """A plugin `other` beside the example, whose module has this source."""
+    package, module = site / "other-1.dist-info", site / "other_plugin.py"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n", encoding="utf-8")
+    (package / "entry_points.txt").write_text("[toolbridge.plugins]\nother = other_plugin\n", encoding="utf-8")
+    module.write_text(source, encoding="utf-8")
+    try:
+        yield
+    finally:
+        shutil.rmtree(package)
+        module.unlink()
+
+
 def test_a_plugin_that_hangs_holds_up_nobody_who_does_not_ask_for_it(project: Project, site: Path) -> None:
     """Only the plugin whose server is named is asked."""
-    stuck = site / "stuck-1.dist-info"
-    stuck.mkdir()
-    (stuck / "METADATA").write_text("Metadata-Version: 2.1\nName: stuck\nVersion: 1\n", encoding="utf-8")
-    (stuck / "entry_points.txt").write_text("[toolbridge.plugins]\nstuck = stuck_plugin\n", encoding="utf-8")
-    module = site / "stuck_plugin.py"
-    module.write_text("import os; os._exit(77)\n", encoding="utf-8")  # worse than hanging, and seen at once
-    try:
+    with another_plugin(site, "import os; os._exit(77)\n"):  # worse than hanging, and seen at once
         assert project.run("info", "acme__notes")[0] == 0
         assert project.run("approve", "nosuch__x")[0] == 2
         assert project.run("run", "--server", "acme__notes", "--dry-run")[0] == 0
         assert project.run("list")[0] == 77
-    finally:
-        shutil.rmtree(stuck)
-        module.unlink()
+
+
+def test_a_person_is_told_for_which_plugin_a_command_waits(project: Project, site: Path) -> None:
+    slow = (
+        "import time; time.sleep(2)\nfrom toolbridge import hookimpl\n@hookimpl\ndef provide_mcp_servers(): return []\n"
+    )
+    with another_plugin(site, slow):
+        code, shown = project.at_terminal("list", command=projects.COMMAND)
+        assert (code, shown.count("Waiting for plugins to answer, for up to 10 s")) == (0, 1)
+        assert re.search(r"\): other$", shown, re.MULTILINE)
+        assert project.run("list")[2] == ""
+
+
+def test_what_is_wrong_with_a_plugin_is_listed_once(project: Project, site: Path) -> None:
+    with another_plugin(site, "raise ValueError('broken')\n"):
+        code, out, err = project.run("plugins")
+        assert (code, err) == (0, "")
+        assert out.endswith("\nother: other is not used: it raised ValueError: broken\n")
+        assert "it raised ValueError: broken" in project.run("list")[2]
+
+
+def test_with_all_switched_off_nothing_is_said_of_what_is_installed(project: Project) -> None:
+    project.configure({}, gateway=False)
+    code, out, err = project.run("plugins")
+    assert (code, out, "no plugin is asked" in err) == (0, "", True)
 
 
 def test_a_profile_is_chosen_on_the_command_line(project: Project) -> None:

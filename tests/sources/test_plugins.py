@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 
 import anyio
 import anyio.to_thread
@@ -82,7 +83,10 @@ def test_two_plugins_may_both_offer_db(installed: Installed) -> None:
         ("import a_module_that_is_not_there", "it raised ModuleNotFoundError"),
         ("class Plugin:\n    @hookimpl\n    def provide_mcp_servers(self): raise SystemExit", "it raised SystemExit"),
         ("class Plugin:\n    def __init__(self): raise RuntimeError('no')", "it raised RuntimeError: no"),
-        ("class Plugin:\n    def provide_mcp_servers(self): return []", "mark it with toolbridge.hookimpl"),
+        (
+            "class Plugin:\n    def provide_mcp_servers(self): return []",
+            "broken: it has no hook provide_mcp_servers: mark",
+        ),
         ("class Plugin:\n    @hookimpl\n    def provide_mcp_servers(self, more): return []", "it raised"),
         ("Other = 3", "it raised AttributeError"),
     ],
@@ -115,6 +119,18 @@ def test_a_plugin_that_hangs_is_left_behind(installed: Installed, source: str) -
     found = loaded(installed, seconds=0.5)
     assert time.monotonic() - began < 20  # both at the same time, and neither to its end
     assert "within 0.5 s" in problems_of(found["stuck"])
+
+
+def test_who_waits_is_told_for_which_plugins_and_not_for_those_that_were_late_before(
+    installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolbridge.sources.plugins.NOTICE_SECONDS", 0.3)
+    installed.add("stuck", "import time; time.sleep(60)")
+    installed.offering("good", NOTES)
+    told: list[Sequence[str]] = []
+    for _ in range(2):
+        load_plugins(seconds=0.6, entry_points=installed.entry_points, on_wait=told.append)
+    assert told == [("stuck",)]
 
 
 def threads_of(plugin: str) -> int:
@@ -232,6 +248,13 @@ def test_a_name_twice_in_one_plugin_is_told(installed: Installed) -> None:
     assert "another server 'db'" in problems_of(plugin)
 
 
+def test_names_in_one_plugin_that_could_be_mistaken_for_each_other_are_told(installed: Installed) -> None:
+    installed.offering("acme", "[{'name': 'my-db', 'package': 'x'}, {'name': 'my_db', 'package': 'y'}]")
+    plugin = loaded(installed)["acme"]
+    assert [each.name for each in plugin.servers] == ["my-db"]
+    assert problems_of(plugin) == "my_db: the plugin has another server 'my-db', which differs only by '-' and '_'."
+
+
 @pytest.mark.parametrize(("first", "second"), [("a-b", "a_b"), ("Acme", "acme"), ("same", "same")])
 def test_two_plugins_of_one_name_are_told_apart_by_leaving_one_out(
     installed: Installed, first: str, second: str
@@ -286,6 +309,13 @@ def test_a_policy_of_something_else_is_an_error() -> None:
 def test_a_denied_plugin_is_denied_however_its_name_is_spelt(written: str) -> None:
     assert PluginPolicy(deny=(written,)).refusal("acme-tools")
     assert PluginPolicy(allow=(written,)).refusal("acme-tools") == ""
+
+
+@pytest.mark.parametrize("written", ["Acme Tools!", "acme_tools"])
+def test_a_rule_may_have_a_plugins_name_as_installed_or_as_it_is_used(installed: Installed, written: str) -> None:
+    installed.offering("Acme Tools!", NOTES)
+    assert loaded(installed, PluginPolicy(allow=(written,)))["acme_tools"].refusal == ""
+    assert loaded(installed, PluginPolicy(deny=(written,)))["acme_tools"].refusal != ""
 
 
 def test_a_name_that_is_no_plugins_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, dataclass
-from typing import Any, assert_type, cast
+from typing import Any, NamedTuple, assert_type, cast
 
 import pytest
 
-from toolbridge import RenderedPrompt, Section, SectionError, ServerConfig, Visibility, render
+from toolbridge import RenderedPrompt, Section, SectionError, ServerConfig, Visibility, render, tool
 from toolbridge.errors import MisuseError, ToolbridgeError
 
 
@@ -116,7 +116,10 @@ def test_parameters_may_be_a_mapping_or_any_object() -> None:
         def __init__(self) -> None:
             self.path = "p"
 
-    for params in ({"path": "p"}, Plain()):
+    class Named(NamedTuple):
+        path: str
+
+    for params in ({"path": "p"}, Plain(), Named("p")):
         assert render([Section("A", "a", "at $path and $$5", params=params)]).text.endswith("at p and $5")
 
 
@@ -182,6 +185,9 @@ def test_a_prompt_is_rendered_again_from_whatever_its_sections_came_in() -> None
         lambda: Section("A", "a", 5),  # pyright: ignore[reportArgumentType]
         lambda: Section("A", "a", summary=None),  # pyright: ignore[reportArgumentType]
         lambda: Section(5, "a"),  # pyright: ignore[reportArgumentType]
+        lambda: Section("A", "a", mcps=[tool(answer)]),  # pyright: ignore[reportArgumentType]
+        lambda: Section("A", "a", enabled="no"),  # pyright: ignore[reportArgumentType]
+        lambda: Section("A", "a", enabled=None),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_something_else_than_a_server_is_a_type_error(make: Callable[[], object]) -> None:
@@ -212,6 +218,14 @@ def test_parameters_may_be_for_what_is_not_shown_yet() -> None:
     assert "other" in prompt.open_sections(["a.in"]).text
 
 
+def answer() -> int:
+    return 42
+
+
+async def never(_params: Any) -> bool:
+    return False
+
+
 def failing(_params: Any) -> Any:
     raise ValueError("no such thing")
 
@@ -223,6 +237,8 @@ def failing(_params: Any) -> Any:
         (lambda: Section[None]("A", "a.b"), "a key is"),
         (lambda: render([GIT, GIT]), "another section of this path"),
         (lambda: render([Section("A", "a", enabled=failing)]), "its condition failed: ValueError: no such thing"),
+        (lambda: render([Section("A", "a", enabled=cast("Any", never))]), "it is async, and nobody awaits it"),
+        (lambda: render([Section("A", "a", "$path", params=3)]), r"its template has \$path.* They have: none"),
         (lambda: render([Section("A", "a", mcps=[failing])]), "a function in mcps failed: ValueError"),
         (lambda: render([DATABASE.clone(template="$nowhere")]), r"its template has \$nowhere"),
         (lambda: render([DATABASE.clone(template="100$")]), "begins no parameter"),

@@ -32,13 +32,13 @@ def command(config_file: str | None, as_json: bool) -> int:
     from toolbridge import load_config
 
     config = load_config(config_file)
-    plugins = installed_plugins(config) if config.gateway else ()
+    plugins = installed_plugins(config, logs_problems=False) if config.gateway else ()
     if not config.gateway:
         write(sys.stderr, f"MCP is switched off in {', '.join(config.files)}: no plugin is asked.\n")
     if as_json:
         write(sys.stdout, json.dumps([_as_json(plugin) for plugin in plugins], indent=2) + "\n")
     elif not plugins:
-        write(sys.stdout, "No plugins are installed.\n")
+        write(sys.stdout, "No plugins are installed.\n" if config.gateway else "")
     else:
         header = ("PLUGIN", "PACKAGE", "SERVER", "CAPABILITIES", "KEYWORDS", "COMMAND")
         rows = [row for plugin in plugins for row in _rows(plugin)]

@@ -57,6 +57,7 @@ def chosen_servers(choice: ServerChoice) -> Merged:
     """
     from toolbridge.cli.server_options import installed_plugins, read_config, switched
     from toolbridge.sources.merge import Merged, merge_sources
+    from toolbridge.sources.plugins import provided_servers
     from toolbridge.sources.task import Task
 
     config = read_config(choice.config_file)
@@ -70,12 +71,12 @@ def chosen_servers(choice: ServerChoice) -> Merged:
 
     task = Task(choice.task or "", of_plugins, choice.capabilities)
     own = _only(config, tuple(name for name in choice.servers if name not in of_plugins), none_is_all=not of_plugins)
+    plugins = installed_plugins(config, named=of_plugins if is_by_name else None)
     try:
-        merged = merge_sources(
-            own, task=task, plugins=installed_plugins(config, named=of_plugins if is_by_name else None)
-        )
-    except UnknownServerError as error:
-        raise click.ClickException(str(error)) from None
+        merged = merge_sources(own, task=task, plugins=plugins)
+    except UnknownServerError as error:  # here, a plugin's is named in full only
+        known = sorted([*config.servers, *(each.config.name for each in provided_servers(plugins))])
+        raise click.ClickException(str(UnknownServerError(error.server, tuple(known)))) from None
     return replace(merged, config=switched(merged.config))
 
 

@@ -104,12 +104,31 @@ def _with_plugins(config: Config, named: Sequence[str] | None) -> Config:
     return replace(config, servers={**config.servers, **wanted})
 
 
-def installed_plugins(config: Config, *, named: Sequence[str] | None = None) -> tuple[Plugin, ...]:
+def installed_plugins(
+    config: Config, *, named: Sequence[str] | None = None, logs_problems: bool = True
+) -> tuple[Plugin, ...]:
     """The plugins, or those of these servers, and what they offer. What they print goes to stderr: stdout is ours."""
     from toolbridge.sources.plugins import load_plugins, plugins_of
 
+    wanted = None if named is None else plugins_of(named)
     with contextlib.redirect_stdout(sys.stderr):
-        return load_plugins(config.plugins, only=None if named is None else plugins_of(named))
+        plugins = load_plugins(config.plugins, only=wanted, on_wait=_tell_of_waiting, logs_problems=logs_problems)
+    refused = {plugin.name: plugin.refusal for plugin in plugins}
+    for name in sorted(wanted or ()):
+        if name not in refused:
+            write(sys.stderr, f"No plugin {name!r} is installed.\n")
+        elif refused[name]:
+            write(sys.stderr, f"Plugin {name!r} is not imported: {refused[name]}.\n")
+    return plugins
+
+
+def _tell_of_waiting(plugins: Sequence[str]) -> None:
+    """Say for whom a person at a terminal waits: a plugin that hangs would look like a command that does."""
+    if sys.stderr is not None and sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+        from toolbridge.sources.plugins import LOAD_SECONDS
+
+        how_long = f"for up to {LOAD_SECONDS:g} s ('plugins.deny' in the configuration leaves one out)"
+        write(sys.stderr, f"Waiting for plugins to answer, {how_long}: {', '.join(plugins)}\n")
 
 
 def switched(config: Config) -> Config:

@@ -28,9 +28,9 @@ class PluginPolicy:
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else names(given, f"plugins.{name}"))
 
-    def refusal(self, plugin: str) -> str:
-        """Why a plugin may offer nothing; empty if it may."""
-        known = _normal(plugin)
+    def refusal(self, *spellings: str) -> str:
+        """Why a plugin, which is called by each of these, may offer nothing; empty if it may."""
+        known = set(map(_normal, spellings))
         if self._has(self.deny, known):
             return "it is in 'plugins.deny' of the configuration"
         if self.allow is not None and not self._has(self.allow, known):
@@ -38,8 +38,8 @@ class PluginPolicy:
         return ""
 
     @staticmethod
-    def _has(listed: tuple[str, ...], plugin: str) -> bool:
-        return any(each == ALL or _normal(each) == plugin for each in listed)
+    def _has(listed: tuple[str, ...], known: set[str]) -> bool:
+        return any(each == ALL or _normal(each) in known for each in listed)
 
     def unmatched(self, plugins: Iterable[str]) -> tuple[str, ...]:
         """Names in either list that are no plugin's: misspelt, perhaps."""

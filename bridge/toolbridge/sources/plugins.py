@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,8 @@ GROUP = "toolbridge.plugins"
 """The group of entry points: `[project.entry-points."toolbridge.plugins"]`."""
 LOAD_SECONDS = 10.0
 """For all plugins together: they are loaded at the same time."""
+NOTICE_SECONDS = 1.0
+"""After which a person who waits is told for whom."""
 MOST_PLUGINS = 100
 _log = logging.getLogger("toolbridge")
 _on_their_way: dict[tuple[str, str, str], _Loading] = {}
@@ -54,10 +56,13 @@ def load_plugins(
     only: Collection[str] | None = None,
     seconds: float = LOAD_SECONDS,
     entry_points: Sequence[EntryPoint] | None = None,
+    on_wait: Callable[[Sequence[str]], object] | None = None,
+    logs_problems: bool = True,
 ) -> tuple[Plugin, ...]:
     """Every installed plugin, or those of these names, with what it offers. Blocks for at most so many seconds.
 
-    All are asked at the same time. One that did not answer before is not waited for again in this process.
+    All are asked at the same time. One that did not answer before is not waited for again in this process. `on_wait` is
+    told after a second which have yet to answer. Whoever shows problems himself wants none of them logged.
     """
     found = _installed() if entry_points is None else entry_points
     policy = policy or PluginPolicy()
@@ -68,7 +73,7 @@ def load_plugins(
         name, problem = _plugin_name(entry.name, seen)
         if only is not None and name not in only:
             continue
-        refusal = policy.refusal(name) or policy.refusal(entry.name)
+        refusal = policy.refusal(name, entry.name)
         if problem:
             loading.append(Plugin(name, distribution, problems=((name, problem),)))
         elif refusal:
@@ -76,12 +81,14 @@ def load_plugins(
         else:
             loading.append(_loading_of(name, distribution, entry))
     deadline = monotonic() + seconds
+    if on_wait is not None and (slow := _not_answering(loading, monotonic() + min(seconds, NOTICE_SECONDS))):
+        on_wait(slow)
     plugins = tuple(each if isinstance(each, Plugin) else each.result(deadline, seconds) for each in loading)
     for name in policy.unmatched([*(plugin.name for plugin in plugins), *(entry.name for entry in found)]):
         _log.warning("'plugins' of the configuration names %r, which is not installed.", for_error(name, limit=100))
     if len(found) > MOST_PLUGINS:
         _log.warning("%d plugins are installed; only the first %d are used.", len(found), MOST_PLUGINS)
-    for plugin in plugins:
+    for plugin in plugins if logs_problems else ():
         for name, problem in plugin.problems:
             _log.warning("Plugin %r: %s is not used: %s", plugin.name, name, problem)
     return plugins
@@ -97,6 +104,11 @@ def provided_servers(plugins: Iterable[Plugin]) -> tuple[ProvidedServer, ...]:
     return tuple(server for plugin in plugins for server in plugin.servers)
 
 
+def _not_answering(loading: Iterable[_Loading | Plugin], until: float) -> tuple[str, ...]:
+    """Those that are waited for, and have not answered at that time."""
+    return tuple(each.name for each in loading if isinstance(each, _Loading) and not each.has_answered(until))
+
+
 def _loading_of(name: str, distribution: str, entry: EntryPoint) -> _Loading:
     """A plugin that is asked anew, unless it has yet to answer who asked before."""
     key = (entry.name, entry.value, entry.group)
@@ -108,11 +120,15 @@ def _loading_of(name: str, distribution: str, entry: EntryPoint) -> _Loading:
     return loading
 
 
+class _NoHookError(Exception):
+    """A plugin implements nothing of what could be asked of it."""
+
+
 class _Loading:
     """A plugin on its way, in a daemon thread: one that hangs is left behind."""
 
     def __init__(self, name: str, distribution: str, entry: EntryPoint) -> None:
-        self._name = name
+        self.name = name
         self._distribution = distribution
         self._entry = entry
         self._provided: Provided | None = None
@@ -122,24 +138,31 @@ class _Loading:
         self._thread = threading.Thread(target=self._load, name=f"toolbridge-plugin-{name}", daemon=True)
         self._thread.start()
 
+    def has_answered(self, until: float) -> bool:
+        """Whether it has by then, or is not waited for: it was late before."""
+        self._thread.join(0.0 if self._is_late else max(0.0, until - monotonic()))
+        return self._is_late or self._provided is not None
+
     def result(self, deadline: float, seconds: float) -> Plugin:
-        self._thread.join(0.0 if self._is_late else max(0.0, deadline - monotonic()))
+        self.has_answered(deadline)
         provided = self._provided
         if provided is None:
             self._is_late = True
-            provided = _failed(self._name, f"it did not say within {seconds:g} s what it offers")
+            provided = _failed(self.name, f"it did not say within {seconds:g} s what it offers")
         else:
             self.was_used = True
-        return Plugin(self._name, self._distribution, provided.servers, provided.problems)
+        return Plugin(self.name, self._distribution, provided.servers, provided.problems)
 
     def _load(self) -> None:
         try:
-            problems_read = read_provided(self._name, _offered(self._entry))
+            problems_read = read_provided(self.name, _offered(self._entry))
             shown = tuple((for_error(name, limit=100), for_error(text)) for name, text in problems_read.problems)
             self._provided = Provided(problems_read.servers, shown)
+        except _NoHookError as error:
+            self._provided = _failed(self.name, str(error))
         except BaseException as error:  # also SystemExit: a plugin does not end its host
             words = for_error(_words(error), limit=300)
-            self._provided = _failed(self._name, f"it raised {type(error).__name__}" + (f": {words}" if words else ""))
+            self._provided = _failed(self.name, f"it raised {type(error).__name__}" + (f": {words}" if words else ""))
 
 
 def _offered(entry: EntryPoint) -> object:
@@ -157,7 +180,7 @@ def _offered(entry: EntryPoint) -> object:
     manager.check_pending()
     callers = manager.get_hookcallers(plugin) or []
     if not any(caller.name == "provide_mcp_servers" for caller in callers):
-        raise ConfigError("it has no hook provide_mcp_servers: mark it with toolbridge.hookimpl")
+        raise _NoHookError("it has no hook provide_mcp_servers: mark it with toolbridge.hookimpl")
     (returned,) = manager.hook.provide_mcp_servers() or [None]
     return returned
 

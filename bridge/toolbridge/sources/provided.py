@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolbridge.config.names import SEPARATOR
+from toolbridge.config.names import SEPARATOR, twin_key
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.config.validate import check_fields, validate_server
 from toolbridge.config.values import texts
@@ -58,9 +58,10 @@ def read_provided(plugin: str, returned: object) -> Provided:
     for number, entry in enumerate(entries[:MOST_SERVERS], 1):
         try:
             server = _server(plugin, entry)
-            if server.config.name in servers:
-                raise ConfigError(f"the plugin has another server {server.name!r}.")
-            servers[server.config.name] = server
+            other = servers.setdefault(twin_key(server.name), server)
+            if other is not server:
+                differs = "" if other.name == server.name else ", which differs only by '-' and '_'"
+                raise ConfigError(f"the plugin has another server {other.name!r}{differs}.")
         except ConfigError as problem:
             problems.append((_name_of(entry) or f"{plugin} #{number}", str(problem)))
     if len(entries) > MOST_SERVERS:

@@ -9,6 +9,7 @@ there at all, and nothing of it is ever started.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.validate import check_together
 from toolbridge.errors import ConfigError, MisuseError, SectionError
 from toolbridge.servers.events import ServerCollided
+from toolbridge.servers.own_tool import InProcessTool
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -77,13 +79,17 @@ class Section(Generic[ParamsT]):
             if not isinstance(getattr(self, name), str):
                 kind = type(getattr(self, name)).__name__
                 raise TypeError(f"Section {self.key!r}: {name} is of type {kind}; expected text.")
+        if not isinstance(self.enabled, bool) and not callable(self.enabled):  # pyright: ignore[reportUnnecessaryComparison]
+            kind = type(self.enabled).__name__
+            raise TypeError(f"Section {self.key!r}: enabled is of type {kind}; expected a bool, or a function.")
         if self.visibility not in list(Visibility) and self.visibility not in [each.value for each in Visibility]:
             raise SectionError(self.key, f"visibility is {self.visibility!r}; expected Visibility.FULL or .SUMMARY")
         object.__setattr__(self, "visibility", Visibility(self.visibility))
         for name, kind in (("mcps", ServerConfig), ("children", Section)):
             items = _items(self, name)
             for item in items:
-                if not isinstance(item, kind) and not (name == "mcps" and callable(item)):
+                is_factory = name == "mcps" and callable(item) and not isinstance(item, InProcessTool)
+                if not isinstance(item, kind) and not is_factory:
                     expected = "ServerConfig, or functions that make one" if name == "mcps" else "Section"
                     raise TypeError(f"Section {self.key!r}: {name} has a {type(item).__name__}; expected {expected}.")
             object.__setattr__(self, name, items)
@@ -313,7 +319,11 @@ def _is_enabled(section: Section[Any], params: Any, name: str) -> bool:
     if not callable(section.enabled):
         return bool(section.enabled)
     try:
-        return bool(section.enabled(params))
+        answer: object = section.enabled(params)
+        if inspect.iscoroutine(answer):  # which is true, whatever it would come to
+            answer.close()
+            raise TypeError("it is async, and nobody awaits it here")
+        return bool(answer)
     except Exception as error:
         raise SectionError(name, f"its condition failed: {type(error).__name__}: {error}") from error
 
@@ -336,7 +346,9 @@ def _values(params: Any) -> dict[str, Any]:
         return {str(key): value for key, value in cast("Mapping[Any, Any]", params).items()}
     if dataclasses.is_dataclass(params):  # it may have slots
         return {each.name: getattr(params, each.name) for each in dataclasses.fields(params)}
-    attributes = cast("dict[str, Any]", vars(params))
+    if isinstance(params, tuple) and hasattr(params, "_asdict"):  # a named one
+        return cast("Any", params)._asdict()
+    attributes = cast("dict[str, Any]", getattr(params, "__dict__", {}))
     return {name: value for name, value in attributes.items() if not name.startswith("_")}
 
 
