@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from weakref import WeakSet
@@ -408,8 +409,9 @@ class Runtime:
     async def reload(self, config: ConfigSource = None) -> None:
         """Take over a changed configuration: what changed or vanished is closed, the rest stays connected.
 
-        With None, what was given last is read again: the same file, or the same places. Whatever is read, so are the
-        pins; a Config is taken as it is, and nothing is read.
+        So it is in the runtimes for tasks that were made of this one, unless they were reloaded themselves. With None,
+        what was given last is read again: the same file, or the same places. Whatever is read, so are the pins; a
+        Config is taken as it is, and nothing is read.
 
         Raises:
             ConfigError: the configuration can't be used as it is; everything stays as it was.
@@ -433,7 +435,7 @@ class Runtime:
         async with anyio.create_task_group() as tasks:
             for runtime in (each for each in runtimes if each._state == "open"):  # others do so when they are entered
                 runtime._gate.config = runtime._config
-                tasks.start_soon(runtime._manager.reload, runtime.config)
+                tasks.start_soon(partial(runtime._manager.reload, runtime.config, reread_pins=reread_pins))
             await self._manager.reload(self.config, reread_pins=reread_pins)
 
     async def revoke(self, server: str, *, approvals: ApprovalStore | None = None) -> None:
@@ -480,8 +482,8 @@ class Runtime:
         of whose keywords the description has one. Plugins are asked when it is entered; a name that is nowhere is an
         UnknownServerError then.
 
-        Configuration, profiles and prompt are those that this runtime has now. What is revoked or switched off here is
-        so there, also later, and while it is open; what is revoked there is revoked there only.
+        Its prompt is the one that this runtime has now. Configuration and profiles are this one's, also later, unless
+        it is given its own; so is what is revoked or switched off here. What is revoked there is revoked there only.
 
         Raises:
             MisuseError: an argument is of the wrong type.

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -169,7 +169,7 @@ def _served(project: Project) -> None:
 
 
 @contextmanager
-def another_plugin(site: Path, source: str) -> Iterator[None]:
+def another_plugin(site: Path, source: str) -> Generator[None]:
     """A plugin `other` beside the example, whose module has this source."""
     package, module = site / "other-1.dist-info", site / "other_plugin.py"
     package.mkdir()

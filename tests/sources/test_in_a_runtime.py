@@ -254,6 +254,31 @@ async def test_switching_profiles_connects_and_disconnects(tmp_path: Path) -> No
         open_runtime(load_config(file), profiles=["c"])
 
 
+async def test_a_task_has_the_profiles_of_the_runtime_above_until_it_chooses_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "toolbridge.json"
+
+    def write(*servers: str) -> None:
+        document = {
+            "mcpServers": {name: {"command": name} for name in servers},
+            "profiles": {f"has-{name}": {"servers": [name]} for name in ("north", "south") if name in servers},
+        }
+        file.write_text(json.dumps(document), encoding="utf-8")
+
+    write("north", "south", "west")
+    async with open_runtime(file, directory=tmp_path / "cache") as runtime, runtime.for_task("x") as task:
+        await runtime.switch_profiles("has-north")
+        assert sorted(task.config.servers) == ["north", "west"]
+        await task.switch_profiles("has-south")
+        await runtime.switch_profiles()
+        assert sorted(task.config.servers) == ["south", "west"]
+        write("north", "south")
+        await runtime.reload()
+        assert (sorted(runtime.config.servers), sorted(task.config.servers)) == ([], ["south"])
+        write("north", "west")
+        await runtime.reload()
+        assert sorted(task.config.servers) == ["west"]
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_server_that_another_profile_changes_is_connected_again_if_it_was(tmp_path: Path) -> None:
     entry = {"command": sys.executable, "args": ["-m", "toolbridge.demo.weather"], "connectTimeout": 60}

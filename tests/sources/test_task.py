@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from toolbridge import ServerConfig
-from toolbridge.errors import MisuseError, UnknownServerError
+from toolbridge.errors import MisuseError
 from toolbridge.sources.provided import ProvidedServer, read_provided
-from toolbridge.sources.task import Task, _apart, check_names, has_words, reason_for, unmet
+from toolbridge.sources.task import Task, _apart, has_words, known_names, missing_names, reason_for, unmet
 
 
 def offered(plugin: str = "acme", name: str = "fs", **more: Any) -> ProvidedServer:
@@ -79,10 +79,10 @@ def test_a_capability_that_nobody_has_is_known() -> None:
     assert unmet(Task("", capabilities=("read", "fly")), [offered(capabilities=["Read"])]) == ("fly",)
 
 
-def test_a_name_that_is_nowhere_is_an_error_that_names_what_there_is() -> None:
-    check_names(Task("", servers=("db", "acme__fs", "fs")), ["db"], [offered()])
-    with pytest.raises(UnknownServerError, match=r"No server 'x' is configured\. Known servers: acme__fs, db, fs"):
-        check_names(Task("", servers=("x",)), ["db"], [offered()])
+def test_names_that_are_nowhere_are_known_beside_what_there_is() -> None:
+    assert missing_names(Task("", servers=("db", "acme__fs", "fs")), ["db"], [offered()]) == ()
+    assert missing_names(Task("", servers=("x", "db", "x")), ["db"], [offered()]) == ("x",)
+    assert known_names(["db"], [offered()]) == ("acme__fs", "db", "fs")
 
 
 @pytest.mark.parametrize(

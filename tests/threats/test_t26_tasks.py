@@ -1,7 +1,8 @@
 """T26, control-plane writes: what the host revoked or switched off is not brought back by a runtime for a task.
 
 A task's description may be anybody's words, and with it comes a runtime of its own. It has what the runtime has that it
-was made of, and nothing that was taken away there, whether before it was made, before it was entered, or since.
+was made of, and nothing that was taken away there, whether before it was made, before it was entered, or since:
+revoked, switched off, or no longer configured.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from typing import Literal, TypeAlias
 import pytest
 
 from runtime.worlds import ApproveAll, check_failure, runtime_of, value_of
-from toolbridge import ApprovalStore, Runtime, Section, ServerConfig, create_server, render
+from toolbridge import (
+    ApprovalStore,
+    Config,
+    Permissions,
+    Runtime,
+    Section,
+    ServerConfig,
+    ServerLimits,
+    create_server,
+    render,
+)
 from toolbridge.errors import UnknownServerError
 
 pytestmark = pytest.mark.anyio
@@ -107,3 +118,32 @@ async def test_what_is_given_back_is_there_again(tmp_path: Path) -> None:
         assert value_of(await task.run(OWN)) == "own"
         await task.revoke("own", approvals=ApprovalStore(tmp_path / "approvals"))
         assert value_of(await runtime.run(OWN)) == "own"
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_what_is_configured_no_more_is_gone_from_open_tasks_too(tmp_path: Path, depth: int) -> None:
+    async with opened(tmp_path, ApproveAll()) as runtime, AsyncExitStack() as stack:
+        task = runtime
+        for _ in range(depth):
+            task = await stack.enter_async_context(task.for_task("x", servers=["own", named("brought")]))
+        assert value_of(await task.run(f"[{WEATHER} > 0, {OWN}]")) == [True, "own"]
+        await runtime.reload(Config.of(named("other"), permissions=Permissions(deny=["mcp__brought__*"])))
+        assert sorted(task.config.servers) == ["brought", "other", "shown"]
+        for program in (WEATHER, OWN):
+            check_failure(await task.run(program), "type", "There is no module")
+        check_failure(await task.run('require("host:mcp-brought").who()'), "denied", "permissions.deny")
+        assert value_of(await task.run('require("host:mcp-other").who()')) == "other"
+
+
+async def test_a_task_that_was_reloaded_itself_keeps_its_configuration(tmp_path: Path) -> None:
+    async with opened(tmp_path, ApproveAll()) as runtime, runtime.for_task("x") as task:
+        await task.reload(Config.of(named("mine")))
+        await runtime.reload(Config.of(named("other")))
+        assert sorted(task.config.servers) == ["mine", "shown"]
+
+
+async def test_a_task_that_has_no_room_for_its_own_beside_a_new_configuration_keeps_nothing_old(tmp_path: Path) -> None:
+    async with opened(tmp_path, ApproveAll()) as runtime, runtime.for_task("x", servers=[named("brought")]) as task:
+        await runtime.reload(Config.of(named("a"), named("b"), limits=ServerLimits(servers=3)))
+        assert sorted(runtime.config.servers) == ["a", "b", "shown"]
+        assert sorted(task.config.servers) == ["a", "b"]

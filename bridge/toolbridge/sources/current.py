@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
 from toolbridge.config.config import Config
 from toolbridge.config.profiles import with_profiles
-from toolbridge.errors import UnknownServerError
+from toolbridge.errors import ConfigError, UnknownServerError
 from toolbridge.servers.events import SourceEvent, tell
 from toolbridge.sources.merge import Merged, merge_sources
 from toolbridge.sources.plugins import Plugin, load_plugins
@@ -16,6 +17,7 @@ from toolbridge.sources.sections import RenderedPrompt, check_prompt
 from toolbridge.sources.task import Task
 
 Observers: TypeAlias = Sequence[Callable[[Any], object]]
+_log = logging.getLogger("toolbridge")
 
 
 class CurrentServers:
@@ -41,6 +43,9 @@ class CurrentServers:
         self._observers = observers
         self._chosen = config.active_profiles or (above._chosen if above is not None else ())
         """Kept also while the gateway is off, when there are none."""
+        self._has_own_config = above is None
+        """Whether it was given a configuration of its own: a task's runtime has that of the one above until then."""
+        self._has_own_profiles = False
         self._plugins: tuple[Plugin, ...] | None = None
         self._revoked: frozenset[str] = frozenset()
         self._told: set[SourceEvent] = set()
@@ -88,7 +93,7 @@ class CurrentServers:
                     partial(load_plugins, self.own.plugins), abandon_on_cancel=True
                 )
             self._check_revoked(self.task)
-            self._merged = self._merge(self.own, self.prompt, self._revoked)
+            self._merged = self._merge(self.own, self.prompt, self._revoked, is_new=True)
         self._tell()
         return self.task is not None
 
@@ -101,7 +106,7 @@ class CurrentServers:
         chosen = config.active_profiles or self._chosen
         own = with_profiles(config, chosen) if chosen and config.gateway else config
         self._change(own, self.prompt, frozenset())
-        self._chosen = chosen
+        self._chosen, self._has_own_config = chosen, True
 
     def choose_profiles(self, names: Iterable[str]) -> None:
         """The servers of these profiles, and of no others.
@@ -111,7 +116,7 @@ class CurrentServers:
         """
         own = with_profiles(self.own, names)
         self._change(own, self.prompt, self._revoked)
-        self._chosen = own.active_profiles
+        self._chosen, self._has_own_profiles = own.active_profiles, True
 
     def follow(self, prompt: RenderedPrompt) -> None:
         """The servers of this prompt's sections instead of those before."""
@@ -128,12 +133,34 @@ class CurrentServers:
         self._tell()
 
     def look_again(self) -> None:
-        """Take notice of what was revoked above, or is there again.
+        """Take notice of what is configured or revoked above since, or is there again.
 
         Raises:
             ConfigError: with what is there again there are too many; everything stays as it was.
         """
-        self._change(self.own, self.prompt, self._revoked)
+        own = self._own_or_from_above()
+        try:
+            self._change(own, self.prompt, self._revoked)
+        except ConfigError as error:
+            if own == self.own:
+                raise
+            # Staying as it was could mean to keep what was taken away: it has less, not more.
+            _log.warning("A task has only the servers that are configured: %s", error)
+            self.own, self._merged = own, merge_sources(own, revoked=self.revoked)
+            self._tell()
+
+    def _own_or_from_above(self) -> Config:
+        """Its own configuration, or the one that the runtime above has now, with the profiles that were chosen here."""
+        if self._above is None or self._has_own_config:
+            return self.own
+        config = self._above._own_or_from_above()
+        if not self._has_own_profiles or not config.gateway:
+            return config
+        try:
+            return with_profiles(config, self._chosen)
+        except ConfigError as error:
+            _log.warning("A task has the profiles of the runtime that it was made of: %s", error)
+            return config
 
     def _check_revoked(self, task: Task) -> None:
         for name in (each for part in task.chain() for each in part.servers if isinstance(each, str)):
@@ -145,11 +172,14 @@ class CurrentServers:
         self.own, self.prompt, self._revoked, self._merged = own, prompt, revoked, merged
         self._tell()
 
-    def _merge(self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str]) -> Merged:
+    def _merge(
+        self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str], *, is_new: bool = False
+    ) -> Merged:
         task = self.task if self._plugins is not None else None
         if self._above is not None:
             revoked |= self._above.revoked
-        return merge_sources(own, prompt=prompt, task=task, plugins=self._plugins or (), revoked=revoked)
+        plugins = self._plugins or ()
+        return merge_sources(own, prompt=prompt, task=task, plugins=plugins, revoked=revoked, must_have_names=is_new)
 
     def _tell(self) -> None:
         """Every server that is new, and every loss that was not told yet; nothing while all of it is switched off."""

@@ -14,10 +14,11 @@ from toolbridge.config.config import Config
 from toolbridge.config.names import twin_key
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.validate import check_count, validate_server
+from toolbridge.errors import UnknownServerError
 from toolbridge.servers.events import ServerCollided, ServerIgnored, ServerRegistered, SourceEvent
 from toolbridge.sources.plugins import Plugin, provided_servers
 from toolbridge.sources.sections import RenderedPrompt
-from toolbridge.sources.task import Task, check_names, reason_for, unmet
+from toolbridge.sources.task import Task, known_names, missing_names, reason_for, unmet
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,12 @@ def merge_sources(
     task: Task | None = None,
     plugins: Iterable[Plugin] = (),
     revoked: Collection[str] = (),
+    must_have_names: bool = True,
 ) -> Merged:
     """One configuration of a file's or program's own, a prompt's and a task's servers, and what plugins offer.
 
-    A server that was revoked is left out, whoever brings it.
+    A server that was revoked is left out, whoever brings it. A name that a task was begun with may be nowhere later,
+    when the configuration has changed: `must_have_names` says whether that is an error.
 
     Raises:
         ConfigError: there are too many servers, also without those that are found by themselves.
@@ -56,12 +59,12 @@ def merge_sources(
     plugins = tuple(plugins)
     merging = _Merging(config, revoked)
     if task is not None:
-        check_names(task, config.servers, provided_servers(plugins))
-        for part in task.chain():
-            whose = "task" if part is task else "outer task"
-            for server in part.servers:
-                if isinstance(server, ServerConfig):
-                    merging.add(validate_server(server), f"the {whose} brings it", whose)
+        provided = provided_servers(plugins)
+        for name in missing_names(task, config.servers, provided):
+            if must_have_names:
+                raise UnknownServerError(name, known_names(config.servers, provided))
+            merging.ignore(name, "task", "no server has this name any more")
+        merging.add_brought(task)
     for server in config.servers.values():
         merging.add(server, _configured(config, server, task), str(server.origin))
     if prompt is not None:
@@ -111,6 +114,14 @@ class _Merging:
             if kept.origin != server.origin:
                 self._replaced.add(name)
         self.events.append(ServerCollided(server.name, source, self._sources[name]))
+
+    def add_brought(self, task: Task) -> None:
+        """Have the servers that a task brings itself, and those of the tasks that it is in."""
+        for part in task.chain():
+            whose = "task" if part is task else "outer task"
+            for server in part.servers:
+                if isinstance(server, ServerConfig):
+                    self.add(validate_server(server), f"the {whose} brings it", whose)
 
     def take(self, plugin: Plugin, task: Task) -> None:
         """What of a plugin belongs to the task."""

@@ -88,8 +88,7 @@ class Section(Generic[ParamsT]):
         for name, kind in (("mcps", ServerConfig), ("children", Section)):
             items = _items(self, name)
             for item in items:
-                is_factory = name == "mcps" and callable(item) and not isinstance(item, InProcessTool)
-                if not isinstance(item, kind) and not is_factory:
+                if not isinstance(item, kind) and not (name == "mcps" and _may_be_factory(item)):
                     expected = "ServerConfig, or functions that make one" if name == "mcps" else "Section"
                     raise TypeError(f"Section {self.key!r}: {name} has a {type(item).__name__}; expected {expected}.")
             object.__setattr__(self, name, items)
@@ -294,6 +293,10 @@ def _items(section: Section[Any], name: str) -> tuple[object, ...]:
     return tuple(cast("list[object]", given))
 
 
+def _may_be_factory(item: object) -> bool:
+    return callable(item) and not isinstance(item, InProcessTool)
+
+
 def _made(section: Section[Any], params: Any, name: str) -> Iterator[ServerConfig]:
     for each in section.mcps:
         if isinstance(each, ServerConfig):
@@ -346,8 +349,8 @@ def _values(params: Any) -> dict[str, Any]:
         return {str(key): value for key, value in cast("Mapping[Any, Any]", params).items()}
     if dataclasses.is_dataclass(params):  # it may have slots
         return {each.name: getattr(params, each.name) for each in dataclasses.fields(params)}
-    if isinstance(params, tuple) and hasattr(params, "_asdict"):  # a named one
-        return cast("Any", params)._asdict()
+    if hasattr(params, "_asdict"):  # a named tuple
+        return cast("dict[str, Any]", params._asdict())
     attributes = cast("dict[str, Any]", getattr(params, "__dict__", {}))
     return {name: value for name, value in attributes.items() if not name.startswith("_")}
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.errors import MisuseError, UnknownServerError
+from toolbridge.errors import MisuseError
 from toolbridge.sources.provided import ProvidedServer
 
 MOST_CHARACTERS = 100_000
@@ -103,16 +103,16 @@ def unmet(task: Task, servers: Iterable[ProvidedServer]) -> tuple[str, ...]:
     return tuple(each for each in wanted if _folded(each) not in known)
 
 
-def check_names(task: Task, configured: Iterable[str], provided: Iterable[ProvidedServer]) -> None:
-    """See that every server that a task names is there.
+def missing_names(task: Task, configured: Iterable[str], provided: Iterable[ProvidedServer]) -> tuple[str, ...]:
+    """Servers that a task names and nobody has."""
+    known = known_names(configured, provided)
+    named = (each for part in task.chain() for each in part.servers if isinstance(each, str))
+    return tuple(each for each in dict.fromkeys(named) if each not in known)
 
-    Raises:
-        UnknownServerError: one is not.
-    """
-    known = {*configured, *(name for server in provided for name in (server.config.name, server.name))}
-    for each in (each for part in task.chain() for each in part.servers):
-        if isinstance(each, str) and each not in known:
-            raise UnknownServerError(each, tuple(sorted(known)))
+
+def known_names(configured: Iterable[str], provided: Iterable[ProvidedServer]) -> tuple[str, ...]:
+    """What a task may name: what is configured, and what plugins offer by its full or its own name."""
+    return tuple(sorted({*configured, *(name for each in provided for name in (each.config.name, each.name))}))
 
 
 def has_words(text: str, words: str) -> bool:

@@ -183,8 +183,14 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T26", "close what is taken away in open tasks", "runtime.py"),
-        *("                tasks.start_soon(runtime._manager.reload, runtime.config)\n", "                pass\n"),
+        "                tasks.start_soon(partial(runtime._manager.reload, runtime.config, reread_pins=reread_pins))\n",
+        "                pass\n",
         f"{_T26_TASKS}::test_a_task_has_no_server_that_was_taken_away_from_the_runtime_that_it_was_made_of",
+    ),
+    off(
+        *("T26", "take what is configured no more from tasks too", "sources/current.py"),
+        *("        own = self._own_or_from_above()\n", "        own = self.own\n"),
+        f"{_T26_TASKS}::test_what_is_configured_no_more_is_gone_from_open_tasks_too",
     ),
     off(
         *("T12", "tell the audit of other servers' tools", "trust/audit_text.py"),
