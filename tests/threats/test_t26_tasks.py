@@ -127,7 +127,7 @@ async def test_what_is_configured_no_more_is_gone_from_open_tasks_too(tmp_path: 
         for _ in range(depth):
             task = await stack.enter_async_context(task.for_task("x", servers=["own", named("brought")]))
         assert value_of(await task.run(f"[{WEATHER} > 0, {OWN}]")) == [True, "own"]
-        await runtime.reload(Config.of(named("other"), permissions=Permissions(deny=["mcp__brought__*"])))
+        await runtime.reload(Config.of(named("other"), permissions=Permissions(deny=("mcp__brought__*",))))
         assert sorted(task.config.servers) == ["brought", "other", "shown"]
         for program in (WEATHER, OWN):
             check_failure(await task.run(program), "type", "There is no module")

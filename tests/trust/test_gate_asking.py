@@ -48,11 +48,16 @@ async def test_what_is_no_clear_yes_is_a_no(answer: object) -> None:
 @pytest.mark.parametrize(
     "error", [ValueError("/home/me/secret"), RuntimeError(), TimeoutError(), ExceptionGroup("g", [ValueError("x")])]
 )
-async def test_a_host_that_fails_refuses_and_its_words_stay_with_it(error: Exception) -> None:
+async def test_a_host_that_fails_refuses_and_its_words_stay_with_it(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
     gate = asking(Person(error, True))
     decision = await gate.decide(spec(), {})
     assert (decision.allowed, decision.rule) == (False, "ask *")
     assert decision.reason == f"mcp__mail__send is refused: can_use_tool failed with {type(error).__name__}."
+    assert [(record.message, record.exc_info is not None) for record in caplog.records] == [
+        ("can_use_tool failed for mcp__mail__send", True)
+    ]
     assert (await gate.decide(spec(), {})).allowed, "the next one is asked about as usual"
 
 

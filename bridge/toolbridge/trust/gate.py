@@ -7,6 +7,7 @@ calls under way at once each is decided with those before it in mind.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -26,6 +27,7 @@ from toolbridge.trust.gate_rules import Verdict, permission_verdict
 from toolbridge.trust.tool_use import CanUseTool, Decision, ToolUse, detail_of
 from toolbridge_codegen.catalog import Catalog, ToolSpec
 
+_log = logging.getLogger("toolbridge")
 MOST_DECISIONS = 10_000
 """Kept of a run's, or session's, decisions: the last."""
 
@@ -207,7 +209,8 @@ class RunGate:
             with self._asking():
                 answer = await question.ask(use)
         except Exception as error:
-            # The type only: the text of an error of the host is nothing for guest code.
+            # The type only: the text of an error of the host is nothing for guest code, and all of it for the host's log.
+            _log.warning("can_use_tool failed for %s", tool.qualified_name, exc_info=error)
             refusal = f"{tool.qualified_name} is refused: can_use_tool failed with {type(error).__name__}."
             return Decision(False, refusal, rule)
         if isinstance(answer, bool):
