@@ -197,6 +197,8 @@ async def test_a_collision_is_told_once_however_often_the_servers_change(tmp_pat
         assert await who(runtime, "own") == "own"
         await runtime.open_sections(["more"])
         await runtime.reload(Config.of(*runtime._current.own.servers.values()))
+        async with runtime.for_task("x"):
+            pass
     assert recorder.of(ServerCollided) == [ServerCollided("own", "section (clash)", "code")]
 
 

@@ -48,7 +48,8 @@ class CurrentServers:
         self._has_own_profiles = False
         self._plugins: tuple[Plugin, ...] | None = None
         self._revoked: frozenset[str] = frozenset()
-        self._told: set[SourceEvent] = set()
+        # What the runtime above told its observers, who are the same, is not told again for each task.
+        self._told: set[SourceEvent] = set() if above is None else set(above._told)
         self._registered: frozenset[str] = frozenset()
         # What a task wants is known once plugins were asked, when the runtime is entered.
         self._merged = self._merge(config, prompt, self._revoked)

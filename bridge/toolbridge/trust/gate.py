@@ -209,7 +209,7 @@ class RunGate:
             with self._asking():
                 answer = await question.ask(use)
         except Exception as error:
-            # The type only: the text of an error of the host is nothing for guest code, and all of it for the host's log.
+            # The type only: the text of an error of the host is for its own log, and nothing for guest code.
             _log.warning("can_use_tool failed for %s", tool.qualified_name, exc_info=error)
             refusal = f"{tool.qualified_name} is refused: can_use_tool failed with {type(error).__name__}."
             return Decision(False, refusal, rule)
