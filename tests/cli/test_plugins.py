@@ -211,6 +211,17 @@ def test_what_is_wrong_with_a_plugin_is_listed_once(project: Project, site: Path
         assert "it raised ValueError: broken" in project.run("list")[2]
 
 
+def test_a_package_whose_entry_points_can_not_be_read_costs_nobody_else_theirs(project: Project, site: Path) -> None:
+    with another_plugin(site, ""):
+        (site / "other-1.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe[toolbridge.plugins]")
+        code, out, err = project.run("plugins", "--json")
+        assert (code, [plugin["name"] for plugin in json.loads(out)]) == (0, ["acme"])
+        assert err == "What the package 'other' has for plugins can't be read: UnicodeDecodeError\n"
+        (site / "other-1.dist-info" / "entry_points.txt").write_text("[toolbridge.plugins]\nother = no module\n")
+        (site / "other-1.dist-info" / "METADATA").write_text("")
+        assert "other: other is not used: its entry point is 'no module'" in project.run("plugins")[1]
+
+
 def test_with_all_switched_off_nothing_is_said_of_what_is_installed(project: Project) -> None:
     project.configure({}, gateway=False)
     code, out, err = project.run("plugins")

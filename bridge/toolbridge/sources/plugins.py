@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -120,8 +120,8 @@ def _loading_of(name: str, distribution: str, entry: EntryPoint) -> _Loading:
     return loading
 
 
-class _NoHookError(Exception):
-    """A plugin implements nothing of what could be asked of it."""
+class _NotAPluginError(Exception):
+    """There is nothing that could be asked: no hook, or no entry point that could be followed."""
 
 
 class _Loading:
@@ -158,7 +158,7 @@ class _Loading:
             problems_read = read_provided(self.name, _offered(self._entry))
             shown = tuple((for_error(name, limit=100), for_error(text)) for name, text in problems_read.problems)
             self._provided = Provided(problems_read.servers, shown)
-        except _NoHookError as error:
+        except _NotAPluginError as error:
             self._provided = _failed(self.name, str(error))
         except BaseException as error:  # also SystemExit: a plugin does not end its host
             words = for_error(_words(error), limit=300)
@@ -171,6 +171,8 @@ def _offered(entry: EntryPoint) -> object:
 
     from toolbridge.sources.hooks import PROJECT, PluginHooks
 
+    if entry.pattern.match(entry.value) is None:
+        raise _NotAPluginError(f"its entry point is {entry.value!r}: expected 'module:object'")
     plugin: Any = entry.load()
     if isinstance(plugin, type):
         plugin = plugin()
@@ -180,7 +182,7 @@ def _offered(entry: EntryPoint) -> object:
     manager.check_pending()
     callers = manager.get_hookcallers(plugin) or []
     if not any(caller.name == "provide_mcp_servers" for caller in callers):
-        raise _NoHookError("it has no hook provide_mcp_servers: mark it with toolbridge.hookimpl")
+        raise _NotAPluginError("it has no hook provide_mcp_servers: mark it with toolbridge.hookimpl")
     (returned,) = manager.hook.provide_mcp_servers() or [None]
     return returned
 
@@ -192,7 +194,29 @@ def _failed(name: str, problem: str) -> Provided:
 def _installed() -> Sequence[EntryPoint]:
     from importlib.metadata import entry_points
 
-    return tuple(entry_points(group=GROUP))
+    try:
+        return tuple(entry_points(group=GROUP))
+    except Exception:  # some package's list can't be read, which must not cost the others theirs
+        return tuple(_of_each_package())
+
+
+def _of_each_package() -> Iterator[EntryPoint]:
+    """Package by package, without those that can't be read. Of one name, the first is the one that is imported."""
+    from importlib.metadata import distributions
+
+    seen: set[str] = set()
+    for package in distributions():
+        name = "?"
+        try:
+            name = str(package.name)
+            entries = tuple(package.entry_points.select(group=GROUP))
+        except Exception as error:
+            shown = for_error(name, limit=100)
+            _log.warning("What the package %r has for plugins can't be read: %s", shown, type(error).__name__)
+            continue
+        if name not in seen:
+            seen.add(name)
+            yield from entries
 
 
 def _plugin_name(written: str, seen: dict[str, str]) -> tuple[str, str]:
@@ -209,7 +233,11 @@ def _plugin_name(written: str, seen: dict[str, str]) -> tuple[str, str]:
 
 def _distribution(entry: EntryPoint) -> str:
     dist = entry.dist
-    return "" if dist is None else for_error(f"{dist.name} {dist.version}", limit=100)
+    try:
+        parts = () if dist is None else (dist.name, dist.version)
+    except Exception:  # its metadata can't be read
+        parts = ()
+    return for_error(" ".join(filter(None, parts)), limit=100)
 
 
 def _words(error: BaseException) -> str:
