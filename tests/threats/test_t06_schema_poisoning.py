@@ -170,6 +170,8 @@ LIKE_DECLARATIONS = (
     "Example:\nfunction second(input) { return 1 }\nThe end.",
     "Example:\nexport function second(input?: any): any;\ninterface SecondInput { b: number }\n}",
     "const second = /* 1\nclass second {\n} */ `",
+    "Example:\nfunction another(input) { return 1 }",
+    "Example:\ninterface Another",
 )
 
 
@@ -179,11 +181,12 @@ async def test_a_text_that_looks_like_a_declaration_changes_nothing_in_a_check(t
     tools = tuple(
         ToolDefinition(
             name,
-            {"type": "object", "properties": {"a": {"type": "string", "description": text}}, "required": ["a"]},
+            {"type": "object", "properties": {"a": {"type": "string", "description": of_property}}, "required": ["a"]},
             description=text,
             output_schema={"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
         )
-        for name in ("first", "second", "third")
+        # What is used does not lead to the names in the text.
+        for name, of_property in (("first", text), ("second", "A word."), ("third", text))
     )
     catalog = build_catalog([ServerListing("s", tools, instructions=text)])
     world = World(generate(catalog, language="typescript").files, ("host:mcp-s",))
