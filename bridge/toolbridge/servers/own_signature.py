@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, cast, get_args, get_type_hints
 
 from toolbridge.errors import ToolDefinitionError
+from toolbridge.servers.own_typed_dicts import readable
 from toolbridge.servers.tool_context import ToolContext
 
 
@@ -41,7 +42,8 @@ def _with_types(signature: inspect.Signature, names: dict[str, Any]) -> inspect.
     hints = {each.name: each.annotation for each in signature.parameters.values()}
     hints["return"] = signature.return_annotation  # no parameter can be called so
     known = {name: hint for name, hint in hints.items() if hint is not inspect.Parameter.empty}
-    types = get_type_hints(SimpleNamespace(__annotations__=known), names, include_extras=True)
+    read = get_type_hints(SimpleNamespace(__annotations__=known), names, include_extras=True)
+    types = {name: readable(hint) for name, hint in read.items()}
     parameters = [each.replace(annotation=types.get(each.name, each.empty)) for each in signature.parameters.values()]
     return signature.replace(parameters=parameters, return_annotation=types.get("return", inspect.Signature.empty))
 
