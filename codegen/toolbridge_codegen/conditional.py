@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbridge_codegen.json_values import is_list, is_object
-from toolbridge_codegen.normalize import extra_statement
+from toolbridge_codegen.normalize import CHOICES, CONDITIONS, extra_statement, is_remark, required_names
 from toolbridge_codegen.overlaps import are_apart
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MOST_TOGETHER = 8
 """Branches that may hold together with one: with more of them, listing what each has in each would grow with the square
 of their number, so the object is open instead."""
+
+
+_REQUIRING = CONDITIONS | {"dependentRequired", *CHOICES}
 
 
 class Conditional(NamedTuple):
@@ -66,6 +69,41 @@ def conditional_properties(
                     # What a question asks of a property, the property need not be.
                     found.setdefault(name, []).append(True if is_question else schema)
     return Conditional(found, by_pattern)
+
+
+def required_sometimes(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[str]:
+    """The names that only a condition or a choice between remarks requires: without them it could not be met."""
+    names: dict[str, None] = {}
+    stack: list[Any] = []
+    for fact in facts:
+        if not _REQUIRING.isdisjoint(fact):
+            names.update(_named_by_remarks(fact))
+            stack += [part for part, _ in _conditions(fact)]
+    seen: set[int] = set()
+    while stack and types.budget.visit():
+        part = stack.pop()
+        if not is_object(part) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        whole = types.schemas.flatten([part])
+        stack += [branch for choice in whole.choices for branch in choice.branches]
+        for fact in whole.annotated:  # one that only lists remarks is no fact
+            names.update(dict.fromkeys(required_names(fact, types.reporter)))
+            names.update(_named_by_remarks(fact))
+            stack += [inner for inner, _ in _conditions(fact)]
+    return list(names)
+
+
+def _named_by_remarks(fact: dict[str, Any]) -> dict[str, None]:
+    """The names in lists of what goes together, and in branches that list only what is required."""
+    lists: list[Any] = []
+    for keyword in ("dependentRequired", "dependencies"):
+        dependent = fact.get(keyword)
+        lists += dependent.values() if is_object(dependent) else ()
+    for keyword in CHOICES:
+        branches = fact.get(keyword)
+        lists += [one.get("required") for one in branches if is_remark(one)] if is_list(branches) else ()
+    return {name: None for names in lists if is_list(names) for name in names if isinstance(name, str)}
 
 
 def _conditions(fact: dict[str, Any]) -> list[tuple[Any, bool]]:

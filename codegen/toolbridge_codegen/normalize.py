@@ -10,8 +10,8 @@ the letter (`Reading`), and there no valid instance is refused by its type:
 - "An object that lists properties is closed": it has no others, unless `additionalProperties`, `patternProperties` or
   `unevaluatedProperties` says so. A misspelt property shall be an error. All parts of an `allOf` are one object, and
   so is each branch of an `anyOf` or `oneOf` with what stands beside it. What only a condition (`if`, `then`, `else`,
-  `dependentSchemas`) or another branch of an `anyOf` lists stays possible. An empty list of properties says nothing,
-  except that
+  `dependentSchemas`) or another branch of an `anyOf` lists stays possible, and so does what only a condition,
+  `dependentRequired` or a choice between remarks requires. An empty list of properties says nothing, except that
 - "A tool that lists no parameters takes none".
 - "Treat missing 'type' with 'properties' as object" (with any other keyword about properties too), and with `items`
   or `prefixItems` as array.

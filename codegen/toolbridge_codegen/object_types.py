@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolbridge_codegen.conditional import MOST_TOGETHER, conditional_properties
+from toolbridge_codegen.conditional import MOST_TOGETHER, conditional_properties, required_sometimes
 from toolbridge_codegen.drafts import Draft
 from toolbridge_codegen.model import MapType, NamedType, ObjectType, Property, TypeNode
 from toolbridge_codegen.normalize import (
@@ -95,6 +95,11 @@ def _add_conditional(
     plan.conditional, patterns, too_many = conditional_properties(types, facts, also, plan.known)
     if patterns:
         plan.extra, plan.maybe = patterns, True
+    says_others = plan.extra is not None or any("unevaluatedProperties" in fact for fact in facts)
+    for name in () if says_others else required_sometimes(types, facts):
+        if name not in plan.known and name not in plan.conditional and name not in plan.required:
+            plan.conditional[name] = [True]
+            types.reporter.report_at(place.path, f"{name!r:.100} is required by a condition but not described")
     if too_many:
         message = f"more than {MOST_TOGETHER} other branches can hold at once: it may have any other property"
         types.reporter.report_at(place.path, message)

@@ -164,7 +164,7 @@ def test_constants_are_literals_where_a_language_can_write_them(schema: Any, exp
             with_a(STRING, oneOf=[{"required": ["a"]}, {"properties": {"b": INTEGER}, "required": ["b"]}]),
             "{a: string} | {a?: string, b: integer}",
         ),
-        (with_a(STRING, oneOf=[{"required": ["a"]}, {"required": ["b"]}]), "{a?: string}"),
+        (with_a(STRING, oneOf=[{"required": ["a"]}, {"required": ["b"]}]), "{a?: string, b?: unknown}"),
         (
             with_a({"enum": ["x", "y"]}, oneOf=[with_a({"const": "x"}), with_a({"const": "y"})]),
             '{a?: "x"} | {a?: "y"}',
@@ -267,6 +267,26 @@ def test_boolean_schemas_of_properties(schema: Any, expected: str) -> None:
 )
 def test_properties_that_only_a_condition_lists_stay_possible(schema: Any, expected: str) -> None:
     assert written(schema) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"dependentRequired": {"a": ["b"]}},
+        {"dependencies": {"a": ["b"]}},
+        {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
+        {"if": {"required": ["b"]}, "then": {"required": ["a"]}},
+        {"else": {"allOf": [{"if": {"required": ["a"]}, "then": {"required": ["b"]}}]}},
+        {"dependentSchemas": {"a": {"anyOf": [{"required": ["b"]}, {"required": ["a"]}]}}},
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    ],
+)
+def test_properties_that_only_a_condition_requires_stay_possible(condition: dict[str, Any]) -> None:
+    schema = with_a(STRING, **condition)
+    assert written(schema) == "{a?: string, b?: unknown}"
+    assert [message for _, message in problems(schema)] == ["'b' is required by a condition but not described"]
+    assert written({**schema, "unevaluatedProperties": False}) == "{a?: string}"
+    assert written({**schema, "additionalProperties": False}) == "{a?: string}"
 
 
 def test_a_bad_tool_costs_that_tool_only() -> None:
