@@ -23,9 +23,10 @@ PATCHES = (
     ),
     Patch(
         why="A method that only throws, or does nothing, is there to be overridden: what it gives may be anything",
-        before="      if (types.length === 0) {\n        const contextualReturnType = getContextualReturnType(\n          func,",
+        before="      if (types.length === 0) {\n"
+        "        const contextualReturnType = getContextualReturnType(\n          func,",
         after="      if (types.length === 0) {\n"
-        "        const isPlaceholder = !functionHasImplicitReturn(func) || some(func.body.statements) === false;\n"
+        "        const isPlaceholder = !functionHasImplicitReturn(func) || !some(func.body.statements);\n"
         "        if (isClassElement(func) && isPlaceholder) return anyType;\n"
         "        const contextualReturnType = getContextualReturnType(\n          func,",
     ),

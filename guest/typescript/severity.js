@@ -112,7 +112,7 @@ function isMistake(diagnostic, checker, program) {
 
 // A value of several types may be the right one.
 function isOfOneType(node, message, checker) {
-  if (/type 'never'|'undefined'|'null'/.test(message)) return false;
+  if (/[Tt]ype 'never'|'undefined'|'null'/.test(message)) return false;
   // Of a key that may be one of several, the compiler names the one that is none.
   if (!/[Tt]ype '[^']* \| |as an index type/.test(message)) return true;
   const type = ts.isExpression(node) ? checker.getTypeAtLocation(node) : undefined;

@@ -24,7 +24,15 @@ def anyio_backend() -> str:
 LEAST_CAUGHT = 0.95
 """What is demanded of the check, on programs that it was built with and on those of authors who didn't know it."""
 
-NUMBER_OF_PROGRAMS = {FIRST: 75, "clinic": 45, "greenhouse": 45, "boxoffice": 45, "archive": 40, "workshops": 45, "depot": 40}
+NUMBER_OF_PROGRAMS = {
+    FIRST: 75,
+    "clinic": 45,
+    "greenhouse": 45,
+    "boxoffice": 45,
+    "archive": 40,
+    "workshops": 45,
+    "depot": 40,
+}
 ONLY_PYTHON = {"workshops"}
 EVERY_CORPUS = pytest.mark.parametrize(
     ("author", "language"),

@@ -51,7 +51,9 @@ async def test_a_program_may_add_to_what_the_library_declares(language: str, add
 
 
 async def test_names_of_a_session_hide_those_of_the_library() -> None:
-    first = TRACKER + "const Map = list_issues({ project: 'a' }).issues, Promise = { mine: 1 }, URL = 'https://a.example';"
+    first = (
+        TRACKER + "const Map = list_issues({ project: 'a' }).issues, Promise = { mine: 1 }, URL = 'https://a.example';"
+    )
     second = "Map.length + Promise.mine + URL.split('/').length + list_issues({ project: 'a' }).total"
     report = await check(second, "javascript", first)
     assert report.ok, str(report.failure)

@@ -73,7 +73,7 @@ def _needed(stub: _Stub, words: set[str]) -> NeededStub:
 
 def _names(functions: Mapping[str, int]) -> Iterable[_Line]:
     """Functions of which no more than their names is needed, each on a line of its own."""
-    last = next(reversed(functions))
+    *_, last = functions
     yield _Line(0, " export const")
     for name, number in functions.items():
         yield _Line(number, f"{name}: any" + (";" if name == last else ","))

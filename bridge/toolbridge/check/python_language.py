@@ -50,7 +50,9 @@ _SECOND_FAILS = {name: {_NUMBER, _LIST, _OBJECT} for name in _PATTERN_FUNCTIONS}
 """What the second argument of a function of `re` can't be."""
 _FIRST_FAILS = {"sorted": {_NUMBER}, "max": {_NUMBER}, "min": {_NUMBER}}
 """What the only argument can't be that is not named."""
-_OVERLOADED = {**_ITEMS_FAIL, **_SECOND_FAILS, **_FIRST_FAILS}
+_FIRST_OF_MORE_FAILS = {name: _FAILS[name] for name in ("round", "int")}
+"""What the first argument can't be, whatever comes after it."""
+_OVERLOADED = {**_ITEMS_FAIL, **_SECOND_FAILS, **_FIRST_FAILS, **_FIRST_OF_MORE_FAILS}
 _KINDS = {
     **dict.fromkeys(("str", "LiteralString"), _TEXT),
     **dict.fromkeys(("int", "float", "bool"), _NUMBER),
@@ -155,6 +157,8 @@ def _asked(finding: Finding, program: Program) -> _Asked | None:
     arguments = list(parts(program.code, called.end(), end)) if end is not None else []
     if name in _FIRST_FAILS:
         arguments = [each for each in arguments if not _NAMED.match(program.code[slice(*each)])]
+    if name in _FIRST_OF_MORE_FAILS:
+        arguments = arguments[:1]
     wanted = 1 if name in _SECOND_FAILS else 0
     if len(arguments) != wanted + 1:
         return None
