@@ -168,5 +168,7 @@ async def test_the_cap_counts_bytes_and_the_instructions(anyio_backend: str) -> 
     limits = ServerLimits(listing_bytes=1_000)
     with pytest.raises(ServerProtocolError, match="more than 1000 bytes of tools"):
         await list_tools(Listing("one", ()), request, limits)
-    with pytest.raises(ServerProtocolError, match="more than 1000 bytes of instructions"):
-        await list_tools(Listing("one", (), instructions="x" * 1_001), request, limits)
+    for said in ("instructions", "serverName", "serverVersion", "serverTitle", "serverDescription"):
+        about = listing_from_json("one", {said: "x" * 1_001})
+        with pytest.raises(ServerProtocolError, match="more than 1000 bytes about itself"):
+            await list_tools(about, request, limits)

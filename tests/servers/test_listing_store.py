@@ -29,6 +29,8 @@ LISTING = Listing(
     protocol_version="2025-11-25",
     server_name="Shop",
     server_version="2",
+    server_title="The shop",
+    server_description="Sells",
     instructions="Ask nicely",
 )
 

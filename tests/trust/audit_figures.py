@@ -125,12 +125,16 @@ def figures_table() -> str:
         ("our attacks that rules were written against", [text for text in attacks if not text.held_out]),
         ("our attacks held out, every third by hash", [text for text in attacks if text.held_out]),
         ("our attacks in other words, learned from afterwards", list(texts("attacks_later"))),
-        ("our attacks in few or far-fetched words, learned from", list(texts("attacks_wordings"))),
+        (
+            "our attacks in few or far-fetched words, learned from",
+            [*texts("attacks_wordings"), *texts("attacks_short")],
+        ),
         ("our attacks written after the first rules, never learned from", list(texts("attacks_unseen"))),
         (
             "our harmless texts in the same words, learned from (false alarms)",
             [*texts("benign"), *texts("benign_wordings")],
         ),
+        ("our harmless texts in the style of real servers, learned from (false alarms)", list(texts("benign_servers"))),
     ]
     counted = [(name, found(chosen), len(chosen)) for name, chosen in rows]
     counted += [

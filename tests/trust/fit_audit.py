@@ -62,6 +62,7 @@ def authors() -> dict[str, list[Sample]]:
     by: dict[str, tuple[Sequence[Text], Sequence[Text]]] = {
         "ours": ([*ours, *texts("attacks_later")], texts("benign")),
         "wordings": (texts("attacks_wordings"), texts("benign_wordings")),
+        "servers' style": (texts("attacks_short"), texts("benign_servers")),
         "independent": (texts("attacks_independent"), texts("benign_independent")),
     }
     attacks, harmless = texts("attacks_five_authors"), texts("benign_five_authors")

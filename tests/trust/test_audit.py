@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.stub_syntax import hidden_characters
+from toolbridge.servers.listing import listing_from_json
 from toolbridge.trust import audit as module
 from toolbridge.trust.audit import ALL_RULES, Finding, at_least, audit, counted
 from toolbridge.trust.audit_concepts import OTHER_CONCEPTS, OTHER_SIGNS, without_accents
@@ -73,6 +74,13 @@ def test_instructions_are_read() -> None:
         ATTACK,
         "asks the model to drop the instructions it was given",
     )
+
+
+@pytest.mark.parametrize("field", ["name", "title", "version", "description"])
+def test_what_a_server_says_of_itself_is_read(field: str) -> None:
+    listing = listing_from_json("s", {f"server{field.title()}": ATTACK})
+    (finding,) = audit("s", listing.tools, listing.instructions, about=listing.about)
+    assert (finding.rule, finding.place, finding.tool) == ("instruction-override", f"serverInfo/{field}", None)
 
 
 def test_the_gravest_come_first() -> None:

@@ -157,9 +157,10 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
     from toolbridge.trust.pins import FirstListing
     from toolbridge.trust.tools_prompt import found_prompt
 
-    exposed, admission = manager.exposed(name), manager.admission(name)
+    exposed, admission, listing = manager.exposed(name), manager.admission(name), manager.listing(name)
     tools, instructions = ((), "") if exposed is None else (exposed.tools, exposed.instructions)
-    first = FirstListing(manager.config_of(name), tools, instructions, manager.other_tools(name))
+    about = {} if listing is None else listing.about
+    first = FirstListing(manager.config_of(name), tools, instructions, manager.other_tools(name), about)
     shown = found_prompt(first)
     if shown:
         found = [finding_as_json(finding) for finding in first.findings]

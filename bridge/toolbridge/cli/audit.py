@@ -16,9 +16,9 @@ from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
     from toolbridge import ServerManager, ServerStatus
+    from toolbridge.servers.listing import Listing
     from toolbridge.trust.audit import Finding
     from toolbridge.trust.audit_rules import Severity
-    from toolbridge_codegen.catalog import ServerListing
 
 FOUND = 1
 """There are findings as grave as --fail-on."""
@@ -95,7 +95,7 @@ def _exit_code(findings: Sequence[Finding], fail_on: str, *, incomplete: bool) -
     return FAILED if incomplete else OK
 
 
-_Sources = tuple[list["ServerListing"], tuple[str, ...], dict[str, str]]
+_Sources = tuple[list["Listing"], tuple[str, ...], dict[str, str]]
 
 
 def _from_files(files: Sequence[str]) -> _Sources:
@@ -111,18 +111,13 @@ def _from_files(files: Sequence[str]) -> _Sources:
 def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _Sources:
     """What is known of all configured servers, also those not asked about: the others' tools are in it."""
     from toolbridge.trust.pins import LockPins
-    from toolbridge_codegen.catalog import ServerListing
 
     config = read_config(config_file, named=names)
     asked = [configured_server(config, name).name for name in names] or sorted(config.servers)
 
-    def look(manager: ServerManager, _: Sequence[ServerStatus]) -> list[ServerListing]:
-        found = [(name, manager.listing(name)) for name in sorted(config.servers)]
-        return [
-            ServerListing(server=name, tools=listing.tools, instructions=listing.instructions)
-            for name, listing in found
-            if listing is not None
-        ]
+    def look(manager: ServerManager, _: Sequence[ServerStatus]) -> list[Listing]:
+        found = map(manager.listing, sorted(config.servers))
+        return [listing for listing in found if listing is not None]
 
     # To look is not to accept: nothing is pinned here, whoever looks.
     pins = LockPins(on_first_use="refuse")
@@ -131,7 +126,7 @@ def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _
     return listings, tuple(name for name in asked if name not in known), {}
 
 
-def _audited(listings: Sequence[ServerListing], only: Sequence[str]) -> tuple[Finding, ...]:
+def _audited(listings: Sequence[Listing], only: Sequence[str]) -> tuple[Finding, ...]:
     from toolbridge.trust.audit import audit
 
     tools = {listing.server: [tool.name for tool in listing.tools] for listing in listings}
@@ -139,7 +134,7 @@ def _audited(listings: Sequence[ServerListing], only: Sequence[str]) -> tuple[Fi
         finding
         for listing in listings
         if not only or listing.server in only
-        for finding in audit(listing.server, listing.tools, listing.instructions, tools)
+        for finding in audit(listing.server, listing.tools, listing.instructions, tools, listing.about)
     )
 
 
@@ -148,7 +143,7 @@ def _print_json(value: object) -> None:
     write(sys.stdout, json.dumps(value, indent=2) + "\n")
 
 
-def _print_for_people(listings: Sequence[ServerListing], findings: Sequence[Finding], names: Sequence[str]) -> None:
+def _print_for_people(listings: Sequence[Listing], findings: Sequence[Finding], names: Sequence[str]) -> None:
     from toolbridge.trust.audit import counted
 
     for listing in listings:

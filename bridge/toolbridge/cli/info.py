@@ -105,7 +105,7 @@ def _findings(manager: ServerManager, name: str) -> list[dict[str, str]]:
     listing = manager.listing(name)
     if listing is None:
         return []
-    found = audit(name, listing.tools, listing.instructions, manager.other_tools(name))
+    found = audit(name, listing.tools, listing.instructions, manager.other_tools(name), listing.about)
     return [finding_as_json(each) for each in found]
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from dataclasses import replace
 from typing import Any, cast
 
 import click
@@ -13,15 +14,15 @@ import click
 from toolbridge.cli.terminal import write
 from toolbridge.config.names import check_name, name_for
 from toolbridge.errors import ConfigError
-from toolbridge.servers.listing import parse_tool
+from toolbridge.servers.listing import Listing, parse_tool
 from toolbridge.trust.sanitise import for_error
-from toolbridge_codegen.catalog import ServerListing, ToolDefinition
+from toolbridge_codegen.catalog import ToolDefinition
 
 MOST_BYTES = 64 * 2**20
 _EXPECTED = 'expected {"tools": [...]}, as a server answers to tools/list'
 
 
-def read_listing(path: str, server: str | None) -> ServerListing:
+def read_listing(path: str, server: str | None) -> Listing:
     """The listing in a file, or on standard input for `-`; its server is called so, or after the file.
 
     An entry that is no tool costs that entry only: a line on stderr says so.
@@ -47,7 +48,7 @@ def read_listing(path: str, server: str | None) -> ServerListing:
         _warn(f"tool {for_error(twice, limit=100)} is listed twice or more: one of its definitions is used")
     if _has_more(document):
         _warn("the listing has further pages, whose tools are not in this file")
-    return ServerListing(server=called, tools=tuple(tools), instructions=_instructions(document))
+    return _with_about(Listing(called, tuple(tools), live=False), document)
 
 
 def _has_no_schema(raw: object) -> bool:
@@ -61,10 +62,8 @@ def _warn(text: str) -> None:
 
 
 def _has_more(document: object) -> bool:
-    known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-    inner = known.get("result")
-    pages = [known, cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}]
-    return any(page.get("nextCursor") for page in pages)
+    known = _members(document)
+    return any(page.get("nextCursor") for page in (known, _members(known.get("result"))))
 
 
 def _server_name(path: str, server: str | None) -> str:
@@ -126,8 +125,24 @@ def _tools(document: object, name: str) -> list[object]:
     return cast("list[object]", found)
 
 
-def _instructions(document: object) -> str:
-    known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
-    about = known.get("server")
-    places = [known, cast("dict[str, Any]", about) if isinstance(about, dict) else {}]
-    return next((text for place in places if isinstance(text := place.get("instructions"), str)), "")
+def _with_about(listing: Listing, document: object) -> Listing:
+    """With what the file has of the server itself: in its own fields, or in those of an answer to `initialize`."""
+    known = _members(document)
+    places = [known, _members(known.get("server")), _members(known.get("result"))]
+    infos = [_members(place.get(name)) for place in places for name in ("serverInfo", "server_info")]
+    return replace(
+        listing,
+        instructions=_first_text(places, "instructions"),
+        server_name=_first_text(infos, "name"),
+        server_version=_first_text(infos, "version"),
+        server_title=_first_text(infos, "title"),
+        server_description=_first_text(infos, "description"),
+    )
+
+
+def _members(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _first_text(places: list[dict[str, Any]], name: str) -> str:
+    return next((text for place in places if isinstance(text := place.get(name), str)), "")

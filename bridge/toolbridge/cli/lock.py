@@ -109,7 +109,8 @@ def _outcomes(
         for server in servers:
             if server.name in listings:
                 listing = listings[server.name]
-                first = FirstListing(server, listing.tools, listing.instructions, manager.other_tools(server.name))
+                others = manager.other_tools(server.name)
+                first = FirstListing(server, listing.tools, listing.instructions, others, listing.about)
                 found[server.name] = await _outcome(pins, first, listing, tools, mode)
 
     if servers:

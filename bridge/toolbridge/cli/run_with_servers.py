@@ -95,7 +95,8 @@ class _Person:
         has_changed = admission.instructions_diff and not admission.instructions_problem
         if not (has_changed or servers.changed_tools(name)):
             return
-        first = FirstListing(servers.config_of(name), listing.tools, listing.instructions, servers.other_tools(name))
+        server, others = servers.config_of(name), servers.other_tools(name)
+        first = FirstListing(server, listing.tools, listing.instructions, others, listing.about)
         outcome = LockOutcome(name, "", admission).with_findings(first.findings)
         async with self._turn:
             with self._progress.hidden():

@@ -157,12 +157,13 @@ def _from_configuration(
 def _from_file(path: str, servers: tuple[str, ...], schemas_file: str | None) -> list[ServerListing]:
     from toolbridge.cli.listing_file import read_listing
     from toolbridge.config.output_schemas import from_file, output_schemas
+    from toolbridge_codegen.catalog import ServerListing
 
     if len(servers) > 1:
         raise click.UsageError("A file has the tools of one server: give --server once.")
     listing = read_listing(path, servers[0] if servers else None)
     schemas = output_schemas(from_file(schemas_file or {}, "--output-schemas", os.path.abspath), "--output-schemas")
-    return [replace(listing, output_schemas=schemas)]
+    return [ServerListing(listing.server, listing.tools, instructions=listing.instructions, output_schemas=schemas)]
 
 
 def _stubs(catalog: Catalog, language: Language, errors: Errors, *, compact: bool) -> _Made:

@@ -162,6 +162,8 @@ class Connection:
             protocol_version=self._session.protocol_version or "",
             server_name=info.name if info else "",
             server_version=info.version if info else "",
+            server_title=(info.title or "") if info else "",
+            server_description=(info.description or "") if info else "",
             instructions=self._session.instructions or "",
         )
 

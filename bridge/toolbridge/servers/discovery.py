@@ -41,6 +41,8 @@ async def list_tools(about: Listing, request: Request, limits: ServerLimits, sec
         instructions=masked(about.instructions, secrets),
         server_name=masked(about.server_name, secrets),
         server_version=masked(about.server_version, secrets),
+        server_title=masked(about.server_title, secrets),
+        server_description=masked(about.server_description, secrets),
     )
     for _ in range(limits.pages):
         try:
@@ -83,9 +85,9 @@ async def list_tools(about: Listing, request: Request, limits: ServerLimits, sec
 
 
 def _left_for_tools(about: Listing, limits: ServerLimits) -> int:
-    left = limits.listing_bytes - _size(about.instructions)
+    left = limits.listing_bytes - _size(about.instructions) - sum(map(_size, about.about.values()))
     if left < 0:
-        raise _refused(about, f"sends more than {limits.listing_bytes} bytes of instructions")
+        raise _refused(about, f"sends more than {limits.listing_bytes} bytes about itself")
     return left
 
 

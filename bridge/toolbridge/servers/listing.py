@@ -33,9 +33,22 @@ class Listing:
     protocol_version: str = ""
     server_name: str = ""
     server_version: str = ""
+    server_title: str = ""
+    server_description: str = ""
     instructions: str = ""
     live: bool = field(default=True, compare=False)
     """False when it was read from disk and the server has not been asked."""
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What the server says of itself beside its instructions, by place, for the audit."""
+        said = {
+            "name": self.server_name,
+            "title": self.server_title,
+            "version": self.server_version,
+            "description": self.server_description,
+        }
+        return {f"serverInfo/{field}": text for field, text in said.items() if text}
 
     def tool(self, name: str) -> ToolDefinition | None:
         """The tool of this name."""
@@ -98,6 +111,8 @@ def listing_to_json(listing: Listing) -> dict[str, Any]:
         "protocolVersion": listing.protocol_version,
         "serverName": listing.server_name,
         "serverVersion": listing.server_version,
+        "serverTitle": listing.server_title,
+        "serverDescription": listing.server_description,
         "instructions": listing.instructions,
         "tools": [_tool_to_json(tool) for tool in listing.tools],
         "problems": [
@@ -120,6 +135,8 @@ def listing_from_json(server: str, kept: Mapping[str, Any]) -> Listing:
         protocol_version=_text(kept.get("protocolVersion")),
         server_name=_text(kept.get("serverName")),
         server_version=_text(kept.get("serverVersion")),
+        server_title=_text(kept.get("serverTitle")),
+        server_description=_text(kept.get("serverDescription")),
         instructions=_text(kept.get("instructions")),
         live=False,
     )

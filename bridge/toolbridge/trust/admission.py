@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
@@ -33,6 +33,11 @@ class ListingLike(Protocol):
     @property
     def instructions(self) -> str:
         """What it tells a model about itself."""
+        ...
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """What it says of itself beside that, by place: not pinned and no model's to read, but audited."""
         ...
 
     @property

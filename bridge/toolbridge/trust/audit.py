@@ -35,12 +35,12 @@ class Finding:
     severity: Severity
     server: str
     place: str
-    """`instructions`, or such as `tools/get_forecast/description`."""
+    """`instructions`, or such as `serverInfo/title` or `tools/get_forecast/description`."""
     excerpt: str
     """On one line, with everything hidden made visible."""
     why: str
     tool: str | None = None
-    """The tool whose text it is, by its own name; None for the server's instructions."""
+    """The tool whose text it is, by its own name; None for what the server says of itself."""
 
 
 def audit(
@@ -48,17 +48,19 @@ def audit(
     tools: Iterable[ToolDefinition],
     instructions: str = "",
     other_tools: Mapping[str, Iterable[str]] | None = None,
+    about: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """What is found in every string that a server supplies, the gravest first.
 
     `other_tools` are the names of the tools of the other servers, by server: a text that speaks of them is found, too.
+    `about` are further texts about the server itself, by place (`Listing.about`).
     """
     tools = tuple(tools)
     others = _others(server, tools, other_tools or {})
     known: dict[str, tuple[TextFinding, ...]] = {}  # most strings of a listing are there many times: "string", "type"
     findings: list[Finding] = []
     characters = 0
-    for texts, (tool, place, text) in enumerate(_texts(tools, instructions), start=1):
+    for texts, (tool, place, text) in enumerate(_texts(tools, instructions, about or {}), start=1):
         characters += len(text)
         if texts > MOST_TEXTS or characters > MOST_CHARACTERS:
             rule = INCOMPLETE
@@ -77,11 +79,15 @@ def audit(
 
 def listing_texts(tools: Iterable[ToolDefinition], instructions: str = "") -> Iterator[tuple[str, str]]:
     """Every string that a server supplies, with its place: keys and values, at any depth."""
-    for _, place, text in _texts(tools, instructions):
+    for _, place, text in _texts(tools, instructions, {}):
         yield place, text
 
 
-def _texts(tools: Iterable[ToolDefinition], instructions: str) -> Iterator[tuple[str | None, str, str]]:
+def _texts(
+    tools: Iterable[ToolDefinition], instructions: str, about: Mapping[str, str]
+) -> Iterator[tuple[str | None, str, str]]:
+    for place, text in about.items():
+        yield None, place, text
     if instructions:
         yield None, "instructions", instructions
     for tool in tools:

@@ -209,7 +209,8 @@ def _outside(found: list[Mention], named: list[Mention]) -> list[Mention]:
 
 def _is_called_a_tool(text: str, start: int, end: int) -> bool:
     around = text[max(0, start - 7) : start] + "|" + text[end : end + 7]
-    return any(sign in around for sign in ("tool |", "tool `|", "| tool", "|` tool"))
+    # "Use a web search tool" names none: somebody else's tool is "the search tool" or in quotes.
+    return any(sign in around for sign in ("tool |", "tool `|", "the | tool", "|` tool", "|' tool", '|" tool'))
 
 
 def _excerpt(text: str, start: int, end: int) -> str:

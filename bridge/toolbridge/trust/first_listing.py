@@ -29,6 +29,8 @@ class FirstListing:
     instructions: str = ""
     other_tools: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     """The names of the tools of the other servers, by server: a text that speaks of them is found."""
+    about: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the server says of itself beside its instructions, by place: audited, never pinned."""
 
     @cached_property
     def unpinnable(self) -> Mapping[str, str]:
@@ -55,7 +57,7 @@ class FirstListing:
         from toolbridge.trust.audit import audit  # its rules are compiled for those who need them
 
         tools = tuple(tool for tool in self.tools if tool.name not in self.unpinnable)
-        return audit(self.server.name, tools, self.readable_instructions, self.other_tools)
+        return audit(self.server.name, tools, self.readable_instructions, self.other_tools, self.about)
 
     @cached_property
     def withheld(self) -> tuple[Withheld, ...]:
@@ -64,6 +66,8 @@ class FirstListing:
 
         rules: dict[str | None, list[str]] = {}
         for finding in at_least(self.findings, "high"):
+            if finding.place in self.about:
+                continue  # nothing of it is pinned
             found = rules.setdefault(finding.tool, [])
             if finding.rule not in found:
                 found.append(finding.rule)
@@ -84,4 +88,5 @@ class FirstListing:
             tuple(tool for tool in self.tools if tool.name not in names),
             "" if None in names else self.instructions,
             self.other_tools,
+            self.about,
         )

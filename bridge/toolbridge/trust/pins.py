@@ -142,7 +142,7 @@ class LockPins:
                 return
         except LockError:
             return  # `admit` says so
-        first = FirstListing(server, listing.tools, listing.instructions, other_tools or {})
+        first = FirstListing(server, listing.tools, listing.instructions, other_tools or {}, listing.about)
         answer = await self._answer(place, first)
         if answer is False:
             return

@@ -46,10 +46,13 @@ def how_to_see_all(server: str) -> str:
 
 def found_prompt(first: FirstListing, *, width: int = 80) -> str:
     """Of what a server lists, only that in which the audit finds something, and what; empty if it finds nothing."""
-    found = {finding.tool for finding in first.findings}
-    if not found:
+    places = {finding.place for finding in first.findings}
+    found = {finding.tool for finding in first.findings if finding.place not in first.about}
+    if not places:
         return ""
     lines = text_lines(first.instructions, width) if None in found else []
+    for place, text in first.about.items():
+        lines += [f"{place}:", *text_lines(text, width)] if place in places else []
     for tool in first.tools:
         lines += tool_lines(tool, width) if tool.name in found else []
     return "\n".join([*lines, "", *finding_lines(first.findings, width)])

@@ -198,6 +198,11 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t12_shadowing.py",
     ),
     off(
+        *("T12", "audit what a server calls itself", "trust/audit.py"),
+        *("    for place, text in about.items():\n", "    for place, text in ():\n"),
+        "test_t12_shadowing.py::test_it_is_found_in_what_a_server_calls_itself",
+    ),
+    off(
         *("T14", "show all that is pinned of a tool", "trust/tool_lines.py"),
         *("return [*_head(pin, width), *_schema_lines(pin, width)]", "return _head(pin, width)"),
         "test_t14_hidden_text.py::test_whoever_pins_a_tool_is_shown_what_models_read_of_its_parameters_and_results",
