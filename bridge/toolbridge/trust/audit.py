@@ -86,13 +86,14 @@ def listing_texts(tools: Iterable[ToolDefinition], instructions: str = "") -> It
 def _texts(
     tools: Iterable[ToolDefinition], instructions: str, about: Mapping[str, str]
 ) -> Iterator[tuple[str | None, str, str]]:
-    for place, text in about.items():
-        yield None, place, text
     if instructions:
         yield None, "instructions", instructions
     for tool in tools:
         for place, text in _tool_texts(tool):
             yield tool.name, place, text
+    # At the end: no model is given it, and it must not take up what is read of the tools.
+    for place, text in about.items():
+        yield None, place, text
 
 
 def _tool_texts(tool: ToolDefinition) -> Iterator[tuple[str, str]]:

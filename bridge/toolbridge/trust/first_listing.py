@@ -65,15 +65,14 @@ class FirstListing:
         from toolbridge.trust.audit import INCOMPLETE, at_least
 
         rules: dict[str | None, list[str]] = {}
-        for finding in at_least(self.findings, "high"):
-            if finding.place in self.about:
-                continue  # nothing of it is pinned
+        findings = [finding for finding in self.findings if finding.place not in self.about]  # that isn't pinned
+        for finding in at_least(findings, "high"):
             found = rules.setdefault(finding.tool, [])
             if finding.rule not in found:
                 found.append(finding.rule)
         names = [None, *(tool.name for tool in self.tools)]
-        unread = next((each.tool for each in self.findings if each.rule == INCOMPLETE.id), None)
-        if any(each.rule == INCOMPLETE.id for each in self.findings):
+        unread = next((each.tool for each in findings if each.rule == INCOMPLETE.id), None)
+        if any(each.rule == INCOMPLETE.id for each in findings):
             for name in names[names.index(unread) :]:
                 found = rules.setdefault(name, [])
                 if INCOMPLETE.id not in found:
