@@ -120,6 +120,20 @@ def test_an_unknown_server_is_an_error_that_names_the_known_ones(approved: Proje
     )
 
 
+def test_rules_that_do_nothing_are_told_before_the_program_runs(fresh: Project) -> None:
+    """A rule that is misspelt protects nothing, and whoever runs the program believes that it does."""
+    rules = {"deny": ["mcp__weather__get_forcast", "mcp__wether__*", "mcp__weather__big"]}
+    labelled = {**weather(), "labels": ["external:get_forcast"]}
+    fresh.configure({"weather": labelled}, permissions=rules)
+    fresh.approve("weather")
+    code, out, err = fresh.run("run", fresh.write(FORECAST))
+    assert (code, out) == (0, "Oslo\n")
+    told = [line for line in err.splitlines() if line.startswith("Warning: ")]
+    assert len(told) == 3
+    assert sum("get_forcast" in line for line in told) == 2
+    assert sum("mcp__wether__*" in line for line in told) == 1
+
+
 def test_a_module_of_no_configured_server_is_answered_with_the_nearest(approved: Project) -> None:
     code, out, err = approved.run("run", approved.write('import { get_forecast } from "host:mcp-wether"; 1'))
     assert (code, out) == (1, "")

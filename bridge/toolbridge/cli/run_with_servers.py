@@ -14,6 +14,7 @@ from toolbridge import (
     ApprovalRequest,
     AuditLog,
     CheckReport,
+    Config,
     Decision,
     GuestImageError,
     Limits,
@@ -186,6 +187,7 @@ def _with_servers(
         ) as runtime:
             with _drawn(progress):
                 await _connect_named(runtime, source, person)
+            _warn_of_rules(config, runtime)
             return await work(runtime)
 
     with ExitStack() as stack:
@@ -225,6 +227,16 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person) -> None
     async with anyio.create_task_group() as tasks:
         for name in runtime.servers_named_in(source):
             tasks.start_soon(connect, name)
+
+
+def _warn_of_rules(config: Config, runtime: Runtime) -> None:
+    """Tells which rules do nothing, before the program runs without them: the log, where it is said, is not shown."""
+    from toolbridge.trust.flow_labels import label_warnings
+    from toolbridge.trust.gate_patterns import pattern_warnings, stray_patterns
+
+    listed = runtime.servers.listed()
+    for warning in (*stray_patterns(config), *pattern_warnings(config, listed), *label_warnings(config, listed)):
+        _warn(warning)
 
 
 def _warn(text: str) -> None:
