@@ -27,6 +27,10 @@ def _json_in_json(secret: str) -> str:
     return json.dumps(json.dumps(secret))
 
 
+def _hex(secret: str) -> str:
+    return secret.encode().hex()
+
+
 def _url(secret: str) -> str:
     return urllib.parse.quote(secret, safe="")
 
@@ -38,7 +42,7 @@ def _url(secret: str) -> str:
         (SHORT, _base64),
         (SHORT, _within_base64),
         (SHORT, _url),
-        (SHORT, lambda secret: secret.encode().hex()),
+        (SHORT, _hex),
         (QUOTED, str),
         (QUOTED, json.dumps),
         (QUOTED, _json_in_json),
