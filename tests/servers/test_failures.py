@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp_types import Implementation
+from pydantic import ValidationError
 
 from toolbridge.calls.call_errors import call_error
 from toolbridge.errors import ToolRefusedError
-from toolbridge.servers.failures import call_failure
+from toolbridge.servers.failures import call_failure, connect_failure
 
 SECRET = "sk-0123456789abcdef"
 TRACE = """Traceback (most recent call last):
@@ -57,3 +59,13 @@ def test_of_a_stack_trace_the_message_stays(error: ToolRefusedError) -> None:
         assert "ValueError: there is no such place" in text
         assert "server.py" not in text
         assert "Traceback" not in text
+
+
+def test_an_answer_that_is_not_as_the_protocol_has_it_is_told_by_its_fields() -> None:
+    with pytest.raises(ValidationError) as raised:
+        Implementation.model_validate({"name": ["x" * 1000], "version": 3, "title": 4, "websiteUrl": 5, "icons": 6})
+    failure = str(connect_failure("maps", raised.value, end="", secrets=[]))
+    assert failure.startswith("Server 'maps' does not speak MCP as expected: name: Input should be a valid string; ")
+    assert failure.endswith("; and 2 more")
+    assert "xxx" not in failure
+    assert "pydantic" not in failure

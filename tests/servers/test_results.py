@@ -237,6 +237,13 @@ def test_secrets_are_masked_however_they_are_escaped(written: str) -> None:
     assert given(content(text('{"a":' + written + "}")), secrets=(KEY,)).value == {"a": "***"}
 
 
+def test_the_bytes_of_a_secret_are_masked_as_a_whole() -> None:
+    buffer = {"type": "Buffer", "data": [1, 2, *KEY.encode(), 3], "other": [1, 2, 3], "x": [[*KEY.encode()], "y"]}
+    found = given({"structuredContent": buffer}, secrets=(KEY,))
+    assert found.value == {"type": "Buffer", "data": "[1,2,***,3]", "other": [1, 2, 3], "x": ["[***]", "y"]}
+    assert found.notes == ("the server's own secrets are masked in the result",)
+
+
 def test_a_secret_number_is_masked_as_a_number() -> None:
     assert given({"structuredContent": {"pin": 73914628, "n": 7}}, secrets=("73914628",)).value == {
         "pin": "***",

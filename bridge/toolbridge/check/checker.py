@@ -69,7 +69,7 @@ class Checker:
         except ToolbridgeError:
             raise
         except Exception as error:
-            _log.warning("The check of a %s program failed", language, exc_info=error)
+            _log.debug("The check of a %s program failed", language, exc_info=error)  # whoever runs it gets the warning
             reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
             warning = f"The program was not checked before it ran: the check failed ({reason})."
             return Checked(CheckReport(warning=warning, is_checked=False))

@@ -120,7 +120,19 @@ class Delivery:
         if masked(looked_at, self.secrets) == looked_at:
             return value, written
         value = mapped(value, self._masked_scalar, self.masked)
-        return value, compact_text(value)
+        written = compact_text(value)
+        if masked(written, self.secrets) != written:
+            value = mapped(value, _same, change_list=self._masked_bytes)
+            written = compact_text(value)
+        return value, written
+
+    def _masked_bytes(self, items: list[Any]) -> Any:
+        """A list of numbers may be the bytes of a secret, as Node writes a buffer: then it is masked as a whole."""
+        if not all(type(item) is int for item in items):
+            return items
+        written = compact_text(items)
+        clean = self.masked(written)
+        return items if clean == written else clean
 
     def _masked_scalar(self, scalar: Any) -> Any:
         if isinstance(scalar, str):
@@ -130,6 +142,10 @@ class Delivery:
             clean = self.masked(digits)
             return scalar if clean == digits else clean
         return scalar
+
+
+def _same(scalar: Any) -> Any:
+    return scalar
 
 
 def text_blob(text: str, mime: str, name: str = "") -> Blob:

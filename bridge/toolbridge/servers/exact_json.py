@@ -145,8 +145,13 @@ def without_infinite_numbers(value: Any) -> tuple[Any, int]:
     return mapped(value, change), found
 
 
-def mapped(value: Any, change: Callable[[Any], Any], change_key: Callable[[str], str] | None = None) -> Any:
-    """A copy of a value with each scalar changed, and each key if so told.
+def mapped(
+    value: Any,
+    change: Callable[[Any], Any],
+    change_key: Callable[[str], str] | None = None,
+    change_list: Callable[[list[Any]], Any] | None = None,
+) -> Any:
+    """A copy of a value with each scalar changed, and each key and list if so told.
 
     Raises:
         NotJsonError: it is nested too deeply.
@@ -159,7 +164,8 @@ def mapped(value: Any, change: Callable[[Any], Any], change_key: Callable[[str],
                 return {key: copy(member) for key, member in members.items()}
             return {change_key(key): copy(member) for key, member in members.items()}
         if isinstance(item, (list, tuple)):
-            return [copy(member) for member in cast("list[Any]", item)]
+            items = [copy(member) for member in cast("list[Any]", item)]
+            return items if change_list is None else change_list(items)
         return change(item)
 
     try:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from toolbridge.errors import (
     ServerConnectError,
@@ -19,6 +20,7 @@ from toolbridge.servers.channel import BadAnswerError, ChannelClosedError, Reque
 from toolbridge.servers.exact_json import NotJsonError, compact_text
 from toolbridge.trust.sanitise import for_error
 
+_MOST_MISFITS = 3
 # Where servers put where in their code it happened.
 _TRACES = frozenset({"stack", "stacktrace", "stack_trace", "trace", "traceback"})
 
@@ -39,7 +41,6 @@ def connect_failure(server: str, error: BaseException, *, end: str, secrets: Col
         message = for_error(error.error.message, secrets)
         problem = f"refused the connection: {message} (code {error.error.code})"
     elif isinstance(error, (ValueError, TypeError, KeyError, RecursionError, RuntimeError)):
-        # pydantic's ValidationError is a ValueError, too; its text quotes the server at length.
         words = for_error(_words(error), secrets, limit=300)
         kind, problem = ServerProtocolError, f"does not speak MCP as expected: {words}"
     return kind(server, problem + _ending(end, secrets))
@@ -98,4 +99,13 @@ def _details(data: Any) -> str:
 
 
 def _words(error: BaseException) -> str:
+    if isinstance(error, ValidationError):
+        return _misfits(error)
     return str(error) or type(error).__name__
+
+
+def _misfits(error: ValidationError) -> str:
+    """What of a message is not as the protocol has it: where, and what it should be, without what was sent."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    said = [f"{'.'.join(map(str, each['loc'])) or error.title}: {each['msg']}" for each in found[:_MOST_MISFITS]]
+    return "; ".join(said) + (f"; and {len(found) - len(said)} more" if len(found) > len(said) else "")
