@@ -83,7 +83,9 @@ if TYPE_CHECKING:
     from toolbridge.sources.hooks import hookimpl
     from toolbridge.sources.plugins import Plugin, load_plugins
     from toolbridge.sources.provided import ProvidedServer
-    from toolbridge.sources.sections import RenderedPrompt, Section, Visibility, render
+    from toolbridge.sources.render_sections import render
+    from toolbridge.sources.rendered_prompt import RenderedPrompt
+    from toolbridge.sources.sections import Section, Visibility
     from toolbridge.trust.admission import Admission, BlockedTool
     from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
     from toolbridge.trust.approver import Approval, ApprovalRequest, ApproveDigests, Approver, DenyAll
@@ -146,7 +148,7 @@ _WHERE = {
     "Problem": "toolbridge.check.report",
     "Progress": "toolbridge.observe.progress",
     "ProvidedServer": "toolbridge.sources.provided",
-    "RenderedPrompt": "toolbridge.sources.sections",
+    "RenderedPrompt": "toolbridge.sources.rendered_prompt",
     "Roots": "toolbridge.servers.server_requests",
     "RunEnded": "toolbridge.observe.events",
     "RunResult": "toolbridge.sandbox.outcome",
@@ -203,7 +205,7 @@ _WHERE = {
     "load_config": "toolbridge.config.load",
     "load_plugins": "toolbridge.sources.plugins",
     "open_runtime": "toolbridge.runtime",
-    "render": "toolbridge.sources.sections",
+    "render": "toolbridge.sources.render_sections",
     "run_sync": "toolbridge.runtime",
     "tool": "toolbridge.servers.own_tool",
 }

@@ -49,7 +49,7 @@ from toolbridge.sandbox.scheduler import is_in_event_loop
 from toolbridge.servers.manager import ServerManager
 from toolbridge.servers.schema_checks import CheckStore
 from toolbridge.sources.current import CurrentServers
-from toolbridge.sources.sections import RenderedPrompt, checked_paths
+from toolbridge.sources.rendered_prompt import RenderedPrompt, checked_paths
 from toolbridge.sources.task import Task
 from toolbridge.trust.approval_store import ApprovalStore
 from toolbridge.trust.gate import PermissionGate

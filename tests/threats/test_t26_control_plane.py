@@ -22,7 +22,7 @@ from toolbridge.serve.connecting import Connecting
 from toolbridge.serve.managing import Management
 from toolbridge.serve.open_questions import OpenQuestions
 from toolbridge.servers.start import prepare
-from toolbridge.sources.sections import render
+from toolbridge.sources.render_sections import render
 from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
 from toolbridge.trust.approvers import StoredApprovals
 from toolbridge.trust.pins import LockPins

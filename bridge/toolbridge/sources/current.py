@@ -13,7 +13,7 @@ from toolbridge.errors import ConfigError, UnknownServerError
 from toolbridge.servers.events import SourceEvent, tell
 from toolbridge.sources.merge import Merged, merge_sources
 from toolbridge.sources.plugins import Plugin, load_plugins
-from toolbridge.sources.sections import RenderedPrompt, check_prompt
+from toolbridge.sources.rendered_prompt import RenderedPrompt, check_prompt
 from toolbridge.sources.task import Task
 
 Observers: TypeAlias = Sequence[Callable[[Any], object]]

@@ -17,7 +17,7 @@ from toolbridge.config.validate import check_count, validate_server
 from toolbridge.errors import UnknownServerError
 from toolbridge.servers.events import ServerCollided, ServerIgnored, ServerRegistered, SourceEvent
 from toolbridge.sources.plugins import Plugin, provided_servers
-from toolbridge.sources.sections import RenderedPrompt
+from toolbridge.sources.rendered_prompt import RenderedPrompt
 from toolbridge.sources.task import Task, known_names, missing_names, reason_for, unmet
 
 
