@@ -36,7 +36,7 @@ def text_tool(name: str, text: str) -> ToolDefinition:
                     {
                         "type": "object",
                         "properties": {"inner": described({"type": "number"})},
-                        "dependentRequired": {"inner": [text]},
+                        "dependentRequired": {text: ["inner"]},
                         "required": ["inner"],
                     }
                 ),
