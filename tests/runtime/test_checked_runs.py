@@ -179,6 +179,7 @@ async def test_a_disk_that_takes_no_program_is_a_warning_and_the_program_runs(
     assert value_of(result) == 3
     warning = "The program was not checked before it ran: the check failed (No space left on device)."
     assert result.warnings == (warning,)
+    assert [record for record in caplog.records if record.levelname != "DEBUG" and record.exc_info] == []
 
 
 async def test_the_same_program_is_checked_once_until_the_tools_change(

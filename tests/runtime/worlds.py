@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from toolbridge import Approval, ApprovalRequest, Config, RunResult, Runtime, ServerConfig, open_runtime
+from toolbridge import Approval, ApprovalRequest, Config, RunResult, Runtime, ServerConfig, create_server, open_runtime
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.demo.weather import server
 
@@ -33,6 +33,15 @@ def weather(name: str = "weather", **options: Any) -> ServerConfig:
 def weather_process(name: str = "weather", **options: Any) -> ServerConfig:
     """The weather server as a child process."""
     return ServerConfig.stdio(name, sys.executable, ["-m", "toolbridge.demo.weather"], **options)
+
+
+def named(name: str) -> ServerConfig:
+    """A server whose one tool says which it is."""
+
+    def who() -> str:
+        return name
+
+    return create_server(name, [who])
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from observe.recorder import Recorder
-from runtime.worlds import ApproveAll, check_failure, value_of
+from runtime.worlds import ApproveAll, check_failure, named, value_of
 from sources.installed import Installed
 from toolbridge import (
     ApprovalStore,
@@ -27,7 +27,6 @@ from toolbridge import (
     ServerRegistered,
     StoredApprovals,
     Visibility,
-    create_server,
     load_config,
     open_runtime,
     render,
@@ -41,15 +40,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-def named(name: str) -> ServerConfig:
-    """A server whose one tool says which it is."""
-
-    def who() -> str:
-        return name
-
-    return create_server(name, [who])
 
 
 def opened(directory: Path, *servers: ServerConfig, **options: Any) -> Runtime:

@@ -1,4 +1,4 @@
-"""T4: a secret of a few characters, which only one of the ways of looking can find, is masked in every encoding."""
+"""T4: secrets that only one of the ways of looking can find: of a few characters, or in the values of a result."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
+from toolbridge.servers.results import unwrap
 from toolbridge.trust.sanitise import masked
+from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 
 SHORT = "k3y9z!"
+KEY = "sk-0123456789abcdef"
 QUOTED = 'p"w\\9'
 
 
@@ -56,3 +59,14 @@ def test_a_short_secret_is_masked_however_it_is_written(secret: str, written: Ca
     assert written(secret).strip('"=') not in shown
     assert shown.startswith("the key ")
     assert shown.endswith(" was refused")
+
+
+def test_the_bytes_of_a_secret_are_masked_in_a_result() -> None:
+    catalog = build_catalog([ServerListing("s", (ToolDefinition("tool", {"type": "object"}),))])
+    spec = catalog.tool("s", "tool")
+    assert spec is not None
+    buffer = {"type": "Buffer", "data": [*KEY.encode()]}
+    found = unwrap({"structuredContent": buffer}, spec, inline_bytes=10_000, secrets=(KEY,))
+    assert found.value == {"type": "Buffer", "data": "[***]"}
+    assert b"***" in found.encoded
+    assert ",".join(map(str, KEY.encode())).encode() not in found.encoded

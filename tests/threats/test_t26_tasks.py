@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import pytest
 
-from runtime.worlds import ApproveAll, check_failure, runtime_of, value_of
+from runtime.worlds import ApproveAll, check_failure, named, runtime_of, value_of
 from toolbridge import (
     ApprovalStore,
     Config,
@@ -24,7 +24,6 @@ from toolbridge import (
     Section,
     ServerConfig,
     ServerLimits,
-    create_server,
     render,
 )
 from toolbridge.errors import UnknownServerError
@@ -40,13 +39,6 @@ When: TypeAlias = Literal["before it is made", "before it is entered", "while it
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-def named(name: str) -> ServerConfig:
-    def who() -> str:
-        return name
-
-    return create_server(name, [who])
 
 
 def opened(directory: Path, approver: ApproveAll) -> AbstractAsyncContextManager[Runtime]:

@@ -203,4 +203,4 @@ def plain_json(given: Mapping[str, Any], name: str, problem: str) -> dict[str, A
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
+    return (str(error) or type(error).__name__).splitlines()[0].removesuffix(".")

@@ -24,7 +24,7 @@ IS_NEEDED = sys.version_info < (3, 12)
 
 
 def readable(hint: Any) -> Any:
-    """The same hint for pydantic. One that contains itself is left as it is: pydantic says what is wrong with it."""
+    """The same hint for pydantic. One that contains itself is left as it is, and pydantic can't read it."""
     return _readable(hint, {}) if IS_NEEDED else hint
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from string import Template
 from types import MappingProxyType
 from typing import Any, cast
@@ -13,6 +13,7 @@ from toolbridge.config.names import twin_key
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import MisuseError, SectionError
 from toolbridge.servers.events import ServerCollided
+from toolbridge.sources.checked_items import checked_items
 from toolbridge.sources.rendered_prompt import RenderedPrompt
 from toolbridge.sources.sections import Section, Visibility, check_own
 
@@ -29,7 +30,7 @@ def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = 
             function fails.
         TypeError: a function in `mcps` gives something else than a ServerConfig; or something is no section.
     """
-    sections = _checked_sections(sections)
+    sections = checked_items("sections", sections, Section, "a Section")
     if params is not None and not isinstance(params, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError("params", params, "parameters by the paths of sections")
     given = dict(params or {})
@@ -126,16 +127,6 @@ class _Walk:
             again,
             self._asked,
         )
-
-
-def _checked_sections(sections: object) -> tuple[Section[Any], ...]:
-    if isinstance(sections, str) or not isinstance(sections, Iterable):
-        raise MisuseError("sections", sections, "a list of Section")
-    items = tuple(cast("Iterable[object]", sections))
-    for number, item in enumerate(items):
-        if not isinstance(item, Section):
-            raise MisuseError(f"sections[{number}]", item, "a Section")
-    return cast("tuple[Section[Any], ...]", items)
 
 
 def _made(section: Section[Any], params: Any, name: str) -> Iterator[ServerConfig]:

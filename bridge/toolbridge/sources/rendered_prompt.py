@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import MisuseError, SectionError
 from toolbridge.servers.events import ServerCollided
+from toolbridge.sources.checked_items import checked_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,4 @@ def checked_paths(paths: object) -> tuple[str, ...]:
     """
     if isinstance(paths, str):
         raise SectionError(paths, "give a list of paths")
-    if not isinstance(paths, Iterable):
-        raise MisuseError("paths", paths, "a list of paths")
-    items = tuple(cast("Iterable[object]", paths))
-    for number, item in enumerate(items):
-        if not isinstance(item, str):
-            raise MisuseError(f"paths[{number}]", item, "the path of a section")
-    return cast("tuple[str, ...]", items)
+    return checked_items("paths", paths, str, "the path of a section")
