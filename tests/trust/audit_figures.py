@@ -10,6 +10,7 @@ from pathlib import Path
 
 from codegen import corpus
 from toolbridge.trust.audit import ALL_RULES, Finding, audit, listing_texts
+from toolbridge.trust.audit_rules import RULES
 from toolbridge_codegen.catalog import ToolDefinition
 
 TEXTS = corpus.ROOT / "fixtures" / "hostile" / "texts"
@@ -151,7 +152,8 @@ def figures_table() -> str:
 
 def rules_table() -> str:
     """The table of rules as it is in the document."""
-    lines = [f"| `{rule.id}` | {rule.severity} | {rule.why} |" for rule in ALL_RULES]
+    grades = {rule.id: "by score" if rule in RULES else rule.severity for rule in ALL_RULES}
+    lines = [f"| `{rule.id}` | {grades[rule.id]} | {rule.why} |" for rule in ALL_RULES]
     return "\n".join(["| rule | severity | the text … |", "|---|---|---|", *lines]) + "\n"
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolbridge.trust.audit_rules import RULES, SEVERITIES, Rule, Severity
+from toolbridge.trust.audit_rules import OTHER_TOOL_RULES, RULES, SEVERITIES, Rule, Severity
 from toolbridge.trust.audit_signs import SIGN_RULES
 from toolbridge.trust.audit_text import OtherTools, TextFinding, findings_in
 from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ToolDefinition
 
 INCOMPLETE = Rule("incomplete", "high", "has more text than the audit reads; the rest was not looked at")
-ALL_RULES: tuple[Rule, ...] = (*RULES, *SIGN_RULES, INCOMPLETE)
+ALL_RULES: tuple[Rule, ...] = (*RULES, *OTHER_TOOL_RULES, *SIGN_RULES, INCOMPLETE)
 """Every rule there is, for reports."""
 
 MOST_TEXTS = 50_000
@@ -70,8 +70,7 @@ def audit(
         if found is None:
             found = known[text] = findings_in(text, others)
         findings += [
-            Finding(each.rule.id, each.rule.severity, server, _shown(place), each.excerpt, each.why, tool)
-            for each in found
+            Finding(each.rule.id, each.severity, server, _shown(place), each.excerpt, each.why, tool) for each in found
         ]
     # Stable: within a severity they stay in the order of the listing.
     return tuple(sorted(findings, key=lambda finding: -SEVERITIES.index(finding.severity)))

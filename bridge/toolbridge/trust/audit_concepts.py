@@ -1,29 +1,22 @@
-"""SECURITY: finds the concepts that a text speaks of, and where several of them stand close together.
-
-The time is that of reading the text, whatever is in it (T16): each word is looked up once; the text is divided into
-short stretches, each with the set of its concepts as bits of a number; only where a few neighbours together have all
-that a combination needs are single words looked at, and that a bounded number of times.
-"""
+"""SECURITY: finds the concepts that a text mentions; each word is looked up once, so the time is linear (T16)."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise, product
 
 from toolbridge.trust.audit_intents import INTENTS
-from toolbridge.trust.audit_words import CONCEPTS, is_without_spaces
+from toolbridge.trust.audit_rules import RULES
 
 Mention = tuple[int, int, int]
 """Where a text speaks of something: start, end, and the concepts as bits."""
 
-OTHER_CONCEPTS = ("url", "address", "secret file", "other tool", "double no")
-"""What is no words: whoever reads a text finds them."""
-OTHER_SIGNS = (
+OTHER_TOOL = "other tool"
+"""A tool of another server, by its name: never scored."""
+MARKS = (
     "a link",
     "an address",
     "a file of secrets",
@@ -32,9 +25,10 @@ OTHER_SIGNS = (
     "marks of a role",
     "a name",
     "what it does",
+    *(rule.id for rule in RULES if rule.patterns),
 )
-"""The same, for weighing."""
-_BITS = {concept: 1 << number for number, concept in enumerate((*CONCEPTS, *OTHER_CONCEPTS, *INTENTS, *OTHER_SIGNS))}
+"""Concepts that expressions find (`audit_marks`)."""
+_BITS = {concept: 1 << number for number, concept in enumerate((OTHER_TOOL, *INTENTS, *MARKS))}
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _ELISION = re.compile(r"\b([cdjlmnst]|qu|all|dall|dell|nell)['’](?=\w)")
@@ -45,28 +39,11 @@ _PLAIN_LETTERS = {
     for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00), 0x451, *range(0x622, 0x626))
     if (plain := unicodedata.normalize("NFD", chr(code))) != chr(code)
 } | {ord("ı"): "i", ord("ø"): "o", ord("ł"): "l"}
-_SHORTLY_BEFORE = 40
-_STRETCH = 32
-_MOST_LOOKS = 600
-"""More places that nearly say something are not looked at one by one: such a text is found as it is."""
-_MOST_PLACES = 6
-"""Of one concept in one place: the last ones."""
 
 
 def bit(concept: str) -> int:
     """The bit that stands for a concept."""
     return _BITS[concept]
-
-
-@dataclass(frozen=True, slots=True)
-class Near:
-    """Concepts that tell something when they begin within so many characters of each other."""
-
-    concepts: tuple[str, ...]
-    within: int
-    ordered: bool = False
-    unless: str = ""
-    """A concept that takes the sense away when it stands among them or shortly before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +97,7 @@ def _lexicon() -> _Lexicon:
     beginnings: dict[str, int] = {}
     phrases: dict[str, _Phrases] = {}
     joined: dict[str, dict[str, int]] = {}
-    for concept, terms in (*CONCEPTS.items(), *INTENTS.items()):
+    for concept, terms in INTENTS.items():
         for term in dict.fromkeys(without_accents(terms).split()):
             is_beginning = term.endswith("*") or (len(term) > 3 and _ARABIC.match(term) is not None)
             spaced = _spaced(term)
@@ -218,78 +195,12 @@ def _concepts_of(word: str, lexicon: _Lexicon) -> int:
     return concepts
 
 
-class _Looks:
-    """How often single words may still be looked at."""
-
-    def __init__(self) -> None:
-        self.left = _MOST_LOOKS
-
-
-def first_matches(rules: Mapping[str, tuple[Near, ...]], found: Sequence[Mention]) -> dict[str, tuple[int, int]]:
-    """Where each rule's combinations are first met, by the rule's name."""
-    found = sorted(found)
-    if not found:
-        return {}
-    stretches = [0] * (found[-1][0] // _STRETCH + 1)
-    for start, _, concepts in found:
-        stretches[start // _STRETCH] |= concepts
-    together = {1: stretches}
-    looks = _Looks()
-    matches: dict[str, tuple[int, int]] = {}
-    for name, combinations in rules.items():
-        for near in combinations:
-            span = _first_match(near, found, _together(together, near.within // _STRETCH + 2), looks)
-            if span is not None:
-                matches[name] = span
-                break
-    return matches
-
-
-def _together(known: dict[int, list[int]], count: int) -> list[int]:
-    """What each stretch and those before it, so many in all, speak of together."""
-    if count not in known:
-        one, rest = known[1], _together(known, count - 1)
-        known[count] = [
-            concepts | (one[place - count + 1] if place >= count - 1 else 0) for place, concepts in enumerate(rest)
-        ]
-    return known[count]
-
-
-def _first_match(near: Near, found: list[Mention], stretches: list[int], looks: _Looks) -> tuple[int, int] | None:
-    needed = 0
-    for concept in near.concepts:
-        needed |= _BITS[concept]
-    places = [place for place, concepts in enumerate(stretches) if concepts & needed == needed]
-    for place in places:
-        start = (place + 1) * _STRETCH - near.within - 2 * _STRETCH
-        inside = found[bisect_left(found, (start, 0, 0)) : bisect_left(found, ((place + 1) * _STRETCH, 0, 0))]
-        if looks.left <= 0:
-            return inside[0][0], inside[-1][1]
-        looks.left -= 1
-        span = _exact_match(near, inside, found)
-        if span is not None:
-            return span
-    return None
-
-
-def _exact_match(near: Near, inside: list[Mention], found: list[Mention]) -> tuple[int, int] | None:
-    """The combination among a few mentions. One word may stand for two concepts, but not for both at once."""
-    choices = [[each for each in inside if each[2] & _BITS[concept]][-_MOST_PLACES:] for concept in near.concepts]
-    for chosen in product(*choices):
-        ordered = sorted(chosen)
-        if ordered[-1][0] - ordered[0][0] > near.within or (near.ordered and ordered != list(chosen)):
-            continue
-        if any(one[0] == two[0] for one, two in pairwise(ordered)):
-            continue
-        if near.unless and _stands_near(_BITS[near.unless], ordered[0][0], ordered[-1][0], found):
-            continue
-        return ordered[0][0], max(each[1] for each in chosen)
-    return None
-
-
-def _stands_near(concept: int, start: int, end: int, found: list[Mention]) -> bool:
-    before = bisect_left(found, (start - _SHORTLY_BEFORE, 0, 0))
-    return any(each[2] & concept for each in found[before : bisect_left(found, (end + 1, 0, 0))])
+def is_without_spaces(term: str) -> bool:
+    """Whether a term is of a script that puts no spaces between words, joins endings to them, or writes with marks."""
+    return any(
+        "\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7a3" or "\u0900" <= letter <= "\u097f"
+        for letter in term
+    )
 
 
 def special(starts: Iterable[re.Match[str]], concept: str) -> list[Mention]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from toolbridge.trust.audit_concepts import Mention, special
+from toolbridge.trust.audit_rules import RULES
 
 # Where things are sent: mail, a telephone, an account or a wallet.
 _ADDRESS = re.compile(
@@ -44,31 +45,22 @@ _ROLE = re.compile(
     r"|\b(?:system|assistant|agent|ai|llm|model) ?:[ ]",
     re.MULTILINE,
 )
-# "Never call this without approval" asks for care.
-_DOUBLE_NO = re.compile(
-    r"\b(?:never|not|don't|nicht|niemals|nunca|jamais|mai|не) [^.\n]{0,60}\b(?:without|ohne|sin|sans|sem|senza|без)\b"
-)
 _NAME = re.compile(r"`[^`\n]{2,60}`|(?<!\w)[a-z]{2,20}(?:_[a-z0-9]{1,20}){1,4}(?!\w)|(?<!\w)[a-z]{2,20}\(")
 # How a description of a tool begins: "Returns …", "Lists …".
 _DOES = re.compile(r"(?:^|[.!?] )\s{0,4}(?!always|this|is|as|its|has|was|us|whats)[a-z]{3,14}s (?=[a-z])", re.MULTILINE)
-_MARKS = (
-    (("double no",), _DOUBLE_NO),
-    (("what it does",), _DOES),
-    (("url", "a link"), _LINK),
-    (("address", "an address"), _ADDRESS),
-    (("secret file", "a file of secrets"), _SECRET_FILE),
-    (("a link with data",), _LINK_WITH_DATA),
-    (("shell code",), _SHELL),
-    (("marks of a role",), _ROLE),
-    (("a name",), _NAME),
+_MARKS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("what it does", _DOES),
+    ("a link", _LINK),
+    ("an address", _ADDRESS),
+    ("a file of secrets", _SECRET_FILE),
+    ("a link with data", _LINK_WITH_DATA),
+    ("shell code", _SHELL),
+    ("marks of a role", _ROLE),
+    ("a name", _NAME),
+    *((rule.id, re.compile(pattern, re.MULTILINE)) for rule in RULES for pattern in rule.patterns),
 )
 
 
 def marks(text: str) -> list[Mention]:
-    """The marks in a text (in lower case), as mentions of what they stand for."""
-    found: list[Mention] = []
-    for concepts, pattern in _MARKS:
-        matches = list(pattern.finditer(text))
-        for concept in concepts:
-            found += special(matches, concept)
-    return found
+    """The marks in a text (in lower case), as mentions of the concepts that they stand for."""
+    return [mention for concept, pattern in _MARKS for mention in special(pattern.finditer(text), concept)]

@@ -1,19 +1,17 @@
-"""SECURITY: one text against all rules."""
+"""SECURITY: the findings in one text: obfuscation, orders about other servers' tools, and what the scorer finds."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
-from toolbridge.trust.audit_concepts import Mention, bit, first_matches, mentions
+from toolbridge.trust.audit_concepts import OTHER_TOOL, Mention, bit, mentions
 from toolbridge.trust.audit_marks import marks
-from toolbridge.trust.audit_rules import OUT_OF_PLACE, RULES, Rule
+from toolbridge.trust.audit_rules import NAMING, OUT_OF_PLACE, SAYS_HOW, SHADOWING, Rule, Severity
 from toolbridge.trust.audit_signs import ENCODED, TOO_LONG, decoded_texts, signs
-from toolbridge.trust.audit_weighing import Passage, heaviest, passages
-from toolbridge.trust.audit_weights import LEAST_FOR_RULES
+from toolbridge.trust.audit_weighing import Passage, highest, meet, passages, reasons
 from toolbridge.trust.sanitise import for_terminal
 from toolbridge_codegen.hidden_characters import HIDDEN
 
@@ -21,10 +19,8 @@ LONGEST_READ = 24_000
 """Of a longer text only the two ends are read."""
 _EXCERPT = 160
 
-_BY_ID: Mapping[str, Rule] = {rule.id: rule for rule in RULES}
-_NAMING = frozenset({"shadowing", "names-other-server"})
-"""Rules that find names, which are not weighed."""
-_NEAR = {rule.id: rule.near for rule in RULES if rule.near}
+_NEAR = 90
+"""Characters between the name of another server's tool and what makes it an order."""
 
 _IDENTIFIER = re.compile(r"[a-z0-9]+(?:[_.-]+[a-z0-9]+)*")
 _QUALIFIED = re.compile(r"mcp__([a-z0-9-]{1,64}?)__")
@@ -34,36 +30,24 @@ _LOOK_ALIKES = str.maketrans("аеорсухіјѕԁһӏмтвкн", "aeopcyxijs
 _DIGITS = str.maketrans("013457@$", "oieastas")
 _WITH_FIGURES = re.compile(r"(?<![\w-])(?=[a-z0-9]{0,20}[a-z])(?=[a-z0-9]{0,20}[01345])[a-z0-9]{3,20}(?![\w-])")
 _LEAST_WITH_FIGURES = 3
-_NO_LETTER = re.compile(r"[^a-z]+")
-# Words pulled apart or run together still spell these.
-_SPELLED = {
-    "instruction-override": (
-        "ignorepreviousinstructions",
-        "ignoreallpreviousinstructions",
-        "ignoreallpriorinstructions",
-        "ignoretheaboveinstructions",
-        "ignoreallinstructions",
-        "ignoreyourinstructions",
-        "disregardpreviousinstructions",
-        "disregardallpreviousinstructions",
-        "forgetallpreviousinstructions",
-        "forgetpreviousinstructions",
-        "overridesystemprompt",
-        "revealyoursystemprompt",
-        "printyoursystemprompt",
-    ),
-    "secrecy": ("donottelltheuser", "donttelltheuser", "nevertelltheuser", "hidethisfromtheuser"),
-}
+_JOINED_WORDS = re.compile(r"[^\W_]{1,40}(?:[_-][^\W_]{1,40}){2,20}")
 
 
 @dataclass(frozen=True, slots=True)
 class TextFinding:
-    """What a rule has found in a text."""
+    """A finding in a text, and the rule that explains it."""
 
     rule: Rule
     excerpt: str
     details: str = ""
     """What there is to add to the rule's reason."""
+    score: Severity | None = None
+    """The scorer's grade, for what it has found."""
+
+    @property
+    def severity(self) -> Severity:
+        """The scorer's grade, else the rule's."""
+        return self.score or self.rule.severity
 
     @property
     def why(self) -> str:
@@ -99,10 +83,13 @@ def findings_in(text: str, others: OtherTools | None = None) -> tuple[TextFindin
     return tuple(found.values())
 
 
-def weighed_passages(text: str) -> Iterator[Passage]:
-    """The passages of a text as they are weighed, for whoever fits the weights."""
-    _, folded = _read(text)
-    return passages(folded, mentions(folded) + marks(folded))
+def scored_passages(text: str) -> Iterator[Passage]:
+    """The passages of a text as they are scored, decoded ones too, for the fit of the weights."""
+    if len(text) > LONGEST_READ:
+        text = text[: LONGEST_READ // 2] + "\n" + text[-LONGEST_READ // 2 :]
+    for each in (text, *(decoded for _, _, decoded in decoded_texts(text))):
+        _, folded = _read(each)
+        yield from passages(folded, mentions(folded) + marks(folded))
 
 
 def _read(text: str) -> tuple[str, str]:
@@ -111,6 +98,8 @@ def _read(text: str) -> tuple[str, str]:
     lower = plain.lower()
     if len(lower) != len(plain):  # a few capitals are two letters when small
         plain = lower
+    if _JOINED_WORDS.fullmatch(lower):  # a name may be a sentence, too
+        lower = re.sub(r"[_-]", " ", lower)
     return plain, without_figures(lower if lower.isascii() else _folded(lower))
 
 
@@ -120,26 +109,17 @@ def _said(text: str, others: OtherTools | None) -> Iterator[TextFinding]:
     found = mentions(folded) + marks(folded)
     if others is not None and others.servers:
         named = list(_other_tools(folded, others))
-        found = [*_outside(found, named), *named]
-    weighed = heaviest(folded, found)
-    spans = first_matches(_NEAR, found)
-    if weighed is None or weighed.score < LEAST_FOR_RULES:
-        # Words that are known from attacks, in a text that otherwise speaks like any tool's.
-        spans = {name: span for name, span in spans.items() if name in _NAMING}
-    for rule, pattern in _patterns():
-        if rule.id not in spans and (match := pattern.search(folded)):
-            spans[rule.id] = match.span()
-    letters = _NO_LETTER.sub("", folded.translate(_DIGITS))
-    for name, phrases in _SPELLED.items():
-        if name not in spans and any(phrase in letters for phrase in phrases):
-            spans[name] = (0, len(folded))
-    if "shadowing" in spans:  # it says the same and more
-        spans.pop("names-other-server", None)
-    for name, (start, end) in spans.items():
-        yield TextFinding(_BY_ID[name], _excerpt(plain, start, end))
-    # What a rule has said need not be said again in general.
-    if weighed is not None and weighed.score >= 0 and not spans.keys() - {"names-other-server"}:
-        yield TextFinding(OUT_OF_PLACE, _excerpt(plain, weighed.start, weighed.end), f": {weighed.because}")
+        found = _outside(found, named)
+        if named:
+            is_order = meet(sorted([*found, *named]), (OTHER_TOOL,), SAYS_HOW, _NEAR)
+            yield TextFinding(SHADOWING if is_order else NAMING, _excerpt(plain, *named[0][:2]))
+    scored = highest(folded, found)
+    if scored is None or scored.severity is None:
+        return
+    excerpt = _excerpt(plain, scored.passage.start, scored.passage.end)
+    for rule in reasons(scored.passage):
+        details = f": {scored.because}" if rule is OUT_OF_PLACE else ""
+        yield TextFinding(rule, excerpt, details, scored.severity)
 
 
 def _plain(text: str) -> str:
@@ -173,11 +153,6 @@ def _folded(lower: str) -> str:
     return _WORD_OF_BOTH.sub(latin, lower)
 
 
-@cache
-def _patterns() -> tuple[tuple[Rule, re.Pattern[str]], ...]:
-    return tuple((rule, re.compile(pattern, re.MULTILINE)) for rule in RULES for pattern in rule.patterns)
-
-
 def _other_tools(text: str, others: OtherTools) -> Iterator[Mention]:
     telling = {word for word in set(_IDENTIFIER.findall(text)) if _may_name(word, others)}
     if not telling:
@@ -191,7 +166,7 @@ def _other_tools(text: str, others: OtherTools) -> Iterator[Mention]:
         else:
             named = any(mark in word for mark in "_-.") or _is_called_a_tool(text, start, end)
         if named:
-            yield start, end, bit("other tool")
+            yield start, end, bit(OTHER_TOOL)
 
 
 def _may_name(word: str, others: OtherTools) -> bool:

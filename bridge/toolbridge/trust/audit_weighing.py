@@ -1,21 +1,22 @@
-"""SECURITY: weighs what a few sentences say together: many small signs in one place are a sign.
+"""SECURITY: the scorer: a linear classifier over passages of one or two sentences. It alone decides what is found.
 
-Each sentence alone, and each with the next, is a set of features: words (`audit_features`), concepts, and things that
-stand close together ("no", "telling"). Their weights are added up; what makes a passage lighter counts only up to a
-bound, so that an attack can't be outweighed by harmless words. Short sentences are taken together and long ones cut,
-so that the number of sums is bounded by the length of the text (T16).
+A passage is a set of features: words (`audit_features`), concepts, and concepts that stand close together ("no",
+"telling"). The score is the sum of their weights; negative weights count only up to a bound, so that an attack can't be
+outweighed by harmless words. Short sentences are joined and long ones cut, so that the number of sums is bounded by the
+length of the text (T16).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from toolbridge.trust.audit_concepts import OTHER_SIGNS, Mention, bit
+from toolbridge.trust.audit_concepts import MARKS, Mention, bit
 from toolbridge.trust.audit_features import features
 from toolbridge.trust.audit_intents import INTENTS
+from toolbridge.trust.audit_rules import OUT_OF_PLACE, RULES, Rule, Severity
 from toolbridge.trust.audit_weights import (
     GROUPS,
     MEETINGS,
@@ -47,12 +48,13 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """A passage and what it weighs: found from nothing on."""
+class Scored:
+    """The passage of a text with the highest score."""
 
-    start: int
-    end: int
+    passage: Passage
     score: int
+    severity: Severity | None
+    """None: nothing is found."""
     because: str
     """What made it heavy: concepts by their names, words as they stand there, each the heaviest first."""
 
@@ -81,15 +83,32 @@ def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
         before = passage
 
 
-def heaviest(text: str, found: Sequence[Mention]) -> Weighed | None:
-    """The passage that weighs most, whether or not that is enough."""
+def highest(text: str, found: Sequence[Mention]) -> Scored | None:
+    """The passage with the highest score, whether or not that makes it a finding."""
     best: Passage | None = None
     known, most = weights(), 0
     for passage in passages(text, found):
         weight = _weight(passage, known.of)
         if best is None or weight > most:
             best, most = passage, weight
-    return None if best is None else Weighed(best.start, best.end, most - known.threshold, _because(best, known.of))
+    if best is None:
+        return None
+    severity: Severity | None = "high" if most >= known.high else "medium" if most >= known.medium else None
+    return Scored(best, most, severity, _because(best, known.of) if severity else "")
+
+
+def reasons(passage: Passage) -> tuple[Rule, ...]:
+    """The rules that explain a passage."""
+    said = passage.features
+    known = tuple(
+        rule for rule in RULES if any(all(concept_feature(sign) in said for sign in signs) for signs in rule.signs)
+    )
+    return known or (OUT_OF_PLACE,)
+
+
+def meet(mentions: Sequence[Mention], one: Iterable[str], two: Iterable[str], within: int) -> bool:
+    """Whether a concept of each group begin so close to each other, among mentions in their order."""
+    return _meet(mentions, _bits(one), _bits(two), within)
 
 
 def _weight(passage: Passage, known: Mapping[str, int]) -> int:
@@ -144,7 +163,7 @@ def _meet(inside: Sequence[Mention], one: int, two: int, within: int) -> bool:
 
 @cache
 def _concept_bits() -> tuple[tuple[str, int], ...]:
-    return tuple((concept_feature(concept), bit(concept)) for concept in (*INTENTS, *OTHER_SIGNS))
+    return tuple((concept_feature(concept), bit(concept)) for concept in (*INTENTS, *MARKS))
 
 
 @cache
@@ -155,24 +174,26 @@ def _meeting_bits() -> tuple[tuple[str, int, int, int], ...]:
 
 
 def _group_bits(name: str) -> int:
+    return _bits(GROUPS.get(name, (name,)))
+
+
+def _bits(concepts: Iterable[str]) -> int:
     bits = 0
-    for concept in GROUPS.get(name, (name,)):
+    for concept in concepts:
         bits |= bit(concept)
     return bits
 
 
 @cache
 def _weighed_bits() -> int:
-    bits = 0
-    for _, concept in _concept_bits():
-        bits |= concept
-    return bits
+    return _bits((*INTENTS, *MARKS))
 
 
 def _because(passage: Passage, known: Mapping[str, int]) -> str:
     heavy = {name: known[name] for name in passage.features if known.get(name, 0) > 0}
     concepts = _shares(passage, heavy)
-    words = [name for name in heavy if not name.startswith("=") and _TELLING.search(passage.features[name])]
+    words = [name for name in heavy if not name.startswith("=")]
+    words = [name for name in words if _TELLING.search(passage.features[name])] or words
     shown = dict.fromkeys(f"“{passage.features[name]}”" for name in sorted(words, key=lambda name: -heavy[name]))
     named = sorted(concepts, key=lambda name: -concepts[name])
     return ", ".join([*named[:_MOST_CONCEPTS], *list(shown)[:_MOST_WORDS]])
@@ -181,7 +202,7 @@ def _because(passage: Passage, known: Mapping[str, int]) -> str:
 def _shares(passage: Passage, heavy: Mapping[str, int]) -> dict[str, int]:
     """What each concept of a passage weighs, with its share of what it weighs with others."""
     shares: dict[str, int] = {}
-    for concept in (*INTENTS, *OTHER_SIGNS):
+    for concept in (*INTENTS, *MARKS):
         feature = concept_feature(concept)
         if feature in passage.features:
             shares[concept] = 2 * heavy.get(feature, 0)

@@ -1,7 +1,7 @@
-"""What is weighed, and what it weighs: concepts, what stands close together, words.
+"""The scorer's features and their weights: concepts, concepts that stand close together, words.
 
-The weights are data (`audit_weights.txt`), fitted and not thought out: tests/trust/fit_audit.py makes them from the
-texts in fixtures/hostile/texts that may be learned from and from the listings of real servers.
+The weights are data (`audit_weights.txt`), fitted by tests/trust/fit_audit.py to the texts in fixtures/hostile/texts
+that may be learned from, to public attacks and to real servers' texts (out of tests/trust/audit_packages.txt).
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ SCALE = 20
 """Weights are whole numbers: so many are one in the fit."""
 MOST_LIGHTER = 3 * SCALE
 """All that makes a passage lighter counts for no more than this: harmless words can't hide what an attack says."""
-LEAST_FOR_RULES = -2 * SCALE
-"""What a rule finds by a combination of words is passed over in a text whose heaviest passage weighs so much less than
-what is found: it has words of an attack, and otherwise speaks like any tool's."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "passing on": ("sending it on", "putting it in"),
@@ -84,9 +81,10 @@ MEETINGS: tuple[tuple[str, str, int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each feature weighs, and from which sum on a passage is found."""
+    """What each feature weighs, and from which sums on a passage is a medium and a high finding."""
 
-    threshold: int
+    medium: int
+    high: int
     of: Mapping[str, int]
     """By feature: words as `audit_features` writes them, a concept with `=` before its name."""
 
@@ -108,14 +106,15 @@ def weights() -> Weights:
 
 
 def read_weights(text: str) -> Weights:
-    """The weights as they are written: the threshold in the first line, then a weight and a feature in each."""
-    first, *lines = text.splitlines()
+    """The weights as they are written: the two thresholds in the first lines, then a weight and a feature in each."""
+    medium, high, *lines = text.splitlines()
     rows = (line.partition(" ") for line in lines)
-    return Weights(int(first.rpartition(" ")[2]), {feature: int(weight) for weight, _, feature in rows})
+    of = {feature: int(weight) for weight, _, feature in rows}
+    return Weights(int(medium.rpartition(" ")[2]), int(high.rpartition(" ")[2]), of)
 
 
 def written(weights: Weights) -> str:
     """The same as text, the heaviest first."""
     rows = sorted(weights.of.items(), key=lambda row: (-row[1], row[0]))
     lines = [f"{weight} {feature}" for feature, weight in rows]
-    return "\n".join([f"found from {weights.threshold}", *lines]) + "\n"
+    return "\n".join([f"medium from {weights.medium}", f"high from {weights.high}", *lines]) + "\n"
