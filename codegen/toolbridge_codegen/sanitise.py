@@ -62,6 +62,8 @@ def _bounded(text: str, limit: int) -> tuple[str, bool]:
 def _without_hidden(text: str) -> str:
     text = _LINE_BREAKS.sub("\n", ESCAPE_SEQUENCES.sub("", text))
     text = _SPACES.sub(" ", HIDDEN.sub("", text))
+    if text.replace("\n", "").isprintable():
+        return text
     # Code points that mean nothing (yet), or what somebody's font makes of them.
     return "".join([character for character in text if character.isprintable() or character == "\n"])
 

@@ -90,8 +90,6 @@ def _readings(text: str, nested: int = 2) -> Iterator[str]:
     yield text
     yield unquote_plus(text)
     yield unquote_plus(unquote_plus(text))
-    yield re.sub("\u200b|\\\\u200b", "", text)
-    yield "".join(text.replace("\\n", "").split())
     yield unquote_to_bytes(text).decode("utf-8", "replace")
     yield unescape(text)
     yield re.sub(r"\\+u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text).replace("\\/", "/")
@@ -107,6 +105,7 @@ def _readings(text: str, nested: int = 2) -> Iterator[str]:
                 decoded = base64.b64decode(piece[: len(piece) // 4 * 4]).decode("utf-8", "replace")
             except (binascii.Error, ValueError):
                 continue
+            yield decoded.replace("\0", "")  # of UTF-16
             yield from _readings(decoded, nested - 1) if nested else ()
 
 

@@ -1,4 +1,4 @@
-"""T4: secrets that only one of the ways of looking can find: of a few characters, or in the values of a result."""
+"""T4: secrets that only one way of searching finds: of a few characters, truncated, or in the values of a result."""
 
 from __future__ import annotations
 
@@ -59,6 +59,12 @@ def test_a_short_secret_is_masked_however_it_is_written(secret: str, written: Ca
     assert written(secret).strip('"=') not in shown
     assert shown.startswith("the key ")
     assert shown.endswith(" was refused")
+
+
+def test_the_first_or_last_two_thirds_of_a_secret_are_masked() -> None:
+    key = "sk-live-5fK2q9ZpXw7Lr3TnVb8YcHd1MjGu6SaEo4Ri0PtW"
+    for cut in (key[:40], key[8:]):
+        assert masked(f"the key {cut}… was refused", frozenset({key})) == "the key ***… was refused"
 
 
 def test_the_bytes_of_a_secret_are_masked_in_a_result() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import random
-import string
 import tempfile
 import time
 import urllib.parse
@@ -18,8 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen.stub_syntax import hidden_characters, is_hidden
-from toolbridge.servers.launch import Launch
-from toolbridge.trust import host_paths
 from toolbridge.trust.sanitise import (
     argument_texts,
     for_error,
@@ -28,7 +24,6 @@ from toolbridge.trust.sanitise import (
     masked,
     masked_bytes,
 )
-from toolbridge.trust.secret_forms import text_forms
 
 SECRET = 'hunter2/+ "é'
 FIXTURES = Path(__file__).resolve().parent.parent.parent / "fixtures" / "hostile" / "texts"
@@ -54,8 +49,6 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAg
         base64.b64encode(SECRET.encode()).decode(),
         base64.urlsafe_b64encode(SECRET.encode()).decode(),
         *(base64.b64encode((before + SECRET + "!").encode()).decode() for before in ("", "a", "ab", "Bearer ")),
-        base64.b32encode(SECRET.encode()).decode(),
-        base64.b32encode(SECRET.encode()).decode().lower(),
         base64.b64encode(SECRET.encode("utf-16-le")).decode(),
         base64.b64encode(SECRET.encode("utf-16-be")).decode(),
         SECRET.encode().hex(":"),
@@ -87,49 +80,6 @@ def test_any_secret_is_masked_at_any_alignment_of_base64(secret: str, before: by
         assert masked(echoed, [secret]).strip('"') == "***"
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
-@given(
-    secret=st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=16, max_size=120),
-    before=st.binary(max_size=90),
-    width=st.integers(4, 80),
-    line_break=st.sampled_from(["\n", "\r\n", "\\n", "\n    ", " "]),
-)
-def test_a_secret_is_masked_across_the_lines_that_an_encoder_makes(
-    secret: str, before: bytes, width: int, line_break: str
-) -> None:
-    whole = before + secret.encode() + b"tail"
-    for encoded in (
-        base64.b64encode(whole).decode(),
-        base64.b32encode(whole).decode(),
-        whole.hex(),
-        f"before{secret}after",
-    ):
-        lines = [encoded[start : start + width] for start in range(0, len(encoded), width)]
-        text = masked(f"key: {line_break.join(lines)} end", [secret])
-        assert "***" in text
-        assert text.startswith("key: ")
-        assert text.endswith(" end")
-        bare = "".join(text.replace("\\n", "").split())
-        assert secret not in bare
-        assert len(bare) < len(encoded) + len("key:end")
-
-
-def test_words_that_follow_each_other_are_no_secret() -> None:
-    text = "the pass word is not here\nnor here"
-    assert masked(text, ["password", "isnothere"]) == text
-
-
-def test_looking_across_lines_takes_time_in_proportion() -> None:
-    secret = "a" * 40 + "b"
-    seconds: list[float] = []
-    for size in (200_000, 800_000):
-        text = ("a" * 39 + " " * 41) * (size // 80)
-        began = time.perf_counter()
-        assert masked(text, [secret]) == text
-        seconds.append(time.perf_counter() - began)
-    assert seconds[1] < 40 * seconds[0] + 0.5
-
-
 def test_a_secret_in_binary_data_is_written_over_and_all_else_stays() -> None:
     for encode in ("utf-8", "utf-16-le", "utf-16-be"):
         planted = SECRET.encode(encode)
@@ -145,20 +95,6 @@ def test_one_line_of_a_key_of_many_is_masked() -> None:
 
 def test_of_two_secrets_that_overlap_the_longer_goes_first() -> None:
     assert masked("hunter2-production", ["hunter2", "hunter2-production"]) == "***"
-
-
-def test_the_forms_are_made_once() -> None:
-    assert text_forms(frozenset(["one-secret", "another"])) is text_forms(frozenset(["another", "one-secret"]))
-    assert all(len(form) >= 4 for forms in text_forms(frozenset(["abc", "abcd"])).values() for form in sum(forms, ()))
-
-
-def test_ten_megabytes_with_twenty_secrets_take_a_second_at_most() -> None:
-    chance = random.Random(1)
-    secrets = ["".join(chance.choices(string.ascii_letters, k=40)) for _ in range(20)]
-    text = ("The quick brown fox: {'a': 12345}\n" * 300_000)[: 10 * 2**20] + secrets[3]
-    began = time.process_time()
-    assert masked(text, secrets).endswith("***")
-    assert time.process_time() - began < 3  # 0.3 s measured; the rest is for slow machines
 
 
 def test_text_without_secrets_is_kept() -> None:
@@ -201,54 +137,57 @@ def test_there_are_thirty_kinds_of_errors() -> None:
     assert len(ERRORS) >= 30
 
 
-def test_the_home_directory_of_this_user_is_hidden_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/odd place/jane roe")
-    assert for_guest_error("no /odd place/jane roe/notes/a.txt here") == "no <path>/a.txt here"
-    monkeypatch.setenv("HOME", "/accounts/jane")
-    assert for_guest_error("no /accounts/jane/a.txt here") == "no <path>/a.txt here"
+@pytest.fixture(autouse=True)
+def home_of_alice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/alice")
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("home", "text", "shown"),
     [
-        ("open /app/server/config.json failed", "open <path>/config.json failed"),
-        ("no '/data/db/x.sqlite'", "no '<path>/x.sqlite'"),
-        ("no '/data/my files/x.sqlite'", "no '<path>/x.sqlite'"),
-        ("/config/secrets.yaml: bad.", "<path>/secrets.yaml: bad."),
-        ("in /code/a/b.py:12", "in <path>/b.py:12"),
-        ("at file:///app/a/b.js:3:4", "at <path>/b.js:3:4"),
-        ("no //home/bob/x there", "no <path>/x there"),
-        ("no \\/home\\/bob\\/x there", "no <path>/x there"),
-        ('{"path":"\\\\/home\\\\/bob\\\\/x"}', '{"path":"<path>/x"}'),
-        ("/disks/one/two is full", "<path>/two is full"),
-        ("GET /disks/one: 404", "GET /disks/one: 404"),
-        ("/disks is full", "/disks is full"),
-        ("GET /v1/users: 404", "GET /v1/users: 404"),
-        ("/v1/users/7.json is gone", "/v1/users/7.json is gone"),
-        ("/repos/x/y: not found", "/repos/x/y: not found"),
-        ("/data/2.5/weather says 401", "/data/2.5/weather says 401"),
-        ("POST /app/x.json failed", "POST /app/x.json failed"),
-        ("see https://example.com/data/a.json", "see https://example.com/data/a.json"),
-        ("/repos/me/server/lib/a.js and /repos/me/other", "<path>/a.js and /repos/me/other"),
+        ("/odd place/jane roe", "no /odd place/jane roe/notes/a.txt here", "no ~/notes/a.txt here"),
+        ("/accounts/jane", "no /accounts/jane: gone", "no ~: gone"),
+        (
+            "/accounts/jane",
+            "no /accounts/janet/x and no /accounts/jane-old",
+            "no /accounts/janet/x and no /accounts/jane-old",
+        ),
+        ("/root", "scandir '/root/.ssh' and /rooted", "scandir '~/.ssh' and /rooted"),
+        ("/", "no /etc/x", "no /etc/x"),
+        ("relative", "no relative/x", "no relative/x"),
     ],
 )
-def test_a_path_is_told_from_a_resource_of_an_api(text: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_paths, "_top_directories", lambda: ("disks",))
-    monkeypatch.setattr(host_paths, "_places_of_servers", {"/repos/me/server"})
-    host_paths._pattern.cache_clear()
+def test_the_home_directory_of_this_user_is_hidden_wherever_it_is(
+    home: str, text: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", home)
     assert for_guest_error(text) == shown
-    host_paths._pattern.cache_clear()
 
 
-def test_the_places_of_a_server_are_where_it_works_and_where_its_program_is() -> None:
-    launch = Launch("/one/bin/python", ("-m", "x", "/two/server/main.py"), {}, "/three/work")
-    assert launch.places() == ["/one/bin", "/two/server", "/three/work"]
-
-
-def test_this_machines_own_directories_are_known() -> None:
-    there = sorted(entry.name for entry in Path("/").iterdir() if entry.is_dir() and entry.name.isalpha())
-    for name in there:
-        assert for_guest_error(f"no /{name}/anybody/x.txt") == "no <path>/x.txt"
+@pytest.mark.parametrize(
+    ("text", "keep", "shown"),
+    [
+        ("at file:///home/bob/a/b.js:3:4", [], "at file://~/a/b.js:3:4"),
+        ("no \\/home\\/bob\\/x there", [], "no ~\\/x there"),
+        ('{"path":"\\\\/home\\\\/bob\\\\/x"}', [], '{"path":"~\\\\/x"}'),
+        ("no /mnt/c/Users/bob/x", [], "no ~/x"),
+        ("in /home/bob", [], "in ~"),
+        (
+            "see https://example.com/home/bob and /api/home/bob",
+            [],
+            "see https://example.com/home/bob and /api/home/bob",
+        ),
+        ("no /home/a/b/c.txt", ["/home/a/b"], "no /home/a/b/c.txt"),
+        ("no /home/a/bcd/c.txt", ["/home/a/b"], "no ~/bcd/c.txt"),
+        ("no /home/a/c.txt", ["/home"], "no ~/c.txt"),
+        ("no /home/a.", ["/home/a/c.txt"], "no /home/a."),
+        ("no /home/b/c.txt", ["/home/a/c.txt"], "no ~/c.txt"),
+        ("no /home/a/c.txt", ["a file:///home/a/ to read"], "no /home/a/c.txt"),
+        ("no C:\\Users\\a\\b\\c.txt", ["C:\\Users\\a\\b"], "no C:\\Users\\a\\b\\c.txt"),
+    ],
+)
+def test_a_home_directory_is_hidden_except_in_paths_that_were_named(text: str, keep: list[str], shown: str) -> None:
+    assert for_guest_error(text, keep=keep) == shown
 
 
 def test_where_nobody_can_write_an_error_says_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,32 +197,17 @@ def test_where_nobody_can_write_an_error_says_what_it_says(tmp_path: Path, monke
     )
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
-    assert for_guest_error("no /home/alice/notes.txt") == "no <path>/notes.txt"
-
-
-@pytest.mark.parametrize(
-    ("text", "keep", "shown"),
-    [
-        ("no /home/a/b/c.txt", ["/home/a/b"], "no /home/a/b/c.txt"),
-        ("no /home/a/bcd/c.txt", ["/home/a/b"], "no <path>/c.txt"),
-        ("no /home/a/c.txt", ["/home"], "no <path>/c.txt"),
-        ("no /home/a/c.txt", ["/"], "no <path>/c.txt"),
-        ("no /home/a", ["/home/a/c.txt"], "no /home/a"),
-        ("no C:\\data\\a\\c.txt", ["C:\\data\\a"], "no C:\\data\\a\\c.txt"),
-        ("no /private/tmp/x/y", ["/tmp/x/y"], "no <path>/tmp/x/y"),
-    ],
-)
-def test_a_call_keeps_the_paths_it_named_and_no_others(text: str, keep: list[str], shown: str) -> None:
-    assert for_guest_error(text, keep=keep) == shown
+    assert for_guest_error("no /home/alice/notes.txt") == "no ~/notes.txt"
 
 
 def test_the_strings_of_arguments_are_found_at_any_depth_and_never_without_end() -> None:
-    deep: Any = "bottom"
+    deep: Any = "/bottom"
     for _ in range(5000):
         deep = [deep]
-    assert argument_texts({"a": ["/x/y", {"b": "c"}], "n": 1}) == ("c", "/x/y")
-    assert argument_texts(deep) == ("bottom",)
-    assert len(argument_texts(["x"] * 10**6)) == 200
+    assert argument_texts({"a": ["/x/y", {"b": "c\\d", "e": "word"}], "n": 1}) == ("c\\d", "/x/y")
+    assert argument_texts(deep) == ("/bottom",)
+    assert len(argument_texts(["/x"] * 10**6)) == 200
+    assert sum(map(len, argument_texts(["/x" * 2000] * 10**6))) <= 20_000
     assert argument_texts([1] * 10**6) == ()
     assert argument_texts("x" * 10**6) == ()
 
@@ -309,11 +233,33 @@ def test_the_strings_of_arguments_are_found_at_any_depth_and_never_without_end()
     ],
     ids=lambda text: ascii(text[:12]),
 )
-def test_ten_megabytes_of_anything_cost_next_to_nothing(text: str) -> None:
-    began = time.process_time()
-    for_guest_error(text, ["some-secret"], keep=["/home/x/y"] * 200)
-    for_error(text, ["some-secret"])
-    assert time.process_time() - began < 0.5
+def test_the_time_for_an_error_does_not_depend_on_its_length(text: str) -> None:
+    def seconds(text: str) -> float:
+        took: list[float] = []
+        for _ in range(3):
+            began = time.thread_time()
+            for_guest_error(text, ["some-secret"], keep=["/home/x/y"] * 200)
+            for_error(text, ["some-secret"])
+            took.append(time.thread_time() - began)
+        return min(took)
+
+    assert seconds(text) < 2.5 * seconds(text[:200_000]) + 0.002
+
+
+@pytest.mark.parametrize("named", ["/srv/%d/", "/home/x/%d/"])
+def test_the_time_for_an_error_is_linear_in_itself_and_the_arguments_of_the_call(named: str) -> None:
+    """A server that repeats its arguments, which name many paths, in an error: each path against each took 17 s."""
+
+    def seconds(paths: int, arguments: int) -> float:
+        keep = [(named % number * 600)[:4000] for number in range(arguments)]
+        took: list[float] = []
+        for _ in range(3):
+            began = time.thread_time()
+            for_guest_error("'/home/x" * paths, (), keep=keep)
+            took.append(time.thread_time() - began)
+        return min(took)
+
+    assert seconds(2000, 10) < 2.5 * seconds(1000, 5) + 0.002
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)

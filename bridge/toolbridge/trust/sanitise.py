@@ -31,6 +31,7 @@ _SHOWN_SYMBOL = re.compile(
 
 MAX_ERROR = 1_000
 MAX_GUEST_ERROR = 4_000
+_MOST_ARGUMENT_TEXT = 16_384
 _NO_MESSAGE = "(no message)"
 
 
@@ -53,8 +54,8 @@ def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR)
         from toolbridge.trust.tracebacks import without_traces  # here: every command imports this module
 
         text = without_traces(text)
-    text = for_terminal(" ".join(text.encode("utf-8", "replace").decode().split()))
-    return _cut(text, limit)
+    text = " ".join(text.encode("utf-8", "replace").decode().split())
+    return _cut(for_terminal(text[: limit + 1]), limit)
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
@@ -76,7 +77,8 @@ def masked_bytes(data: bytes, secrets: Iterable[str]) -> bytes:
 
 def for_form(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
     """A server's own words in a question to a person: secrets masked, inert, cut. Several lines may be left."""
-    return _cut(for_terminal(_bounded_and_masked(text, frozenset(secrets), 16 * limit)), limit)
+    text = _bounded_and_masked(text, frozenset(secrets), 16 * limit)
+    return _cut(for_terminal(text[: 2 * limit]), limit)  # of two characters, CRLF, one is left
 
 
 def for_guest_error(
@@ -84,8 +86,8 @@ def for_guest_error(
 ) -> str:
     """A server's own words in an error for guest code and model: what it says of the failure, and nothing of the host.
 
-    Stack traces lose their frames, paths all but their last part, except where `keep`, the strings of the call's
-    arguments (`argument_texts`), has them: the model knows what it asked for. Secrets are masked, hidden characters
+    Stack traces lose their frames, and home directories become `~` except in paths that `keep` names: the strings of
+    the call's arguments (`argument_texts`) and of the server's configuration. Secrets are masked, hidden characters
     removed. Several lines may be left.
     """
     known = frozenset(secrets)
@@ -96,21 +98,23 @@ def for_guest_error(
 
     text = clean_text(without_traces(text), limit=most)
     # Once more: without the hidden characters in it, a secret may be whole again.
-    text = masked(without_host_paths(text, tuple(keep)), known)
+    text = without_host_paths(_bounded_and_masked(text, known, 4 * limit), keep)
     return _cut(text.strip(), limit) or _NO_MESSAGE
 
 
 def argument_texts(arguments: object, *, most: int = 200) -> tuple[str, ...]:
-    """The strings in a call's arguments, at any depth, as far as an error may have to repeat them."""
+    """The strings in a call's arguments, at any depth, that may be paths which an error has to repeat."""
     found: list[str] = []
     waiting: list[object] = [arguments]
     looked = 0
+    room = _MOST_ARGUMENT_TEXT
     while waiting and len(found) < most and looked < 50 * most:
         looked += 1
         value = waiting.pop()
         if isinstance(value, str):
-            if 0 < len(value) <= 4096:
+            if len(value) <= min(4096, room) and ("/" in value or "\\" in value):
                 found.append(value)
+                room -= len(value)
         elif isinstance(value, Mapping):
             waiting.extend(cast("Mapping[str, Any]", value).values())
         elif isinstance(value, (list, tuple)):
@@ -122,9 +126,9 @@ def _bounded_and_masked(text: str, secrets: frozenset[str], most: int) -> str:
     """As much as will be looked at, without secrets: not even the half of one that the cut leaves."""
     if not secrets or len(text) <= most:
         return masked(text[:most], secrets)
-    from toolbridge.trust.secret_forms import longest_form
+    from toolbridge.trust.secret_masks import encodings
 
-    spare = longest_form(secrets)
+    spare = encodings(secrets).longest
     text = masked(text[: most + spare], secrets)
     return text[: len(text) - spare]
 

@@ -1,127 +1,245 @@
-"""SECURITY: known secrets in foreign text and data, in whatever common encoding, are masked.
+"""SECURITY: known secrets in foreign text and data are masked: plain, truncated, and in their usual encodings.
 
-One way for all: the text is read as each decoder would read it (`shadow_text`), the forms of the secrets are looked for
-in every reading (`secret_forms`), and where one was found, the characters that it came from are masked.
+The encodings of a secret are computed once and searched for as substrings, so the time is linear in the text whatever
+it holds. A text is searched in pieces: between two of them a worker thread releases the GIL, and stops once its call is
+cancelled.
 """
 
 from __future__ import annotations
 
-import binascii
 import re
-from collections.abc import Callable, Iterator
-
-from toolbridge.trust.secret_forms import Forms, byte_forms, small, text_forms
-from toolbridge.trust.shadow_text import Span, readings
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from typing import NamedTuple
 
 MASK = "***"
 
-_MOST_NESTED = 2
-"""How often base64 or hex is undone to look for what was encoded before: base64 of base64, of a URL, of JSON."""
-# Runs of an encoder's letters, in lines too. What is nested is at least twice as long as a short secret.
-_LETTERS = "[A-Za-z0-9+/_-]"
-_BASE64 = re.compile(rf"{_LETTERS}{{16,}}+(?:(?<={_LETTERS}{{60}})\r?\n{_LETTERS}++)*+")
-_HEX = re.compile("[0-9A-Fa-f]{16,}")
-_ALIGNED = 4096
-"""A longer run is taken to begin where its encoding does."""
-_CONTROLS = bytes([*range(9), *range(14, 32)])
-_READABLE = bytes([*range(32, 127), 0, 9, 10, 13])
+_LEAST = 4
+"""A shorter encoding would mask parts of ordinary words."""
+_LEAST_ANY_CASE = 8
+"""From here on, no other text differs from it by the case of its letters alone."""
+_LEAST_LIST = 8
+_LEAST_IN_BINARY = 8
+"""Shorter ones are in every image by chance."""
+_LEAST_LINE = 16
+"""Of a key of many lines, a server may show just one."""
+_LEAST_TRUNCATED = 24
+"""Of a secret of this length, its first or last two thirds are masked by themselves."""
+_PIECE = 2**18
+
+# Left as they are by JavaScript's encodeURIComponent and encodeURI; Python's `quote` escapes them.
+_URI_SAFE = ("", "/", "!'()*", "!'()*;,/?:@&=+$#")
+_HTML = (
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;"},
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"},
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"},  # Python, Django, React
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"},  # lodash, Jinja, PHP
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "+": "&#43;"},  # Go
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"},  # Handlebars
+)
+_PERCENT = re.compile("%..")
+
+Span = tuple[int, int]
+
+
+class Encodings(NamedTuple):
+    """The substrings to search for."""
+
+    exact: tuple[str, ...]
+    any_case: tuple[str, ...]
+    """In lower case, for a text in lower case."""
+    truncated: tuple[str, ...]
+    """Long secrets, in lower case: also their first or last two thirds are searched for."""
+    shortest: int
+    longest: int
 
 
 def masked(text: str, secrets: frozenset[str]) -> str:
-    """Text in which known secrets are `***`, in any common encoding."""
-    forms = text_forms(secrets)
-    found = _found(text, forms)
-    if as_it_is := next(found):
-        # Otherwise it would be found, and traced back to where it came from, in each of the other readings too.
-        text = _with(text, as_it_is, _mask)
-        found = _found(text, forms)
-    spans = [span for each in found for span in each]
-    return _with(text, spans, _mask) if spans else text
-
-
-def _mask(_: int) -> str:
-    return MASK
+    """Text in which known secrets are `***`."""
+    found = encodings(secrets)
+    if len(text) < found.shortest:
+        return text
+    pieces: list[str] = []
+    place = 0
+    for begin, end in _merged(sorted(_spans(text, found))):
+        pieces += [text[place:begin], MASK]
+        place = end
+    return "".join([*pieces, text[place:]]) if pieces else text
 
 
 def masked_bytes(data: bytes, secrets: frozenset[str]) -> bytes:
     """Data that is no text, with every known secret in it written over; all else stays where it is."""
-    for form in byte_forms(secrets):
-        if form in data:
-            data = data.replace(form, b"*" * len(form))
+    for encoding in byte_encodings(secrets):
+        if encoding in data:
+            data = data.replace(encoding, b"*" * len(encoding))
     return data
 
 
-def _found(text: str, forms: dict[str, Forms], nested: int = 0) -> Iterator[list[Span]]:
-    """Where secrets are in a text: reading by reading, the text as it is first."""
-    seen = ""
-    for reading in readings(text):
-        spans = list(_spans(reading.text, forms[reading.kind]))
-        if reading.kind == "plain" and nested < _MOST_NESTED and reading.text != seen:
-            spans += _nested(reading.text, spans, forms, nested + 1)
-        seen = reading.text
-        yield reading.in_text(spans) if spans else spans
+@lru_cache(maxsize=256)
+def encodings(secrets: frozenset[str]) -> Encodings:
+    """What to search a text for."""
+    exact: set[str] = set()
+    any_case: set[str] = set()
+    truncated: set[str] = set()
+    for part in {part for secret in secrets for part in _parts(secret)}:
+        if len(part) >= _LEAST_TRUNCATED:
+            truncated.add(_lower(part))
+        for form in _encoded(part):
+            if len(form) >= _LEAST_ANY_CASE:
+                any_case.add(_lower(form))
+            # A capital sigma in lower case depends on its neighbours: what is not ASCII is searched for as it is too.
+            if len(form) >= _LEAST and (len(form) < _LEAST_ANY_CASE or not form.isascii()):
+                exact.add(form)
+    sizes = [len(each) for each in (*exact, *any_case)]
+    any_case -= truncated  # found by their first two thirds
+    shortest = min([*sizes, *(_two_thirds(each) for each in truncated)], default=0)
+    return Encodings(tuple(exact), tuple(any_case), tuple(truncated), shortest, max(sizes, default=0))
 
 
-def _spans(text: str, forms: Forms) -> Iterator[Span]:
-    for where, looked_for in ((text, forms.exact), (small(text), forms.any_case)):
-        for form in looked_for:
-            start = where.find(form)
-            while start >= 0:
-                yield start, start + len(form)
-                start = where.find(form, start + len(form))
+@lru_cache(maxsize=256)
+def byte_encodings(secrets: frozenset[str]) -> tuple[bytes, ...]:
+    """What to search binary data for, the longest first."""
+    parts = {part for secret in secrets for part in _parts(secret)}
+    found = {form.encode("utf-8", "surrogatepass") for part in parts for form in _encoded(part)}
+    found |= {secret.encode(encoding, "surrogatepass") for secret in secrets for encoding in ("utf-16-le", "utf-16-be")}
+    return tuple(sorted((form for form in found if len(form) >= _LEAST_IN_BINARY), key=lambda form: (-len(form), form)))
 
 
-def _nested(text: str, known: list[Span], forms: dict[str, Forms], nested: int) -> list[Span]:
-    """Runs of base64 and hex in which there is a secret that was encoded before. What is known of them is left out."""
-    rest = _with(text, known, " ".__mul__) if known else text
-    return [
-        run.span()
-        for run in _BASE64.finditer(rest)
-        if any(spans for decoded in _from_letters(run[0]) for spans in _found(decoded, forms, nested))
-    ]
+# ---- searching
 
 
-def _from_letters(run: str) -> Iterator[str]:
-    """What a run may be decoded to."""
-    yield from _from_base64(run)
-    for digits in _HEX.findall(run):
-        yield from _from_hex(digits)
+def _spans(text: str, found: Encodings) -> Iterator[Span]:
+    """Where encodings are, piece by piece; pieces overlap, so that none hides between two."""
+    for start in range(0, len(text), _PIECE):
+        if start:
+            _stop_if_cancelled()
+        begin = max(0, start - found.longest)
+        piece = text[begin : start + _PIECE + found.longest]
+        lower = _lower(piece)
+        for searched, wanted in ((piece, found.exact), (lower, found.any_case)):
+            for each in wanted:
+                for place in _places(searched, each):
+                    yield begin + place, begin + place + len(each)
+        for secret in found.truncated:
+            size = _two_thirds(secret)
+            for place in _places(lower, secret[:size]):
+                yield begin + place, begin + place + _common(lower[place : place + len(secret)], secret)
+            for place in _places(lower, secret[-size:]):
+                end = place + size
+                before = lower[max(0, end - len(secret)) : end]
+                yield begin + end - _common(before[::-1], secret[::-1]), begin + end
 
 
-def _from_base64(run: str) -> Iterator[str]:
-    letters = "".join(run.split()).replace("-", "+").replace("_", "/")
-    for shift in range(4 if len(letters) <= _ALIGNED else 1):
-        size = len(letters) - shift
-        whole = letters[shift:] if size % 4 != 1 else letters[shift:-1]
-        yield from _readable(binascii.a2b_base64(whole + "=" * (-len(whole) % 4)))
+def _places(text: str, wanted: str) -> Iterator[int]:
+    place = text.find(wanted)
+    while place >= 0:
+        yield place
+        place = text.find(wanted, place + len(wanted))
 
 
-def _from_hex(run: str) -> Iterator[str]:
-    for shift in (0, 1):
-        yield from _readable(bytes.fromhex(run[shift : shift + (len(run) - shift) // 2 * 2]))
-
-
-def _readable(data: bytes) -> Iterator[str]:
-    """What was decoded, if it may have been text: begun at the wrong place, it is noise."""
-    if 5 * len(data.translate(None, _CONTROLS)) < 2 * len(data):
-        return
-    try:
-        yield data.decode("utf-8")
-    except UnicodeDecodeError:
-        if 5 * len(data.translate(None, _READABLE)) < len(data):
-            yield data.decode("utf-8", "ignore")
-
-
-def _with(text: str, spans: list[Span], mask: Callable[[int], str]) -> str:
-    """The text with a mask in the place of each span, given its length; spans that overlap are one."""
-    pieces: list[str] = []
-    place = begin = end = 0
-    for start, stop in [*sorted(spans), (len(text) + 1, 0)]:
+def _merged(spans: Iterable[Span]) -> Iterator[Span]:
+    begin = end = 0
+    for start, stop in spans:
         if start < end:
             end = max(end, stop)
             continue
-        if end > begin:
-            pieces += [text[place:begin], mask(end - begin)]
-            place = end
+        if end:
+            yield begin, end
         begin, end = start, stop
-    return "".join([*pieces, text[place:]])
+    if end:
+        yield begin, end
+
+
+def _stop_if_cancelled() -> None:
+    from anyio.from_thread import check_cancelled  # here: most texts are of one piece
+
+    with suppress(RuntimeError):  # in no worker thread
+        check_cancelled()
+
+
+def _lower(text: str) -> str:
+    """In lower case, each character in its place: one would become two."""
+    return text.replace("\u0130", "i").lower()
+
+
+def _two_thirds(secret: str) -> int:
+    return -(-2 * len(secret) // 3)
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    if one == other:
+        return len(one)
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+
+
+# ---- encoding
+
+
+def _parts(secret: str) -> Iterator[str]:
+    yield secret
+    lines = secret.split("\n")
+    if len(lines) > 1:
+        yield from (line for line in map(str.strip, lines) if len(line) >= _LEAST_LINE and not line.startswith("-----"))
+        yield "\r\n".join(lines)
+
+
+def _encoded(secret: str) -> set[str]:
+    """A secret in every encoding that is masked, and each of these in JSON, and in JSON within JSON."""
+    import json
+
+    forms = {secret, *_escaped(secret)}
+    raw = secret.encode("utf-8", "surrogatepass")
+    if len(raw) >= _LEAST:
+        forms |= set(_in_hex(raw)) | set(_in_base64(raw))
+        wide = secret.encode("utf-16-le", "surrogatepass")
+        forms |= set(_in_base64(wide[:-1]))  # without its last byte it is part of UTF-16 in either byte order
+        forms.add("\0".join(secret))
+    for _ in range(2):
+        forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}
+    return forms | {form.replace("/", "\\/") for form in forms}
+
+
+def _escaped(secret: str) -> Iterator[str]:
+    """For JSON, for a program, for a URL, and a URL in a URL, and for HTML."""
+    import json
+    from urllib.parse import quote, quote_plus
+
+    raw = secret.encode("utf-8", "surrogatepass")
+    units = memoryview(secret.encode("utf-16-le", "surrogatepass")).cast("H")
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield from (repr(secret)[1:-1], repr(raw)[2:-1], secret.encode("unicode_escape").decode())
+    yield "".join(f"\\u{unit:04x}" for unit in units)
+    yield secret.replace(" ", "+")
+    for url in (*(quote(raw, safe=safe) for safe in _URI_SAFE), quote_plus(raw), "".join(f"%{b:02X}" for b in raw)):
+        yield url
+        yield _PERCENT.sub(lambda match: match[0].lower(), url)
+        yield quote(url, safe="")
+    for entities in _HTML:
+        yield "".join(entities.get(character, character) for character in secret)
+
+
+def _in_hex(raw: bytes) -> Iterator[str]:
+    """In hex, and as a list of numbers."""
+    for digits in (raw.hex(), raw.hex(" "), raw.hex(":")):
+        yield digits
+        yield digits.upper()
+    if len(raw) >= _LEAST_LIST:
+        yield ",".join(map(str, raw))
+        yield ", ".join(map(str, raw))
+
+
+def _in_base64(raw: bytes) -> Iterator[str]:
+    """In base64, wherever in it they stand: without the characters that depend on their neighbours."""
+    import base64
+    from urllib.parse import quote
+
+    for shift in range(3):
+        encoded = base64.b64encode(b"\0" * shift + raw).decode()
+        middle = encoded[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6]
+        yield middle
+        yield middle.replace("+", "-").replace("/", "_")
+        yield quote(middle, safe="")

@@ -30,6 +30,8 @@ _OTHER_FRAMES = re.compile(
 _SOURCE_LINE = re.compile(r"\S[^\n]*\.[cm]?[jt]sx?:\d+$")
 _CARET = re.compile(r"\s*[\^~]+\s*$")
 # A trace in a JSON string in a text: its line breaks are written out.
+_MOST_AT_AN_END = 200
+"""Of more lines, those in the middle are left out: a message is at one of the ends."""
 _ESCAPED_BREAK = re.compile(r"\\r\\n|\\n")
 _ESCAPED_TRACE = re.compile(r"Traceback \(most recent call last\):\\n|\\n(?: {2,8}|\\t)at ")
 
@@ -41,6 +43,8 @@ def without_traces(text: str) -> str:
     if "\n" not in text:
         return text
     lines = text.replace("\r\n", "\n").split("\n")
+    if len(lines) > 2 * _MOST_AT_AN_END:
+        lines = lines[:_MOST_AT_AN_END] + lines[-_MOST_AT_AN_END:]
     if any("Exception Group Traceback" in line for line in lines):
         lines = [_GROUP_BORDER.sub("", line, count=1) for line in lines]
     return "\n".join(_messages(_without_source_lines(lines)))
