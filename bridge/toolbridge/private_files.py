@@ -41,6 +41,39 @@ def private_directory(path: AnyPath, *, create: bool) -> str:
     return directory
 
 
+def check_ancestors(directory: AnyPath) -> None:
+    """Refuse a directory that another user could rename or replace by way of one above it.
+
+    One above it belongs to this user or to root, and not everybody can rename its entries: it is not writable by
+    all, or has the sticky bit, as `/tmp` has. Whoever owns `/` counts as root, for user namespaces.
+
+    Raises:
+        UnsafePathError: one above it belongs to another user, or is writable by all.
+        OSError: one can't be looked at.
+    """
+    if not _POSIX:
+        return
+    trusted = {0, os.geteuid(), os.stat("/").st_uid}
+    path = os.path.abspath(directory)
+    # As it is written and with its links followed: a link can be replaced in the directory that holds it.
+    for above in dict.fromkeys([*_above(path), *_above(os.path.realpath(path))]):
+        try:
+            facts = os.stat(above)
+        except FileNotFoundError:
+            continue  # made for this user only, once it is needed
+        if facts.st_uid not in trusted:
+            raise UnsafePathError(f"{above}, above it, belongs to another user")
+        if facts.st_mode & stat.S_IWOTH and not facts.st_mode & stat.S_ISVTX:
+            raise UnsafePathError(f"{above}, above it, can be written by everybody; run `chmod o-w` on it")
+
+
+def _above(path: str) -> list[str]:
+    found = [os.path.dirname(path)]
+    while found[-1] != os.path.dirname(found[-1]):
+        found.append(os.path.dirname(found[-1]))
+    return found
+
+
 def make_private_directories(directory: str) -> None:
     """Makes a directory and those above it that are missing, all of them for this user only."""
     missing: list[str] = []

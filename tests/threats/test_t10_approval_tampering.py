@@ -301,3 +301,56 @@ def test_a_server_is_not_started_by_a_store_that_was_tampered_with(tmp_path: Pat
 
     anyio.run(main)
     assert not canary.exists()
+
+
+def writable_by_all_above(above: Path) -> None:
+    above.chmod(0o777)
+
+
+def of_another_user_above(above: Path) -> None:
+    os.chown(above, 12345, 12345)
+
+
+@posix_only
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        writable_by_all_above,
+        pytest.param(of_another_user_above, marks=root_only),
+    ],
+    ids=lambda tamper: tamper.__name__,
+)
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_store_below_a_directory_that_others_can_write_approves_nothing(
+    tmp_path: Path, tamper: Tamper, depth: int
+) -> None:
+    """Its owner could put another store of this user's, an older one, in its place."""
+    place = tmp_path / "above" / "state" / "approvals"
+    store = ApprovalStore(place)
+    store.approve(request())
+    above = place.parents[depth - 1]
+    tamper(above)
+    for use in (store.read, lambda: store.answer(request()), lambda: store.approve(request())):
+        with pytest.raises(ApprovalStoreError, match=f"{above}, above it, (can be written by every|belongs to an)"):
+            use()
+    os.chown(above, os.geteuid(), -1)
+    above.chmod(0o1777)  # as /tmp is: others can't rename what is not theirs
+    assert store.answer(request()).standing == "approved"
+    above.chmod(0o775)  # a home directory of systems on which everybody has a group of their own
+    assert store.answer(request()).standing == "approved"
+
+
+@posix_only
+def test_a_store_behind_a_link_is_looked_for_where_it_is(tmp_path: Path) -> None:
+    store = ApprovalStore(tmp_path / "above" / "state" / "approvals")
+    store.approve(request())
+    (tmp_path / "above").rename(tmp_path / "real")
+    (tmp_path / "above").symlink_to(tmp_path / "real")  # as a home directory may be
+    assert store.answer(request()).standing == "approved"
+    (tmp_path / "open").mkdir()
+    (tmp_path / "real").rename(tmp_path / "open" / "real")
+    (tmp_path / "above").unlink()
+    (tmp_path / "above").symlink_to(tmp_path / "open" / "real")
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(ApprovalStoreError, match="open, above it, can be written by everybody"):
+        store.read()

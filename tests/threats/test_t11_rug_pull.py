@@ -27,7 +27,7 @@ from toolbridge_codegen.stubs import generate
 
 SERVER = Path(__file__).resolve().parents[2] / "fixtures" / "hostile" / "servers" / "changing_tools.py"
 LIMITS = ServerLimits(connect_seconds=30.0, close_seconds=0.2)
-SECONDS = 20.0
+SECONDS = 60.0
 ERAS = pytest.mark.parametrize("era", [(), ("--modern",)], ids=["legacy", "modern"])
 
 Json: TypeAlias = dict[str, Any]
@@ -338,7 +338,9 @@ def test_a_denied_tool_is_not_there_whether_it_changed_or_not(tmp_path: Path) ->
                 await call(manager)
             assert manager.status("rug").problems == ()
         # It was pinned all the same: allowing it later does not let a changed one in.
-        assert "echo" in json.loads(rug.lock.read_text())["servers"]["rug"]["tools"]
+        pinned = LockPins().pinned(rug.server)
+        assert pinned is not None
+        assert "echo" in pinned.tools
 
     with_rug(tmp_path, use, deny_tools=("echo",))
 
@@ -458,7 +460,7 @@ def test_a_person_who_says_no_leaves_nothing_to_call(tmp_path: Path) -> None:
     async def use(rug: Rug) -> None:
         async with rug.manager(pins=LockPins(on_first_use="ask", accept=decline)) as manager:
             await manager.connect("rug")
-            with pytest.raises(ToolBlockedError, match="nobody has accepted it yet"):
+            with pytest.raises(ToolBlockedError, match="it was refused by a person"):
                 await call(manager)
             assert manager.catalog.tools == ()
             assert not rug.lock.exists()
@@ -474,6 +476,9 @@ def test_a_secret_that_a_server_repeats_is_not_in_the_lock(tmp_path: Path, monke
         async with rug.manager() as manager:
             await manager.connect("rug")
             assert await call(manager) == "hello"
+            listing = manager.listing("rug")
+            assert listing is not None
+            await manager.accept_tools("rug", listing)
         content = rug.lock.read_text()
         assert "For ***" in content
         assert "hunter2" not in content

@@ -136,7 +136,7 @@ def test_what_the_audit_warns_of_is_kept_from_models_also_where_a_program_made_t
                 shown = "".join(runtime.stubs("typescript").values()) + str(runtime.system_prompt())
                 assert "id_rsa" not in shown
                 (problem,) = runtime.servers.status("rug").problems
-                assert problem.startswith("tool 'evil' is not pinned and hidden: the audit found ")
+                assert problem.startswith("tool 'evil' is not accepted and hidden: the audit found ")
                 assert problem.endswith("in the program that configures this server, with `accept_tools`")
                 assert "Ignore" not in problem
 
@@ -189,5 +189,28 @@ def test_whoever_reads_the_result_is_told_that_a_tool_is_missing_because_of_its_
         async with runtime_of(rug.directory / "kept", config=config) as runtime:
             assert (await runtime.run(CALL.of(language), language=language)).warnings == ()
             assert (await runtime.run('import { nothing } from "host:mcp-rug"')).warnings == ()
+
+    with_rug(tmp_path, use)
+
+
+@in_each_language
+def test_a_persons_no_holds_where_nobody_can_be_asked(tmp_path: Path, language: Language) -> None:
+    async def use(rug: Rug) -> None:
+        async with rug.manager(pins=LockPins(on_first_use="ask", accept=lambda first: False)) as manager:
+            await manager.connect("rug")
+        async with runtime_of(rug.directory / "kept", config=Config.of(rug.server)) as runtime:
+            result = await runtime.run(CALL.of(language), language=language)
+            assert result.failure is not None
+            assert "it was refused by a person. A person can see and accept it with `toolbridge approve rug`" in str(
+                result.warnings
+            )
+            rug.list({**ECHO, "title": "Echo"}, FAULTY)  # another wording does not undo it
+            await runtime.servers.close_server("rug")
+            assert (await runtime.run(CALL.of(language), language=language)).failure is not None
+            assert runtime.catalog.tools == ()
+            listing = runtime.servers.listing("rug")
+            assert listing is not None
+            await runtime.servers.accept_tools("rug", listing)
+            assert value_of(await runtime.run(CALL.of(language), language=language)) == "hello"
 
     with_rug(tmp_path, use)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolbridge.config.load import load_config
-from toolbridge.config.server_config import ServerConfig
+from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers.start import prepare
 from toolbridge.trust.approval_prompt import approval_prompt
@@ -65,6 +65,58 @@ def test_a_command_of_the_current_directory_is_shown_by_its_whole_path_and_point
     asked, _ = prepare(ServerConfig.stdio("one", "./server"), {})
     assert f"Program {file}" in shown(asked)
     assert "The command is a file of the directory" in shown(asked)
+
+
+@posix_only
+@pytest.mark.parametrize("command", ["./server", "bin/server", "{project}/server"])
+@pytest.mark.parametrize("origin", [Origin("code"), Origin("project", "{project}/toolbridge.json")])
+def test_a_command_of_the_project_that_becomes_a_link_elsewhere_is_shown_and_hashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, origin: Origin
+) -> None:
+    project, evil = tmp_path / "project", program(tmp_path / "elsewhere" / "evil")
+    monkeypatch.chdir(program(project / "server").parent)
+    program(project / "bin" / "server")
+    origin = Origin(origin.kind, origin.detail.format(project=project))
+    server = ServerConfig("one", "stdio", command=command.format(project=project), origin=origin)
+    before, _ = prepare(server, {})
+    assert before.target is None
+    if command.startswith("bin"):  # the directory is replaced, and the command in it is no link
+        (project / "bin").rename(project / "old")
+        program(tmp_path / "elsewhere" / "server")
+        (project / "bin").symlink_to(tmp_path / "elsewhere")
+        evil = tmp_path / "elsewhere" / "server"
+    else:
+        (project / "server").unlink()
+        (project / "server").symlink_to(evil)
+    after, _ = prepare(server, {})
+    assert (before.executable, before.directory) == (after.executable, after.directory)
+    assert before.digest != after.digest
+    assert f"a link to {evil}" in shown(after)
+    store = ApprovalStore(tmp_path / "state" / "approvals")
+    store.approve(before)
+    answer = store.answer(after)
+    assert (answer.standing, answer.changes) == ("changed", ("target",))
+
+
+@posix_only
+def test_a_program_that_is_installed_elsewhere_may_be_upgraded_and_a_project_may_lie_behind_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = program(tmp_path / "cellar" / "1" / "npx"), program(tmp_path / "cellar" / "2" / "npx")
+    (tmp_path / "bin").mkdir()
+    link = tmp_path / "bin" / "npx"
+    digests: set[str] = set()
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    for target in (one, two):
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        digests.add(prepare(ServerConfig.npm("one", "pkg@1.2.3"), {"PATH": str(link.parent)})[0].digest)
+    assert len(digests) == 1
+    program(tmp_path / "project" / "server")
+    (tmp_path / "link").symlink_to(tmp_path / "project")
+    asked, _ = prepare(ServerConfig.stdio("one", "./server", cwd=str(tmp_path / "link")), {})
+    assert asked.target is None
 
 
 @posix_only

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 from toolbridge.config.digest import configuration_digest
-from toolbridge.config.server_config import Origin, ServerConfig
+from toolbridge.config.server_config import Origin, ServerConfig, checked_server
 from toolbridge.trust.approver import ApprovalRequest
 
 PROJECT = Origin("project", "/srv/shop/toolbridge.json")
@@ -15,13 +15,18 @@ PROJECT = Origin("project", "/srv/shop/toolbridge.json")
 def stdio(name: str = "weather", *args: str, command: str = "npx", **options: Any) -> ServerConfig:
     """A server of a project's file."""
     given: dict[str, Any] = {"cwd": "/srv/shop", "origin": PROJECT, **options}
-    return ServerConfig(name, "stdio", command=command, args=args, **given)
+    return checked_server(name=name, transport="stdio", command=command, args=args, **given)
 
 
 def http(name: str = "web", url: str = "https://example.com/mcp", **options: Any) -> ServerConfig:
     """A server that is reached by URL."""
     given: dict[str, Any] = {"origin": PROJECT, **options}
-    return ServerConfig(name, "http", url=url, **given)
+    return checked_server(name=name, transport="http", url=url, **given)
+
+
+def unchecked(server: ServerConfig, **changes: Any) -> ServerConfig:
+    """The same server with other fields, also such as no configuration could have."""
+    return checked_server(**{each.name: getattr(server, each.name) for each in fields(server)} | changes)
 
 
 def request(
@@ -32,7 +37,7 @@ def request(
     **changes: Any,
 ) -> ApprovalRequest:
     """What would be asked about a server, with these of its fields changed."""
-    server = replace(server or stdio(), **changes)
+    server = unchecked(server or stdio(), **changes)
     if server.transport != "stdio":
         return ApprovalRequest(server, None, configuration_digest(server, None))
     where = server.cwd or directory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from hypothesis import strategies as st
 
 from toolbridge.config.digest import configuration_digest
 from toolbridge.config.load import load_config
-from toolbridge.config.server_config import OAuth, Origin, ServerConfig
+from toolbridge.config.server_config import OAuth, Origin, ServerConfig, checked_server
+from trust.approval_requests import unchecked
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 NAMES = st.from_regex(r"[A-Z][A-Z_]{0,8}", fullmatch=True)
@@ -37,13 +37,13 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "oauth": st.none() | st.builds(OAuth, TEXT, st.none() | VALUES),
     "origin": ORIGINS,
 }
-SERVERS = st.builds(ServerConfig, **FIELDS)
+SERVERS = st.builds(checked_server, **FIELDS)
 
 
 @given(st.data(), SERVERS, st.sampled_from(sorted(FIELDS)))
 def test_every_change_of_one_field_voids_an_approval(data: st.DataObject, server: ServerConfig, field: str) -> None:
     value = data.draw(FIELDS[field].filter(lambda value: value != getattr(server, field)))
-    changed = replace(server, **{field: value})
+    changed = unchecked(server, **{field: value})
     assert configuration_digest(changed, "/usr/bin/x") != configuration_digest(server, "/usr/bin/x")
 
 
@@ -52,7 +52,7 @@ def test_another_program_or_directory_voids_an_approval(server: ServerConfig, on
     if one != other:
         assert configuration_digest(server, one) != configuration_digest(server, other)
         assert configuration_digest(server, "/x", one) != configuration_digest(server, "/x", other)
-        floating = replace(server, cwd=None)
+        floating = unchecked(server, cwd=None)
         assert configuration_digest(floating, "/x", one) != configuration_digest(floating, "/x", other)
 
 
@@ -63,9 +63,11 @@ def test_a_character_more_or_less_anywhere_in_the_arguments_voids_an_approval(
     args = list(server.args) or ["x"]
     index = chance.randrange(len(args))
     place = chance.randrange(len(args[index]) + 1)
-    before = configuration_digest(replace(server, args=tuple(args)), None)
+    before = configuration_digest(unchecked(server, args=tuple(args)), None)
     for changed in (args[index][:place] + "\u200b" + args[index][place:], args[index] + " "):
-        assert configuration_digest(replace(server, args=(*args[:index], changed, *args[index + 1 :])), None) != before
+        assert (
+            configuration_digest(unchecked(server, args=(*args[:index], changed, *args[index + 1 :])), None) != before
+        )
 
 
 def shuffled(value: Any, chance: random.Random) -> Any:

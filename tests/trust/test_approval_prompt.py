@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from dataclasses import fields
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from growth import work_within
 from toolbridge.config.server_config import OAuth, Origin, ServerConfig
 from toolbridge.trust.approval_prompt import PROCESS_WARNING, REMOTE_WARNING, approval_prompt
 from toolbridge.trust.approval_store import StoredAnswer
@@ -144,11 +144,10 @@ HOSTILE = [
 @pytest.mark.parametrize("evil", HOSTILE, ids=ascii)
 def test_nothing_in_a_configuration_is_obeyed_by_the_terminal(evil: str) -> None:
     """T20: in every field that is shown."""
-    server = ServerConfig(
+    server = stdio(
         f"a{evil}",
-        "stdio",
+        *(f"a{evil}", evil),
         command=f"c{evil}",
-        args=(f"a{evil}", evil),
         cwd=f"/d{evil}",
         env={f"E{evil}": f"${{V}}{evil}"},
         env_required=(f"R{evil}",),
@@ -156,9 +155,7 @@ def test_nothing_in_a_configuration_is_obeyed_by_the_terminal(evil: str) -> None
         description=evil,
         origin=Origin("project", f"/o{evil}"),
     )
-    remote = ServerConfig(
-        "b", "http", url=f"https://example.com/{evil}", headers={f"H{evil}": evil}, oauth=OAuth(evil, scopes=(evil,))
-    )
+    remote = http("b", url=f"https://example.com/{evil}", headers={f"H{evil}": evil}, oauth=OAuth(evil, scopes=(evil,)))
     changed = StoredAnswer("changed", "2026-05-04T03:02:01Z", (evil,))
     for text in (prompt(request(server, executable=f"/p{evil}"), changed), prompt(request(remote))):
         lines = text.split("\n")
@@ -214,13 +211,15 @@ def test_lines_fit_the_terminal_whatever_is_in_them(args: list[str], env: dict[s
             assert columns(line) <= width
 
 
-@pytest.mark.parametrize("width", range(40, 101))
 @pytest.mark.parametrize("sign", [1, 2])
-def test_the_warning_is_one_line_that_a_terminal_wraps_between_words(width: int, sign: int) -> None:
-    (line,) = [line for line in approval_prompt(request(), NEVER, width=width).split("\n") if PROCESS_WARNING in line]
-    drawn = line.replace("⚠️", "!" * sign)
-    for end in range(width, len(drawn), width):
-        assert " " in drawn[end - 1 : end + 1] or end > width  # a very narrow terminal wraps more than once
+def test_the_warning_is_one_line_that_a_terminal_wraps_between_words(sign: int) -> None:
+    for width in range(40, 101):
+        lines = approval_prompt(request(), NEVER, width=width).split("\n")
+        (line,) = [line for line in lines if PROCESS_WARNING in line]
+        drawn = line.replace("⚠️", "!" * sign)
+        for end in range(width, len(drawn), width):
+            # a very narrow terminal wraps more than once
+            assert " " in drawn[end - 1 : end + 1] or end > width, (width, end)
 
 
 LARGE = 300_000
@@ -244,9 +243,8 @@ SLOW: dict[str, ServerConfig] = {
 @pytest.mark.parametrize("server", SLOW)
 def test_no_configuration_takes_long_to_show(server: str) -> None:
     """What a file holds is foreign, and is looked at before anybody approved it: anything but linear is too slow."""
-    began = time.process_time()
-    asked = request(SLOW[server])
-    text = prompt(asked)
-    approved_facts(asked)
-    assert time.process_time() - began < 8
+    with work_within(8):
+        asked = request(SLOW[server])
+        text = prompt(asked)
+        approved_facts(asked)
     assert "⚠️" in text

@@ -149,7 +149,7 @@ def test_megabytes_of_arguments_take_little_room(store: ApprovalStore) -> None:
 def test_a_store_past_its_size_is_not_written(store: ApprovalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.approve(request())
     kept = Path(store.path).read_bytes()
-    monkeypatch.setattr("toolbridge.trust.approval_store.MOST_BYTES", len(kept))
+    monkeypatch.setattr("toolbridge.trust.sealed_store.MOST_BYTES", len(kept))
     with pytest.raises(ApprovalStoreError, match="too long"):
         store.approve(request(name="other"))
     assert Path(store.path).read_bytes() == kept
@@ -206,7 +206,7 @@ def test_a_lock_that_is_never_let_go_of_is_an_error_that_says_so(
     store: ApprovalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.approve(request())
-    monkeypatch.setattr("toolbridge.trust.approval_store.LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("toolbridge.trust.sealed_store.LOCK_SECONDS", 0.05)
     script = (
         "import sys; from toolbridge.trust.file_lock import file_lock\n"
         "with file_lock(sys.argv[1], seconds=5): print('held', flush=True); sys.stdin.read()"

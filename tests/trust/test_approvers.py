@@ -82,7 +82,7 @@ def test_a_server_made_in_code_is_approved_by_its_program(store: ApprovalStore) 
 def test_an_object_of_the_hosts_own_program_is_approved(approver: Any, store: ApprovalStore) -> None:
     own = ServerConfig("own", "in_process", server=object())
     assert ask(approver(store), request(own)).approved is True
-    foreign = own.with_origin(Origin("plugin", "acme"))
+    foreign = ServerConfig("acme__own", "in_process", server=object(), origin=Origin("plugin", "acme"))
     assert ask(StoredApprovals(store), request(foreign)).approved is False
 
 

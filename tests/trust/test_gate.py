@@ -209,12 +209,51 @@ def test_somebody_to_ask_has_to_be_a_function() -> None:
 
 def test_the_gate_tells_of_patterns_and_labels_that_match_nothing() -> None:
     server = ServerConfig.stdio("mail", "x", labels=["external:sned", "external:send", "private"])
-    gate = PermissionGate(configured(server, deny=["mcp__mail__delete", SEND, "mcp__mial__*"]))
-    assert gate.warnings(catalog_of(mail=["send"])) == (
+    catalog = catalog_of(mail=["send"])
+    gate = PermissionGate(configured(server, deny=["mcp__mail__delete", SEND, "mcp__mial__*"]), listed=lambda: catalog)
+    assert gate.warnings(catalog) == (
         "permissions.deny: 'mcp__mail__delete' matches no tool.",
         "server 'mail': the label 'external:sned' is of a tool that it does not have.",
     )
-    assert gate.warnings(catalog_of()) == ()
+    catalog = catalog_of()
+    assert gate.warnings(catalog) == ()
+
+
+def denied(pattern: str, *tools: str) -> set[str]:
+    """Which tools of a server a pattern under `deny` keeps from being called."""
+    catalog = catalog_of(mail=list(tools))
+    gate = PermissionGate(configured("mail", "web", deny=[pattern]), listed=lambda: catalog)
+    return {tool.name for tool in catalog.tools if gate.standing(tool).permission.level == "deny"}
+
+
+@pytest.mark.parametrize("pattern", ["mcp__mail__Delete", "mcp__MAIL__delete", "mcp:Mail_*", "mcp__mail__delete"])
+def test_a_deny_in_another_case_denies(pattern: str) -> None:
+    assert denied(pattern, "delete") == {"delete"}
+
+
+@pytest.mark.parametrize("pattern", ["mcp__mail__delte", "mcp__mail__deletes", "mcp__mail__dleete", "mcp:mail_Delte"])
+def test_a_misspelt_deny_denies_the_tool_that_it_most_likely_means_and_says_so(pattern: str) -> None:
+    assert denied(pattern, "delete", "send") == {"delete"}
+    catalog = catalog_of(mail=["delete"])
+    gate = PermissionGate(configured(deny=[pattern]), listed=lambda: catalog)
+    verdict = gate.standing(catalog.tools[0]).permission
+    assert f"the pattern {pattern!r} under permissions.deny matches no tool, and is one letter away" in verdict.reason
+    assert verdict.way_out == "write 'mcp__mail__delete' there if it is meant, else remove it"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "tools"),
+    [
+        ("mcp__mail__get_users", ("get_user", "get_users")),  # it matches another
+        ("mcp__mail__set_value", ("get_value",)),
+        ("mcp__mail__run_v1", ("run_v2", "run_v11")),
+        ("mcp__mail__purge", ("send", "delete")),  # not there, or not yet
+        ("mcp__web__delte", ("delete",)),  # of another server
+        ("mcp__mial__delete", ("delete",)),
+    ],
+)
+def test_a_deny_of_another_tool_denies_no_bystander(pattern: str, tools: tuple[str, ...]) -> None:
+    assert denied(pattern, *tools) <= {pattern.rpartition("__")[2]}
 
 
 def test_a_decision_that_needs_nobody_is_made_at_once_and_recorded_like_any_other() -> None:

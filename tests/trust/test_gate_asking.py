@@ -61,13 +61,6 @@ async def test_a_host_that_fails_refuses_and_its_words_stay_with_it(
     assert (await gate.decide(spec(), {})).allowed, "the next one is asked about as usual"
 
 
-async def test_a_function_that_is_not_async_refuses() -> None:
-    def yes(use: ToolUse) -> bool:
-        return True
-
-    assert not (await asking(yes).decide(spec(), {})).allowed
-
-
 async def test_a_cancelled_question_decides_nothing_and_blocks_nobody() -> None:
     async def never(use: ToolUse) -> bool:
         await anyio.sleep_forever()
@@ -79,7 +72,7 @@ async def test_a_cancelled_question_decides_nothing_and_blocks_nobody() -> None:
     assert scope.cancelled_caught
     assert gate.decisions == []
     gate._gate.can_use_tool = Person(True)  # pyright: ignore[reportPrivateUsage]
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         assert (await gate.decide(spec(), {})).allowed
 
 
@@ -196,7 +189,7 @@ async def at_once(gate: RunGate, person: Slow, names: list[str]) -> list[bool]:
     async def one(name: str) -> None:
         allowed.append((await gate.decide(spec(name=name), {})).allowed)
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for name in names:
                 tasks.start_soon(one, name)
@@ -226,7 +219,7 @@ async def test_a_question_about_one_tool_does_not_hold_up_another() -> None:
     async def pending(name: str) -> None:
         await gate.decide(spec(name=name), {})
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(pending, "send")
             tasks.start_soon(pending, "draft")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -36,7 +37,7 @@ def test_every_form_matches_its_tool(pattern: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["mcp__mail__sen", "mcp__mail__send_all", "mcp__mail__Send", "mcp__mai__*", "mcp__mail_2__*", "mcp:mai_*",
+    ["mcp__mail__sen", "mcp__mail__send_all", "mcp__mai__*", "mcp__mail_2__*", "mcp:mai_*",
      "mcp__mail__send__", "mcp:mail__send", "mcp__mail___send", "mcp__mail__mail_send", "mcp:send_*"],
 )  # fmt: skip
 def test_no_pattern_matches_by_a_part_of_a_name(pattern: str) -> None:
@@ -113,7 +114,7 @@ def test_a_deny_by_any_name_that_a_tool_ever_had_still_denies_it(
 
     def among(names: list[str]) -> ToolSpec:
         tools = tuple(ToolDefinition(each, {}) for each in dict.fromkeys([name, *names]))
-        return tool_of(build_catalog([ServerListing("s", tools)]), "s", name)
+        return tool_of(build_catalog([ServerListing("s-t", tools)]), "s-t", name)
 
     before, after = among(others), among(later)
     assert restricts(before.qualified_name, after)
@@ -122,9 +123,10 @@ def test_a_deny_by_any_name_that_a_tool_ever_had_still_denies_it(
 
 @given(st.sets(NAMES, min_size=2, max_size=5))
 def test_an_allow_by_a_tools_name_allows_that_tool_alone(names: set[str]) -> None:
-    catalog = build_catalog([ServerListing("s", tuple(ToolDefinition(each, {}) for each in sorted(names)))])
+    catalog = build_catalog([ServerListing("s-t", tuple(ToolDefinition(each, {}) for each in sorted(names)))])
     for tool in catalog.tools:
-        for pattern in (tool.qualified_name, f"mcp:{tool.short_name}"):
+        assert re.fullmatch(r"[A-Za-z0-9_]{1,64}", tool.short_name)
+        for pattern in (tool.qualified_name, f"mcp:{tool.short_name}", f"mcp:s-t_{tool.name}"):
             assert [other.name for other in catalog.tools if allows(pattern, other)] == [tool.name]
 
 
@@ -183,7 +185,21 @@ def test_a_server_is_restricted_by_the_name_that_its_file_uses() -> None:
     assert not allows("mcp__GitHub__*", spec("github", "delete"))
 
 
+def test_case_matters_to_an_allow_alone() -> None:
+    for pattern in ("mcp__mail__Send", "mcp__Mail__*"):
+        assert restricts(pattern, spec("mail", "send"))
+        assert not allows(pattern, spec("mail", "send"))
+
+
 # ---- warnings
+
+
+def test_an_allow_in_another_case_is_told() -> None:
+    config = configured("mail", allow=["mcp__Mail__*", "mcp__mail__Send"], ask=["mcp__Mail__send"])
+    assert pattern_warnings(config, catalog_of(mail=["send"])) == (
+        "permissions.allow: 'mcp__Mail__*' matches nothing: the server is 'mail', in lower case.",
+        "permissions.allow: 'mcp__mail__Send' matches no tool.",
+    )
 
 
 def test_a_pattern_of_a_server_whose_tools_are_not_known_yet_is_left_alone() -> None:

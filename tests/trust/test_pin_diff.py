@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from codegen import corpus
 from codegen.stub_syntax import hidden_characters
+from growth import work_within
 from toolbridge.trust.lock_text import pinned_server
 from toolbridge.trust.pin_diff import MOST_LINES, changed_fields, diff_text, field_changes, text_diff, visible
 from toolbridge.trust.pinned_tool import pin_of
@@ -179,9 +179,8 @@ def test_the_end_of_a_long_change_is_shown_too() -> None:
 )
 def test_a_diff_is_short_and_soon_there_whatever_changed(description: str) -> None:
     other = description[: len(description) // 2] + "\nEVIL\n" + description[len(description) // 3 :]
-    began = time.monotonic()
-    text = diff(replace(TOOL, description=description), replace(TOOL, description=other))
-    assert time.monotonic() - began < 5
+    with work_within(5):
+        text = diff(replace(TOOL, description=description), replace(TOOL, description=other))
     assert text.count("\n") <= MOST_LINES + 4
     assert len(text) < 100_000
     assert "EVIL" in text or "more" in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from dataclasses import replace
@@ -16,7 +15,7 @@ import pytest
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ToolbridgeError
 from toolbridge.servers.listing import Listing
-from toolbridge.trust.lock_file import LockPlace, change_lock, read_lock
+from toolbridge.trust.lock_file import LockPlace, change_lock, own_place, read_lock
 from toolbridge.trust.lock_text import LockError
 from toolbridge.trust.pins import Admission, FirstListing, FirstUse, LockPins
 from toolbridge_codegen.catalog import ToolDefinition
@@ -156,8 +155,10 @@ async def test_the_first_discovery_pins_everything_that_is_listed(server: Server
     pins = LockPins()
     assert facts(pins.admit(server, listing(ADD)))[1] == {"add": "new"}
     await pins.settle(server, listing(ADD, LIST))
-    assert pins.admit(server, listing(ADD, LIST)).is_as_pinned
-    assert set(json.loads(content_of(lock) or "")["servers"]["shop"]["tools"]) == {"add", "list"}
+    found = pins.admit(server, listing(ADD, LIST))
+    assert (found.is_as_pinned, found.unseen) == (True, ("add", "list"))
+    assert content_of(lock) is None, "a project's lock has what a person accepted"
+    assert set(read_lock(own_place(LockPlace(str(lock)))).servers["shop"].tools) == {"add", "list"}
 
 
 async def test_what_is_pinned_is_not_touched_by_a_later_discovery(server: ServerConfig, lock: Path) -> None:
@@ -264,14 +265,6 @@ async def test_a_name_that_is_neither_listed_nor_pinned_changes_nothing(server: 
     assert content_of(lock) == before
 
 
-async def test_pins_that_are_forgotten_are_made_anew_at_the_next_discovery(server: ServerConfig) -> None:
-    pins = await pinned_pins(server, ADD)
-    await pins.forget(server)
-    assert not pins.admit(server, listing(ADD)).is_pinned
-    await pins.settle(server, listing(LIST))
-    assert pins.admit(server, listing(LIST)).is_as_pinned
-
-
 # ---- the lock
 
 
@@ -285,12 +278,12 @@ async def test_each_origin_has_a_lock_of_its_own(tmp_path: Path) -> None:
         Origin("user", str(tmp_path / "settings" / "config.json")),
     ]
     pins = LockPins(environ=environ)
-    for number, origin in enumerate(origins):
-        server = ServerConfig("shop", "stdio", command="shop", origin=origin)
+    servers = [ServerConfig("shop", "stdio", command="shop", origin=origin) for origin in origins]
+    for number, server in enumerate(servers):
         assert not pins.admit(server, listing(ADD)).is_pinned, "pins never carry from one origin to another"
         await pins.settle(server, listing(replace(ADD, title=str(number))))
         assert pins.admit(server, listing(replace(ADD, title=str(number)))).is_as_pinned
-    assert all(content_of(tmp_path / where / "toolbridge.lock") for where in ("a", "b", "settings"))
+    assert pins.where(servers[-1]) == LockPlace(str(tmp_path / "settings" / "toolbridge.lock"), private=True)
 
 
 async def test_objects_of_a_program_are_pinned_only_in_a_file_that_it_names(tmp_path: Path) -> None:
@@ -320,16 +313,15 @@ async def test_a_lock_that_can_not_be_understood_admits_nothing_and_is_kept(
     assert content_of(lock) == content
 
 
-async def test_a_place_that_can_not_be_written_admits_nothing(server: ServerConfig, lock: Path) -> None:
-    gone = replace(server, origin=Origin("project", str(lock.parent / "gone" / "toolbridge.json")))
-    pins = LockPins()
-    await pins.settle(gone, listing(ADD))
-    found = pins.admit(gone, listing(ADD))
+async def test_a_place_that_can_not_be_written_admits_nothing(server: ServerConfig, tmp_path: Path) -> None:
+    pins = LockPins(tmp_path / "gone" / "tools.lock")
+    await pins.settle(server, listing(ADD))
+    found = pins.admit(server, listing(ADD))
     assert found.tools == ()
     assert "its tools can't be pinned, so none can be used" in found.problem
-    os.mkdir(lock.parent / "gone")
-    await pins.settle(gone, listing(ADD))
-    assert pins.admit(gone, listing(ADD)).is_as_pinned
+    os.mkdir(tmp_path / "gone")
+    await pins.settle(server, listing(ADD))
+    assert pins.admit(server, listing(ADD)).is_as_pinned
 
 
 async def test_what_is_written_into_the_lock_meanwhile_means_nothing_until_it_is_read_again(
@@ -351,7 +343,8 @@ async def test_what_is_written_into_the_lock_meanwhile_means_nothing_until_it_is
 
 
 async def test_a_deleted_lock_does_not_unpin_a_running_host(server: ServerConfig, lock: Path) -> None:
-    pins = await pinned_pins(server, ADD)
+    pins = LockPins()
+    await pins.accept(server, listing(ADD))
     os.unlink(lock)
     await pins.settle(server, listing(EVIL_ADD))
     assert facts(pins.admit(server, listing(EVIL_ADD)))[1] == {"add": "changed"}
@@ -364,7 +357,7 @@ async def test_servers_that_are_pinned_at_once_are_all_pinned(server: ServerConf
         for each in servers:
             tasks.start_soon(pins.settle, each, listing(ADD))
     assert all(pins.admit(each, listing(ADD)).is_as_pinned for each in servers)
-    assert set(read_lock(LockPlace(str(lock))).servers) == {each.name for each in servers}
+    assert set(read_lock(own_place(LockPlace(str(lock)))).servers) == {each.name for each in servers}
 
 
 async def test_what_is_pinned_is_logged_with_its_place(
@@ -372,12 +365,14 @@ async def test_what_is_pinned_is_logged_with_its_place(
 ) -> None:
     caplog.set_level(logging.INFO, "toolbridge")
     await pinned_pins(server, ADD)
-    assert f"Pinned 1 tools of server 'shop' in {lock}" in caplog.text
+    place = own_place(LockPlace(str(lock)))
+    assert f"Pinned 1 tools of server 'shop', unseen, in {place.path}" in caplog.text
 
 
 async def test_pins_of_others_in_the_file_are_kept_when_a_tool_is_accepted(server: ServerConfig, lock: Path) -> None:
     place = LockPlace(str(lock))
-    pins = await pinned_pins(server, ADD)
+    pins = LockPins()
+    await pins.accept(server, listing(ADD))
     pinned = read_lock(place).servers["shop"]
     change_lock(place, lambda known: known.with_server("bank", pinned))
     await pins.accept(server, listing(EVIL_ADD))

@@ -12,10 +12,12 @@ from toolbridge.trust.lock_text import PinnedServer, size_problem
 from toolbridge.trust.pin_diff import changed_fields, diff_text, field_changes, text_diff
 from toolbridge.trust.pinned_tool import PinnedTool, UnpinnableError, canonical_text, pin_of
 from toolbridge.trust.sanitise import for_error
+from toolbridge.trust.tool_decisions import Decisions, instructions_digest
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
-WhyBlocked: TypeAlias = Literal["new", "changed", "unpinnable", "unchecked"]
-"""`unpinnable`: it has no exact form in JSON, or is too long; `unchecked`: its pin can't be read."""
+WhyBlocked: TypeAlias = Literal["new", "changed", "unseen", "refused", "unpinnable", "unchecked"]
+"""`unseen`: as pinned, and this user has not accepted it; `refused`: this user has said no; `unpinnable`: it has no
+exact form in JSON, or is too long; `unchecked`: its pin can't be read."""
 
 _MOST_NAMED = 10
 _IN_PROGRAM = "see it and accept it in the program that configures this server, with `accept_tools`"
@@ -56,6 +58,8 @@ class BlockedTool:
     listed: PinnedTool | None = None
     problem: str = ""
     """Why it can't be pinned, or its pin not be read."""
+    was_refused: bool = False
+    """Whether this user has said no to exactly this definition."""
 
     @cached_property
     def changed_fields(self) -> str:
@@ -70,7 +74,7 @@ class BlockedTool:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A text that was not pinned at the first use: the audit found something grave in it, and nobody was there."""
+    """A text that no person has accepted, and in which the audit found something grave."""
 
     tool: str | None
     """By its own name; None for the server's instructions."""
@@ -99,13 +103,25 @@ class Admission:
     """Why nothing of this server can be admitted, if so."""
     withheld: tuple[Withheld, ...] = ()
     """Of the new tools and the instructions, those that the audit kept from being pinned unseen."""
+    unseen: tuple[str, ...] = ()
+    """Of the admitted tools, those that the audit passed and this user has not seen, by name."""
+    refused_instructions: bool = False
+    """Whether this user has said no to the instructions."""
+    pending: tuple[str | None, ...] = ()
+    """Tools, and None for the instructions, that nothing but this user's decision keeps from being admitted."""
     is_of_program: bool = False
     """Whether a program made the server in code: no command knows it, so the program has to accept what changed."""
 
     @property
     def is_as_pinned(self) -> bool:
-        """Whether the server lists exactly what is pinned."""
-        return self.is_pinned and not (self.blocked or self.removed or self.instructions_diff or self.problem)
+        """Whether the server lists exactly what is pinned, accepted by this user or not."""
+        differs = any(tool.why not in ("unseen", "refused") for tool in self.blocked)
+        return self.is_pinned and not (differs or self.removed or self.instructions_diff or self.problem)
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether anything that is listed was never accepted by this user."""
+        return bool(self.unseen or self.pending or any(tool.why in ("unseen", "refused") for tool in self.blocked))
 
     @property
     def can_be_accepted(self) -> bool:
@@ -125,7 +141,7 @@ class Admission:
             return (self.problem,)
         of_program = self.is_of_program
         accept = what_to_run(server, of_program=of_program)
-        shows = _IN_PROGRAM if of_program else f"`toolbridge lock {server}` shows it, and asks"
+        shows = _IN_PROGRAM if of_program else f"{how_to_see(server)} shows it, and asks"
         blocked = [tool for tool in self.blocked if tool.name in exposed]
         unpinnable = [tool for tool in blocked if tool.why == "unpinnable"]
         lines = [f"tool {_shown(tool.name)} can't be pinned and is blocked: it {tool.problem}" for tool in unpinnable]
@@ -139,12 +155,16 @@ class Admission:
             more = len(changed) - _MOST_NAMED
             lines.append(f"{more} more tools changed and are blocked: {accept}")
         lines += [
-            f"tool {_shown(each.tool)} is not pinned and hidden: the audit found {', '.join(each.rules)} in it, and "
+            f"tool {_shown(each.tool)} is not accepted and hidden: the audit found {', '.join(each.rules)} in it, and "
             f"nobody has seen it; {shows}"
             for each in self.withheld
             if each.tool is not None and each.tool in exposed
         ]
         kept_back = {each.tool for each in self.withheld}
+        undecided = {"refused": "refused by you and hidden", "unseen": "pinned, but not accepted by you, and hidden"}
+        for why, words in undecided.items():
+            names = [tool.name for tool in blocked if tool.why == why and tool.name not in kept_back]
+            lines += [f"{_counted(names)} {words} ({_names(names)}): {shows}"] if names else []
         new = [tool.name for tool in blocked if tool.why == "new" and tool.name not in kept_back]
         if new and not self.is_pinned:
             run = _IN_PROGRAM if of_program else f"run `toolbridge lock {server}`"
@@ -159,17 +179,30 @@ class Admission:
         for each in self.withheld:
             if each.tool is None:
                 found = f"the audit found {', '.join(each.rules)} in them, and nobody has seen them"
-                lines.append(f"its instructions are not pinned and left out: {found}; {shows}")
+                lines.append(f"its instructions are not accepted and left out: {found}; {shows}")
+        waits = None in self.pending and self.is_pinned and None not in kept_back
+        if waits or (self.refused_instructions and not self.instructions_diff):
+            lines.append(f"its instructions are {'not accepted' if waits else 'refused'} by you and left out: {shows}")
         if self.instructions_diff and self.is_pinned and None not in kept_back:
             lines.append(f"its instructions changed since they were pinned and are left out: {accept}")
         return tuple(lines)
 
 
-def admit(pinned: PinnedServer | None, listing: ListingLike) -> Admission:
-    """Compare a listing with the pins of its server; None means that it has none."""
+def admit(
+    pinned: PinnedServer | None, listing: ListingLike, decisions: Decisions, *, trusted: bool = False
+) -> Admission:
+    """Compare a listing with the pins of its server, where None means none, and with this user's decisions.
+
+    A tool is admitted if it is as pinned and was accepted, or passed the audit; pins alone accept nothing unless they
+    are `trusted`. Without pins the decisions speak alone.
+    """
     known = pinned or PinnedServer({})
+    is_pinned = pinned is not None
+    trusted = trusted and is_pinned
     tools: list[ToolDefinition] = []
     blocked: list[BlockedTool] = []
+    unseen: list[str] = []
+    pending: list[str | None] = []
     listed_names: set[str] = set()
     for tool in one_per_name(listing.tools):
         listed_names.add(canonical_text(tool.name))
@@ -180,26 +213,49 @@ def admit(pinned: PinnedServer | None, listing: ListingLike) -> Admission:
             continue
         pin = known.tools.get(listed.name)
         problem = "" if pin is not None and pin.digest == listed.digest else size_problem(dict(listed.fields))
+        decision = decisions.of(listed.digest)
+        refused = decision == "refused"
         if problem:
             blocked.append(BlockedTool(tool.name, "unpinnable", problem=problem))
-        elif pin is None:
-            blocked.append(BlockedTool(tool.name, "new", None, listed))
-        elif pin.digest != listed.digest:
-            blocked.append(BlockedTool(tool.name, "changed", pin, listed))
+        elif pin is None and is_pinned:
+            blocked.append(BlockedTool(tool.name, "new", None, listed, was_refused=refused))
+        elif pin is not None and pin.digest != listed.digest:
+            blocked.append(BlockedTool(tool.name, "changed", pin, listed, was_refused=refused))
+        elif refused:
+            blocked.append(BlockedTool(tool.name, "refused", None, listed, was_refused=True))
+        elif decision is None and not trusted:
+            blocked.append(BlockedTool(tool.name, "unseen" if is_pinned else "new", None, listed))
+            pending.append(tool.name)
         else:
             tools.append(tool)
+            unseen += [] if decision == "accepted" or trusted else [tool.name]
     instructions = canonical_text(listing.instructions)
-    is_same = instructions == known.instructions
-    problem = "" if is_same else size_problem(instructions)
+    is_same = instructions == known.instructions or not is_pinned
+    problem = "" if is_pinned and is_same else size_problem(instructions)
+    decision = decisions.of(instructions_digest(instructions)) if instructions else "accepted"
+    if is_same and decision is None and not trusted and not problem:
+        pending.append(None)
+    is_read = is_same and not problem and (decision in ("accepted", "audited") or (trusted and decision != "refused"))
+    is_different = problem or (instructions and not is_read and not is_pinned) or not is_same
     return Admission(
         tools=tuple(tools),
         blocked=tuple(blocked),
         removed=tuple(sorted(name for name in known.tools if name not in listed_names)),
-        instructions=listing.instructions if is_same else "",
-        instructions_diff="" if is_same else problem or text_diff("instructions", known.instructions, instructions),
+        instructions=listing.instructions if is_read else "",
+        instructions_diff=(problem or text_diff("instructions", known.instructions, instructions))
+        if is_different
+        else "",
         instructions_problem=problem,
-        is_pinned=pinned is not None,
+        is_pinned=is_pinned,
+        unseen=tuple(unseen),
+        refused_instructions=decision == "refused",
+        pending=tuple(pending),
     )
+
+
+def how_to_see(server: str) -> str:
+    """The command that shows a person what a server lists, and asks about it."""
+    return f"`toolbridge approve {server}`"
 
 
 def what_to_run(server: str, tool: str = "", *, of_program: bool = False) -> str:

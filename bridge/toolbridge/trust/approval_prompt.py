@@ -94,7 +94,8 @@ def _rows(request: ApprovalRequest) -> Iterator[_Row]:
     if server.command is not None:
         yield _Row("Command", tuple(word(each) for each in (server.command, *server.args)))
     if request.executable is not None:
-        yield _Row("Program", (word(request.executable),))
+        link = f"a link to {word(request.target)}" if request.target is not None else ""
+        yield _Row("Program", _words(word(request.executable), link))
     if request.directory is not None:
         yield _Row("Directory", _words(word(request.directory), "(the current one)" if server.cwd is None else ""))
     if server.url is not None:

@@ -89,7 +89,7 @@ def records_to_text(records: Records, key: bytes) -> bytes:
         "approvals": [
             {
                 "name": each.name,
-                "origin": _origin_to_json(each.origin),
+                "origin": origin_to_json(each.origin),
                 "directory": each.directory,
                 "decision": each.decision,
                 "when": each.when,
@@ -99,16 +99,36 @@ def records_to_text(records: Records, key: bytes) -> bytes:
             for each in sorted(records.approvals, key=lambda each: (each.name, str(each.origin), each.directory or ""))
         ],
         "switches": [
-            {"name": each.name, "origin": _origin_to_json(each.origin), "enabled": each.enabled, "when": each.when}
+            {"name": each.name, "origin": origin_to_json(each.origin), "enabled": each.enabled, "when": each.when}
             for each in sorted(records.switches, key=lambda each: (each.name, str(each.origin)))
         ],
     }
-    # ASCII only: a path that is no UTF-8 has lone surrogates, which have no other encoding.
-    return (json.dumps({**content, "seal": _seal(content, key)}, indent=2, ensure_ascii=True) + "\n").encode("ascii")
+    return sealed(content, key)
 
 
 def records_from_text(text: bytes, key: bytes) -> Records:
     """What a store's file says.
+
+    Raises:
+        RecordsError: it is damaged, altered, or of another version.
+    """
+    fields = unsealed(text, key, {"version", "approvals", "switches"})
+    approvals = tuple(_approval(each) for each in items_of(fields["approvals"], "approvals"))
+    switches = tuple(_switch(each) for each in items_of(fields["switches"], "switches"))
+    for places in ([each.place for each in approvals], [each.place for each in switches]):
+        if len(set(places)) != len(places):
+            raise RecordsError("is damaged: it has two decisions about one server")
+    return Records(approvals, switches)
+
+
+def sealed(content: Mapping[str, Any], key: bytes) -> bytes:
+    """The text of a file with its HMAC."""
+    # ASCII only: a path that is no UTF-8 has lone surrogates, which have no other encoding.
+    return (json.dumps({**content, "seal": _seal(content, key)}, indent=2, ensure_ascii=True) + "\n").encode("ascii")
+
+
+def unsealed(text: bytes, key: bytes, keys: set[str]) -> dict[str, Any]:
+    """The content of a sealed file, which has these keys.
 
     Raises:
         RecordsError: it is damaged, altered, or of another version.
@@ -119,7 +139,7 @@ def records_from_text(text: bytes, key: bytes) -> Records:
         raise
     except (ValueError, RecursionError):
         raise RecordsError("is damaged: it is not whole JSON") from None
-    fields = _object(document, "the file", None)
+    fields = object_of(document, "the file", None)
     version = fields.get("version")
     if isinstance(version, bool) or version != VERSION:
         raise RecordsError("was written by another version of toolbridge")
@@ -127,13 +147,7 @@ def records_from_text(text: bytes, key: bytes) -> Records:
     expected = _seal(fields, key)
     if not isinstance(seal, str) or not hmac.compare_digest(seal.encode("utf-8", "replace"), expected.encode()):
         raise RecordsError("was changed by something other than toolbridge: its seal does not fit")
-    _object(fields, "the file", {"version", "approvals", "switches"})
-    approvals = tuple(_approval(each) for each in _list(fields["approvals"], "approvals"))
-    switches = tuple(_switch(each) for each in _list(fields["switches"], "switches"))
-    for places in ([each.place for each in approvals], [each.place for each in switches]):
-        if len(set(places)) != len(places):
-            raise RecordsError("is damaged: it has two decisions about one server")
-    return Records(approvals, switches)
+    return object_of(fields, "the file", keys)
 
 
 def _seal(content: Mapping[str, Any], key: bytes) -> str:
@@ -146,53 +160,58 @@ def _seal(content: Mapping[str, Any], key: bytes) -> str:
 
 def _approval(value: object) -> ApprovalRecord:
     keys = {"name", "origin", "directory", "decision", "when", "digest", "what"}
-    fields = _object(value, "an approval", keys)
+    fields = object_of(value, "an approval", keys)
     directory, decision = fields["directory"], fields["decision"]
     if decision not in get_args(Decision):
         raise RecordsError("is damaged: a decision is neither approved nor revoked")
     return ApprovalRecord(
-        origin=_origin(fields["origin"]),
-        name=_text(fields["name"], "a name"),
-        directory=None if directory is None else _text(directory, "a directory"),
-        digest=_text(fields["digest"], "a digest", _DIGEST),
+        origin=origin_of(fields["origin"]),
+        name=text_of(fields["name"], "a name"),
+        directory=None if directory is None else text_of(directory, "a directory"),
+        digest=text_of(fields["digest"], "a digest", _DIGEST),
         decision=cast("Decision", decision),
-        when=_text(fields["when"], "a time", _WHEN),
-        what=_object(fields["what"], "what was approved", None),
+        when=text_of(fields["when"], "a time", _WHEN),
+        what=object_of(fields["what"], "what was approved", None),
     )
 
 
 def _switch(value: object) -> SwitchRecord:
-    fields = _object(value, "a switch", {"name", "origin", "enabled", "when"})
+    fields = object_of(value, "a switch", {"name", "origin", "enabled", "when"})
     if not isinstance(fields["enabled"], bool):
         raise RecordsError("is damaged: a switch is neither on nor off")
-    when = _text(fields["when"], "a time", _WHEN)
-    return SwitchRecord(_origin(fields["origin"]), _text(fields["name"], "a name"), fields["enabled"], when)
+    when = text_of(fields["when"], "a time", _WHEN)
+    return SwitchRecord(origin_of(fields["origin"]), text_of(fields["name"], "a name"), fields["enabled"], when)
 
 
-def _origin_to_json(origin: Origin) -> dict[str, str]:
+def origin_to_json(origin: Origin) -> dict[str, str]:
+    """An origin as it is written."""
     return {"kind": origin.kind, "detail": origin.detail}
 
 
-def _origin(value: object) -> Origin:
-    fields = _object(value, "an origin", {"kind", "detail"})
+def origin_of(value: object) -> Origin:
+    """An origin as it was read."""
+    fields = object_of(value, "an origin", {"kind", "detail"})
     if fields["kind"] not in get_args(OriginKind):
         raise RecordsError("is damaged: an origin is of no known kind")
-    return Origin(cast("OriginKind", fields["kind"]), _text(fields["detail"], "an origin"))
+    return Origin(cast("OriginKind", fields["kind"]), text_of(fields["detail"], "an origin"))
 
 
-def _object(value: object, what: str, keys: set[str] | None) -> dict[str, Any]:
+def object_of(value: object, what: str, keys: set[str] | None) -> dict[str, Any]:
+    """An object with these keys, or with any for None."""
     if not isinstance(value, dict) or (keys is not None and set(cast("dict[str, Any]", value)) != keys):
         raise RecordsError(f"is damaged: {what} has not the fields it should have")
     return cast("dict[str, Any]", value)
 
 
-def _list(value: object, what: str) -> list[object]:
+def items_of(value: object, what: str) -> list[object]:
+    """A list."""
     if not isinstance(value, list):
         raise RecordsError(f"is damaged: {what} is no list")
     return cast("list[object]", value)
 
 
-def _text(value: object, what: str, form: re.Pattern[str] | None = None) -> str:
+def text_of(value: object, what: str, form: re.Pattern[str] | None = None) -> str:
+    """Text of this form."""
     if not isinstance(value, str) or (form is not None and not form.fullmatch(value)):
         raise RecordsError(f"is damaged: {what} is not of its form")
     return value

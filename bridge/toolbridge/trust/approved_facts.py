@@ -41,6 +41,7 @@ def approved_facts(request: ApprovalRequest) -> dict[str, object]:
         "transport": server.transport,
         "command": _cut(server.command or ""),
         "program": _cut(request.executable or ""),
+        "target": _cut(request.target or ""),
         "args": args,
         "directory": _cut(request.directory or ""),
         "env": _values(server.env),

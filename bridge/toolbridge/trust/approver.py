@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from toolbridge.config.server_config import ServerConfig
 
@@ -22,6 +23,8 @@ class ApprovalRequest:
     """`sha256:…` over everything that affects what runs."""
     directory: str | None = None
     """The absolute directory that it is started in, also where its configuration names none; else None."""
+    target: str | None = None
+    """The file that `executable` leads to by links, where it lies in the project or the server's directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,9 @@ class Approver(Protocol):
     async def approve(self, request: ApprovalRequest) -> Approval:
         """Answer for this exact request; an exception counts as a refusal."""
         ...
+
+
+ApproverLike: TypeAlias = Approver | Callable[[ApprovalRequest], Approval | bool | Awaitable[Approval | bool]]
 
 
 @runtime_checkable

@@ -12,13 +12,14 @@ from typing import TypeAlias
 import anyio
 import anyio.to_thread
 
+from toolbridge.callbacks import callback
 from toolbridge.trust.approval_prompt import approval_prompt, question
 from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError, StoredAnswer
-from toolbridge.trust.approver import Approval, ApprovalRequest
+from toolbridge.trust.approver import Approval, ApprovalRequest, Approver, ApproverLike, DenyAll
 from toolbridge.trust.sanitise import for_error
 from toolbridge.trust.terminal_question import Terminal
 
-Ask: TypeAlias = Callable[[ApprovalRequest], Awaitable[Approval | bool]]
+Ask: TypeAlias = Callable[[ApprovalRequest], Approval | bool | Awaitable[Approval | bool]]
 
 _YES = frozenset({"y", "yes"})
 
@@ -125,12 +126,12 @@ class TerminalApprover:
 class CallbackApprover:
     """Asks a function of the host: for programs with a window, a chat, or a policy of their own.
 
-    The function may give a bool or an `Approval`. With a store, a yes is remembered, and what was approved before is
-    not asked again.
+    The function, plain or async, gives a bool or an `Approval`. With a store, a yes is remembered, and what was
+    approved before is not asked again.
     """
 
     def __init__(self, ask: Ask, *, store: ApprovalStore | None = None) -> None:
-        self._ask = ask
+        self._ask = callback("ask", ask, "ask", "request")
         self._stored = None if store is None else StoredApprovals(store)
 
     async def approve(self, request: ApprovalRequest) -> Approval:
@@ -158,6 +159,18 @@ class CallbackApprover:
     async def still_approves(self, request: ApprovalRequest) -> bool:
         """What the store says now; without one, a yes holds until the function is asked again."""
         return self._stored is None or await self._stored.still_approves(request)
+
+
+def approver_of(given: ApproverLike | None) -> Approver:
+    """The approver that a host gave: an object, or a function in its place; without one, nothing is approved.
+
+    Raises:
+        MisuseError: it is neither.
+    """
+    if given is None:
+        return DenyAll()
+    ask = callback("approver", given, "approve", "request")
+    return given if hasattr(given, "approve") else CallbackApprover(ask)  # pyright: ignore[reportReturnType]
 
 
 def _as_approval(given: object) -> Approval:

@@ -32,6 +32,11 @@ class FirstListing:
     about: Mapping[str, str] = field(default_factory=dict[str, str])
     """What the server says of itself beside its instructions, by place: audited, never pinned."""
 
+    @property
+    def live(self) -> bool:
+        """The server has just said so."""
+        return True
+
     @cached_property
     def unpinnable(self) -> Mapping[str, str]:
         """Tools that are not pinned whatever anybody says, by name, with the reason: no model is given them."""
@@ -79,13 +84,17 @@ class FirstListing:
                     found.append(INCOMPLETE.id)
         return tuple(Withheld(name, tuple(rules[name])) for name in dict.fromkeys(names) if name in rules)
 
-    def without(self, withheld: Collection[Withheld]) -> FirstListing:
-        """What is left to be pinned."""
-        names = {each.tool for each in withheld}
+    def only(self, names: Collection[str | None]) -> FirstListing:
+        """These tools, and for None the instructions."""
         return FirstListing(
             self.server,
-            tuple(tool for tool in self.tools if tool.name not in names),
-            "" if None in names else self.instructions,
+            tuple(tool for tool in self.tools if tool.name in names),
+            self.instructions if None in names else "",
             self.other_tools,
             self.about,
         )
+
+    def without(self, withheld: Collection[Withheld]) -> FirstListing:
+        """What is left to be pinned."""
+        names = {each.tool for each in withheld}
+        return self.only({None, *(tool.name for tool in self.tools)} - names)

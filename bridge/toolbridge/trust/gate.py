@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from toolbridge.callbacks import callback
 from toolbridge.config.config import Config
 from toolbridge.config.flow_rules import sides_of
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.errors import MisuseError
 from toolbridge.trust.flow_labels import Touched, label_warnings, labels_of, server_labels
 from toolbridge.trust.gate_patterns import has_patterns, pattern_warnings
-from toolbridge.trust.gate_rules import Verdict, permission_verdict
-from toolbridge.trust.tool_use import CanUseTool, Decision, ToolUse, detail_of
+from toolbridge.trust.gate_rules import DEFAULT, Verdict, permission_verdict, unattended_verdict
+from toolbridge.trust.tool_use import AsksPeople, CanUseTool, Decision, ToolUse, detail_of
 from toolbridge_codegen.catalog import Catalog, ToolSpec
 
 _log = logging.getLogger("toolbridge")
@@ -51,36 +51,55 @@ class Standing(NamedTuple):
     tool: ToolSpec
     permission: Verdict
     labels: frozenset[str]
+    unattended: Verdict
+    """What holds besides where nobody can be asked."""
     settled: DecisionRecord | None
     """What is decided about every call of it: it is allowed, and no rule for flows could say otherwise."""
 
 
-def _standing(config: Config, tool: ToolSpec) -> Standing:
-    permission, labels = permission_verdict(config, tool), labels_of(config, tool)
+def _standing(config: Config, tool: ToolSpec, listed: Callable[[], Catalog] | None) -> Standing:
+    permission, labels = permission_verdict(config, tool, listed), labels_of(config, tool)
+    unattended = unattended_verdict(config, tool, permission)
     settled: DecisionRecord | None = None
-    if permission.level == "allow" and not any(sides_of(rule)[1] in labels for rule in config.flows):
+    is_allowed = permission.level == unattended.level == "allow"
+    if is_allowed and not any(sides_of(rule)[1] in labels for rule in config.flows):
         settled = DecisionRecord(tool.server, tool.name, Decision(True, rule=permission.rule), asked=False)
-    return Standing(config, tool, permission, labels, settled)
+    return Standing(config, tool, permission, labels, unattended, settled)
 
 
 class PermissionGate:
     """Decides by the configuration, and by whom it can ask."""
 
-    def __init__(self, config: Config, can_use_tool: CanUseTool | None = None) -> None:
-        if can_use_tool is not None and not callable(can_use_tool):
-            raise MisuseError("can_use_tool", can_use_tool, "an async function, or None")
+    def __init__(
+        self,
+        config: Config,
+        can_use_tool: CanUseTool | None = None,
+        *,
+        listed: Callable[[], Catalog] | None = None,
+    ) -> None:
+        """A `can_use_tool` with a method `can_ask` is asked by it whether there is anybody: see `AsksPeople`."""
         self.config = config
         """What holds from the next decision on, in runs and sessions that are open as well."""
-        self.can_use_tool = can_use_tool
-
+        self.can_use_tool = (
+            None if can_use_tool is None else callback("can_use_tool", can_use_tool, "can_use_tool", "use")
+        )
+        self.can_ask = can_use_tool.can_ask if isinstance(can_use_tool, AsksPeople) else None
+        self._listed = listed
+        """All that servers list, exposed or not."""
+        self._warnings: tuple[object, Config, tuple[str, ...]] | None = None
         self._standings: dict[tuple[str, str], Standing] = {}
 
     def standing(self, tool: ToolSpec) -> Standing:
         """What the configuration says of a tool: worked out once for as long as neither of them changes."""
         kept = self._standings.get((tool.server, tool.definition.name))
         if kept is None or kept.config is not self.config or kept.tool is not tool:
-            kept = self._standings[tool.server, tool.name] = _standing(self.config, tool)
+            kept = self._standings[tool.server, tool.name] = _standing(self.config, tool, self._listed)
         return kept
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody can be asked about what this task calls."""
+        return self.can_use_tool is not None and (self.can_ask is None or self.can_ask())
 
     def open_run(self, asking: Callable[[], AbstractContextManager[None]] = nullcontext) -> RunGate:
         """The gate of one run, or of one session: what it has touched, and what was granted, ends with it.
@@ -95,9 +114,16 @@ class PermissionGate:
         labels = (label for server in self.config.servers.values() for label in server.labels)
         return has_patterns(self.config) or any(":" in label for label in labels)
 
-    def warnings(self, catalog: Catalog) -> tuple[str, ...]:
-        """Patterns and labels that match no tool of a catalog with all that servers list, exposed or not."""
-        return (*pattern_warnings(self.config, catalog), *label_warnings(self.config, catalog))
+    def warnings(self, version: object) -> tuple[str, ...]:
+        """Patterns and labels that match no tool of all that servers list; found anew with each version of that."""
+        if self._listed is None or not self.has_rules:
+            return ()
+        kept = self._warnings
+        if kept is None or kept[0] is not version or kept[1] is not self.config:
+            catalog = self._listed()
+            found = (*pattern_warnings(self.config, catalog), *label_warnings(self.config, catalog))
+            kept = self._warnings = (version, self.config, found)
+        return kept[2]
 
 
 class RunGate:
@@ -148,6 +174,8 @@ class RunGate:
             self._touched.sent(tool, standing.labels)
             self._records.append(standing.settled)
             return standing.settled.decision
+        if standing.unattended.level != "allow" and self._gate.can_ask is not None:
+            return None  # who could be asked is known in the run's own task
         outcome = self._look(tool, self._answers_about(tool).granted)
         return self._recorded(tool, outcome) if isinstance(outcome, Decision) else None
 
@@ -179,10 +207,13 @@ class RunGate:
         standing = self._gate.standing(tool)
         permission, labels = standing.permission, standing.labels
         flow = self._touched.verdict(self._gate.config.flows, tool, labels)
-        if permission.level == flow.level == "allow":
+        unattended = standing.unattended
+        if unattended.level != "allow" and self._gate.is_attended:
+            unattended = DEFAULT
+        if permission.level == flow.level == unattended.level == "allow":
             self._touched.sent(tool, labels)
             return Decision(True, rule=permission.rule)
-        verdicts = (permission, flow)
+        verdicts = (permission, flow, unattended)
         for verdict in verdicts:
             if verdict.level == "deny":
                 return Decision(False, _sentences(verdict.reason), verdict.rule)
@@ -230,7 +261,7 @@ class RunGate:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    ask: CanUseTool
+    ask: Callable[[ToolUse], Awaitable[Any]]
     reason: str
     rules: frozenset[str]
     only_if_asked: bool

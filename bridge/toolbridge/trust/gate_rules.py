@@ -1,19 +1,19 @@
 """SECURITY: what the configuration says of a tool: allow, ask or deny, by `(server, tool)` alone (T21).
 
 Arguments are not even passed in here. A server's annotations can raise the level of its own tool from allow to ask;
-they are not looked at for anything else.
+they are not looked at for anything else, but for "unattended": "reads", by which an operator relies on them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from toolbridge.config.config import Config
 from toolbridge.config.permissions import LEVELS, Level, Permissions
-from toolbridge.trust.gate_patterns import allowing_match, restricting_match
-from toolbridge_codegen.catalog import ToolSpec
+from toolbridge.trust.gate_patterns import allowing_match, near_miss, restricting_match
+from toolbridge_codegen.catalog import Catalog, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,13 @@ class Verdict:
 DEFAULT = Verdict("allow")
 
 
-def permission_verdict(config: Config, tool: ToolSpec) -> Verdict:
-    """The strictest of what the user's file, the project's file and the tool's annotations say."""
-    own = _judged(config.permissions, tool, config, "")
-    project = _judged(config.project_permissions, tool, config, " of the project's file")
+def permission_verdict(config: Config, tool: ToolSpec, listed: Callable[[], Catalog] | None = None) -> Verdict:
+    """The strictest of what the user's file, the project's file and the tool's annotations say.
+
+    With `listed`, all that servers list, a misspelt `deny` of this tool counts as well.
+    """
+    own = _judged(config.permissions, tool, config, "", listed)
+    project = _judged(config.project_permissions, tool, config, " of the project's file", listed)
     verdicts = [DEFAULT if own is None else own]
     if project is not None:
         verdicts.append(project)
@@ -44,7 +47,9 @@ def permission_verdict(config: Config, tool: ToolSpec) -> Verdict:
     return max(verdicts, key=lambda verdict: LEVELS.index(verdict.level))  # of equals, the first
 
 
-def _judged(permissions: Permissions, tool: ToolSpec, config: Config, of_whom: str) -> Verdict | None:
+def _judged(
+    permissions: Permissions, tool: ToolSpec, config: Config, of_whom: str, listed: Callable[[], Catalog] | None
+) -> Verdict | None:
     """What one file says; None if nothing."""
     name = tool.qualified_name
     server = config.servers.get(tool.server)
@@ -56,6 +61,11 @@ def _judged(permissions: Permissions, tool: ToolSpec, config: Config, of_whom: s
             where = f"the pattern {pattern!r} under permissions.{level}{of_whom}"
             verb = "is denied by" if level == "deny" else "has to be asked about:"
             return Verdict(level, f"{level} {pattern}", f"{name} {verb} {where}", f"remove {where}")
+    missed = None if listed is None else near_miss(permissions.deny, tool, config, listed)
+    if missed is not None:
+        where = f"the pattern {missed!r} under permissions.deny{of_whom}"
+        reason = f"{name} is denied: {where} matches no tool, and is one letter away from this one"
+        return Verdict("deny", f"deny {missed}", reason, f"write {name!r} there if it is meant, else remove it")
     if tool.server not in permissions.allow_except:
         pattern = allowing_match(permissions.allow, tool, config.servers)
         if pattern is not None:
@@ -78,6 +88,23 @@ def _annotated(tool: ToolSpec) -> Verdict:
         reason = f"{name} may change something in the open world, its server says"
         return Verdict("ask", "open world", reason, only_if_asked=True)
     return DEFAULT
+
+
+def unattended_verdict(config: Config, tool: ToolSpec, permission: Verdict) -> Verdict:
+    """What holds besides where nobody can be asked. Only the user's own `allow`, or a pinned hint, gets a call through.
+
+    A hint lifts nothing but this restriction: with "reads" a server gets no call that "allow" would not have made.
+    """
+    if config.unattended == "allow" or permission.rule.startswith("allow "):
+        return DEFAULT
+    hints = annotations_of(tool.definition.annotations)
+    only_reads = hints.get("readOnlyHint") is True and hints.get("destructiveHint") is not True
+    if config.unattended == "reads" and only_reads:
+        return DEFAULT
+    name, why = tool.qualified_name, f"nobody can be asked about it, and 'unattended' is {config.unattended!r}"
+    detail = "; its server does not say that it only reads" if config.unattended == "reads" else ""
+    reason = f"{name} is refused: {why}{detail}. Add {name!r} to permissions.allow of the user's file to allow it"
+    return Verdict("deny", f"unattended {config.unattended}", reason)
 
 
 def annotations_of(annotations: object) -> Mapping[str, Any]:

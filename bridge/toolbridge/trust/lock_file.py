@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import stat
 import sys
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 
 from toolbridge.config.locate import user_directory
 from toolbridge.config.server_config import Origin
-from toolbridge.private_files import make_private_directories
+from toolbridge.directories import state_directory
+from toolbridge.private_files import check_ancestors, make_private_directories
 from toolbridge.trust.lock_text import MOST_BYTES, Lock, LockError, lock_text, parse_lock
 
 LOCK_NAME = "toolbridge.lock"
@@ -27,6 +29,10 @@ WAIT_SECONDS = 5.0
 
 _TOOL_FOLDERS = (".vscode", ".agents")
 _POSIX = os.name == "posix"
+
+
+class LockNotWritableError(LockError):
+    """The system does not let this user write a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,15 @@ def lock_place(origin: Origin, environ: Mapping[str, str]) -> LockPlace | None:
     if directory is None:
         raise LockError("there is no home directory to keep pins in.", fix="Set TOOLBRIDGE_CONFIG_DIR.")
     return LockPlace(os.path.join(directory, LOCK_NAME), private=True)
+
+
+def own_place(place: LockPlace) -> LockPlace:
+    """Where this user's pins are for servers that another lock does not pin: unseen ones, and of read-only projects."""
+    state = state_directory()
+    if state is None:
+        return LockPlace(place.path, in_memory=True)
+    name = hashlib.sha256(place.path.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return LockPlace(os.path.join(state, "locks", f"{name}.lock"), private=True)
 
 
 def read_lock(place: LockPlace) -> Lock:
@@ -93,7 +108,9 @@ def change_lock(place: LockPlace, change: Callable[[Lock], Lock]) -> Lock:
         raise
     except OSError as error:
         problem = f"can't be written: {error.strerror or error}."
-        raise LockError(problem, file=place.path, fix="Its tools stay blocked until they are pinned.") from None
+        raise LockNotWritableError(
+            problem, file=place.path, fix="Its tools stay blocked until they are pinned."
+        ) from None
 
 
 def _content(place: LockPlace) -> bytes | None:
@@ -135,6 +152,10 @@ def _check_owner(path: str, facts: os.stat_result) -> None:
             raise LockError("belongs to another user.", file=what, fix="It is not used.")
         if found.st_mode & 0o022:
             raise LockError("can be written by others.", file=what, fix="Run `chmod go-w` on it once it is checked.")
+    try:
+        check_ancestors(directory)
+    except OSError as error:
+        raise LockError(f"is not safe there: {error}.", file=path, fix="It is not used.") from None
     if facts.st_nlink != 1:
         raise LockError("has a second name (a hard link).", file=path, fix="It is not used.")
 

@@ -28,7 +28,7 @@ MOST_TOOL_BYTES = 2**20
 
 _ENCODER = json.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)
 _CONFLICT = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.MULTILINE)
-_RESTORE = "Restore it from version control, or remove what is wrong and run `toolbridge lock`."
+_RESTORE = "Restore it from version control, or delete it and run `toolbridge lock`."
 
 
 class LockError(ConfigError):

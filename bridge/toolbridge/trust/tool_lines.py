@@ -35,6 +35,9 @@ _INNER = ("items", "additionalProperties", "not", "if", "then", "else", "contain
 _Part: TypeAlias = tuple[str, list[str], str]
 
 
+_MOST_PARAGRAPHS = 60
+
+
 def tool_lines(tool: ToolDefinition, width: int, *, problem: str = "") -> list[str]:
     """Everything of a tool; of one that can't be pinned, why."""
     if problem:
@@ -56,7 +59,11 @@ def folded_tool_lines(tool: ToolDefinition, width: int) -> tuple[list[str], int]
 
 def text_lines(text: str, width: int) -> list[str]:
     """All of a text that models may be given to read: what is accepted is what is seen."""
-    lines = _indented(_words(text[: characters_read()]), width)
+    read = text[: characters_read()]
+    paragraphs = [line for line in read.split("\n") if line.strip()]
+    # As written, unless that is a way to push everything else off the screen.
+    parts = paragraphs if len(paragraphs) <= _MOST_PARAGRAPHS else [read]
+    lines = [line for part in parts for line in _indented(_words(part.strip()), width)]
     more = _left_out(text)
     return [*lines, f"{_INDENT}{more}"] if more else lines
 
@@ -76,6 +83,11 @@ def _head(pin: PinnedTool, width: int) -> list[str]:
             facts.append(f"{word(key)} {_value(value)}")
     claims = _indented(f"(by its own account: {', '.join(facts)})".split(" "), width) if facts else []
     return [_name(pin.name), *text_lines(pin.fields.get("description", ""), width), *claims]
+
+
+def schema_lines(tool: ToolDefinition, width: int) -> list[str]:
+    """What a tool takes and gives, place by place."""
+    return _schema_lines(pin_of(tool), width)
 
 
 def _schema_lines(pin: PinnedTool, width: int) -> list[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from toolbridge.trust.sanitise import for_terminal
 
@@ -45,8 +45,25 @@ class Decision:
     """Of a host's answer: the same holds for this tool of this server until the run, or session, is over."""
 
 
-CanUseTool: TypeAlias = Callable[[ToolUse], Awaitable[Decision | bool]]
+class CanUseToolObject(Protocol):
+    """Decides about a call."""
+
+    async def can_use_tool(self, use: ToolUse) -> Decision | bool:
+        """Whether it may be sent."""
+        ...
+
+
+CanUseTool: TypeAlias = CanUseToolObject | Callable[[ToolUse], Decision | bool | Awaitable[Decision | bool]]
 """Decides about a call. What it raises counts as a refusal."""
+
+
+@runtime_checkable
+class AsksPeople(Protocol):
+    """A `CanUseTool` that does not always have somebody to ask: for "unattended" in the configuration."""
+
+    def can_ask(self) -> bool:
+        """Whether there is somebody for the calls of this task."""
+        ...
 
 
 def detail_of(tool: str, arguments: Mapping[str, Any]) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.audit import Finding, counted
 from toolbridge.trust.first_listing import FirstListing
+from toolbridge.trust.lock_text import PinnedServer
 from toolbridge.trust.terminal_question import Terminal
 from toolbridge.trust.tool_lines import folded_tool_lines, text_lines, tool_lines
 from toolbridge.trust.visible_text import wrapped
-from toolbridge_codegen.catalog import one_per_name
+from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
 MOST_LINES = 120
 """Of a listing that is shown as a whole; of a longer one, parameters and results are folded."""
@@ -58,6 +60,22 @@ def found_prompt(first: FirstListing, *, width: int = 80) -> str:
     return "\n".join([*lines, "", *finding_lines(first.findings, width)])
 
 
+def pinned_listing(server: ServerConfig, pinned: PinnedServer) -> FirstListing:
+    """What a lock pins of a server, as if the server listed it."""
+    tools = tuple(
+        ToolDefinition(
+            name,
+            pin.fields["inputSchema"],
+            title=pin.fields.get("title", ""),
+            description=pin.fields.get("description", ""),
+            output_schema=pin.fields.get("outputSchema"),
+            annotations=pin.fields.get("annotations", {}),
+        )
+        for name, pin in pinned.tools.items()
+    )
+    return FirstListing(server, tools, pinned.instructions)
+
+
 def _listed(first: FirstListing, width: int, *, shows_all: bool) -> tuple[list[str], int]:
     """The lines of all tools, and how many are folded: none of a tool in which the audit finds something."""
     tools = one_per_name(first.tools)  # those that are pinned
@@ -88,21 +106,23 @@ class TerminalAcceptance:
         """Whether there is anybody."""
         return self._terminal.is_there
 
-    async def __call__(self, first: FirstListing) -> bool:
-        """Show what is listed and ask. Only a yes accepts it."""
+    async def __call__(self, first: FirstListing) -> bool | None:
+        """Show what is listed and ask. Only a yes accepts it; a terminal that goes away answers nothing."""
         width = self._terminal.columns
         which, them = ("this tool", "it") if len(first.tools) == 1 else ("these tools", "them")
         question = f"Pin {which}, and let programs call {them}?"
         text = tools_prompt(first, width=width, how="answer `a` to see all of it")
         if is_folded(first, width=width):
-            answer = await self._answer(text, f"{question} [y/N, a: show all] ")
-            if answer not in ("a", "all"):
-                return answer in ("y", "yes")
+            line = await self._terminal.ask(text, f"{question} [y/N, a: show all] ")
+            if line.strip().lower() not in ("a", "all"):
+                return is_agreed(line)
             text = tools_prompt(first, width=width, shows_all=True)
-        return await self._answer(text, f"{question} [y/N] ") in ("y", "yes")
+        return is_agreed(await self._terminal.ask(text, f"{question} [y/N] "))
 
-    async def _answer(self, text: str, question: str) -> str:
-        return (await self._terminal.ask(text, question)).strip().lower()
+
+def is_agreed(line: str) -> bool | None:
+    """The answer to `[y/N]`: an empty line is a no, the end of input none at all."""
+    return line.strip().lower() in ("y", "yes") if line else None
 
 
 def finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
