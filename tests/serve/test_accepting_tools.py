@@ -52,7 +52,7 @@ async def test_what_nobody_can_be_shown_stays_hidden(tmp_path: Path, era: Era, a
         assert found.structured_content is not None
         assert found.structured_content["hits"] == []
         assert (await run(client, ECHO))["failure"] is not None
-        assert "`toolbridge lock odd`" in text_of(await call(client, "list_mcp_servers"))
+        assert "`toolbridge approve odd`" in text_of(await call(client, "list_mcp_servers"))
     assert person is None or person.asked == []
 
 

@@ -93,6 +93,6 @@ async def test_a_call_whose_client_does_not_come_back_ends(tmp_path: Path) -> No
         client_of(service, "auto", Person()) as client,
     ):
         await first_round(client)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while service.watch.running or service.facts()["rounds_waiting"]:  # noqa: ASYNC110
                 await anyio.sleep(0.05)

@@ -205,7 +205,7 @@ async def test_cancelling_a_call_ends_the_guest(tmp_path: Path, era: Era) -> Non
     ):
         with anyio.move_on_after(0.5):
             await client.call_tool("run_code", {"code": "for (;;) {}"})
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             while service.watch.running:  # noqa: ASYNC110  # nobody tells when a guest has ended
                 await anyio.sleep(0.01)
         assert (await run(client, "1 + 1"))["value"] == 2

@@ -65,7 +65,7 @@ async def refused(url: str, **options: Any) -> str:
     """The words with which a connection, or its first request, is refused."""
     options.setdefault("headers", HEADERS)
     words = ""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         try:
             async with session(url, **options) as running:
                 try:

@@ -111,30 +111,38 @@ class ClientApprover:
         return "said no"
 
 
-async def can_use_tool(use: ToolUse) -> Decision:
-    """Whether a call that the permissions leave open may be made."""
-    caller = current_caller()
-    if caller is None or not caller.has_elicitation:
-        if use.only_if_asked:
-            return Decision(True)
-        words = f"nobody can be asked through this client; allow mcp__{use.server}__{use.tool} in the configuration"
-        return Decision(False, f"{words}, or use a client that has elicitation")
-    async with caller.persons_turn():
-        could_ask = caller.can_ask
-        answer = gate_answer(await caller.ask(call_question(use))) if could_ask else "no"
-    await caller.go_on()
-    if not could_ask:
-        return Decision(False, "too many questions in one call: the person can't be asked again before the next")
-    if answer == "no":
-        return Decision(False, "the person said no")
-    return Decision(True, remember=answer == "run")
+class CallersPerson:
+    """Decides about calls that the permissions leave open: asks the person behind the caller's client."""
+
+    def can_ask(self) -> bool:
+        """Whether the client has elicitation; one that can't ask now is none that can't."""
+        caller = current_caller()
+        return caller is not None and caller.has_elicitation
+
+    async def __call__(self, use: ToolUse) -> Decision:
+        """Whether a call may be made."""
+        caller = current_caller()
+        if caller is None or not caller.has_elicitation:
+            if use.only_if_asked:
+                return Decision(True)
+            words = f"nobody can be asked through this client; allow mcp__{use.server}__{use.tool} in the configuration"
+            return Decision(False, f"{words}, or use a client that has elicitation")
+        async with caller.persons_turn():
+            could_ask = caller.can_ask
+            answer = gate_answer(await caller.ask(call_question(use))) if could_ask else "no"
+        await caller.go_on()
+        if not could_ask:
+            return Decision(False, "too many questions in one call: the person can't be asked again before the next")
+        if answer == "no":
+            return Decision(False, "the person said no")
+        return Decision(True, remember=answer == "run")
 
 
 class ToolAcceptance:
-    """Decides whether the first listing of a server is pinned: at once, unless the audit finds something in it.
+    """Puts definitions to a person that they have not accepted, if the audit finds something in them.
 
-    Then a person is shown it. Where nobody can be asked, what has grave findings stays hidden, and the problems of the
-    server name the command that shows and pins it: `toolbridge lock NAME`.
+    What it finds nothing in is used unseen. Where nobody can be asked, what has grave findings stays hidden, and the
+    problems of the server name the command that shows it: `toolbridge approve NAME`.
     """
 
     def __init__(self, questions: OpenQuestions, *, asks: bool = True) -> None:
@@ -142,16 +150,17 @@ class ToolAcceptance:
         self._asks = asks
 
     async def __call__(self, first: FirstListing) -> Answer:
-        """Whether all of it is pinned, or what nobody need see."""
-        if not first.findings:
-            return True
+        """A person's yes or no, None without either, or "unseen" where nobody is asked."""
         caller = current_caller()
         if not self._asks or caller is None or not caller.has_elicitation:
+            return "unseen"
+        if not await anyio.to_thread.run_sync(lambda: first.findings):
             return "unseen"
         question = tools_question(first.server.name, tools_prompt(first, width=100))
         with self._questions.about(first.server.name, caller.client):
             async with caller.persons_turn():
-                return is_yes(await caller.ask(question))
+                answer = await caller.ask(question)
+                return True if is_yes(answer) else None if answer.action == "cancel" else False
 
 
 class PassedOn:

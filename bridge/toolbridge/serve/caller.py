@@ -83,8 +83,10 @@ class Channel(Protocol):
 class Client:
     """One client for as long as it is known: a connection, or an HTTP session."""
 
-    def __init__(self, key: ClientKey) -> None:
+    def __init__(self, key: ClientKey, peer: str = "") -> None:
         self.key = key
+        self.peer = peer
+        """The address that it connects from: what is limited for each client is counted by it, not by `key`."""
         self.turn = anyio.Lock()
         """Its person is asked one thing at a time: see `Caller.persons_turn`."""
         self.refused: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
@@ -14,17 +15,18 @@ from toolbridge.serve.caller import Client, ClientKey
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
     from starlette.datastructures import Headers
+    from starlette.types import Scope
 
     from toolbridge.serve.channels import Context
 
 STDIO: ClientKey = ("stdio", "")
 HTTP: ClientKey = ("http", "")
 """Every client of 2026-07-28 over HTTP: they are told apart by what only they were given, such as a session's id."""
-_OPENING: ClientKey = ("opening", "")
+OPENING: ClientKey = ("opening", "")
 """Requests that come before there is a session."""
 GONE = "toolbridge.gone"
 """Where an HTTP request's scope has the event of its client's going away."""
-_SESSION_HEADER = "mcp-session-id"
+SESSION_HEADER = "mcp-session-id"
 _VERSION_HEADER = "mcp-protocol-version"
 _MOST = 10_000
 
@@ -42,13 +44,14 @@ class Clients:
 
     def of(self, context: Context) -> Client:
         """The client of a request."""
-        key = _key(context)
+        request: Any = context.request
+        key, peer = (STDIO, "") if request is None else (request_key(request.headers), peer_of(request.scope))
         if key == HTTP:
-            client = Client(key)
+            client = Client(key, peer)
             client.least_level = "debug"  # there, each request says what it wants, and the SDK obeys
             return client
         known = self._known.get(key)
-        client = known[0] if known else Client(key)
+        client = known[0] if known else Client(key, peer)
         if not known and context.protocol_version in MODERN_PROTOCOL_VERSIONS:
             client.least_level = "debug"
         self._known[key] = client, context.session
@@ -86,10 +89,17 @@ def request_key(headers: Headers) -> ClientKey:
     version = headers.get(_VERSION_HEADER)
     if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
         return HTTP  # there are no sessions in 2026-07-28: whoever names one there has made it up
-    session = headers.get(_SESSION_HEADER)
-    return ("session", session) if session else _OPENING
+    session = headers.get(SESSION_HEADER)
+    return ("session", session) if session else OPENING
 
 
-def _key(context: Context) -> ClientKey:
-    request: Any = context.request
-    return STDIO if request is None else request_key(request.headers)
+def peer_of(scope: Scope) -> str:
+    """The address that a request comes from: of IPv6 the /64, since one host has all of those."""
+    client: tuple[str, int] | None = scope.get("client")
+    try:
+        address = ipaddress.ip_address(client[0].partition("%")[0] if client else "")
+    except ValueError:
+        return ""
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))

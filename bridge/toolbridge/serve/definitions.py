@@ -126,7 +126,7 @@ def _management() -> list[Tool]:
             "MCP servers, their states and problems.",
             arguments={},
             required=[],
-            output={"servers": _OBJECTS},
+            output={"servers": _OBJECTS, "attended": {"type": "boolean"}, "unattended": _STRING},
             annotations=_LOOKS,
         ),
         _tool(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 
-from toolbridge.serve.clients import GONE, request_key
+from toolbridge.serve.clients import GONE, SESSION_HEADER, peer_of
+from toolbridge.serve.http_admission import HttpSessions, Requests
 from toolbridge.serve.http_body import BodyError, Replay, read_body
 from toolbridge.serve.http_guard import Guard, Refused
-from toolbridge.serve.turns import share_of
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -23,10 +25,12 @@ if TYPE_CHECKING:
     from toolbridge.serve.server import CodeModeServer
     from toolbridge.serve.service import Service
 
-_BUSY = Refused(503, "Too many requests are under way.", ((b"retry-after", b"1"),))
-_BUSY_FOR_ONE = Refused(503, "Too many requests of one client are under way.", ((b"retry-after", b"1"),))
+_LATER = ((b"retry-after", b"1"), (b"connection", b"close"))
+_BUSY = Refused(503, "Too many requests are under way: of one client, or of all.", _LATER)
+_FULL = Refused(503, "Too many sessions are open, and all of them in use.", _LATER)
 _ENDING = Refused(503, "This server is about to end.", ((b"connection", b"close"),))
-_DELETED = 200
+_ENDED = {"DELETE": (200, 404), "GET": (404,), "POST": (404,)}
+"""Statuses that tell that a request's session has ended."""
 _NOT_FOUND = Refused(404, "There is /mcp here, and /healthz.")
 _NOT_ALLOWED = Refused(405, "Use GET, POST or DELETE.", ((b"allow", b"GET, POST, DELETE"),))
 
@@ -39,12 +43,22 @@ class HttpLimits:
     body_seconds: float = 10.0
     header_seconds: float = 10.0
     requests: int = 512
-    """At the same time, streams that wait for news included; of one client, half as many."""
+    """At the same time, streams that wait for news included; of one client, at most as many as are free."""
     clients: int = 1_000
-    """HTTP sessions."""
+    """HTTP sessions; above that, the least recently used idle one is evicted."""
     client_idle_seconds: float = 1800.0
     shutdown_seconds: float = 5.0
     """For calls that are under way when we are told to end."""
+
+    @property
+    def connections(self) -> int:
+        """Two for each request, but never so many that the process runs out of file descriptors."""
+        if sys.platform == "win32":
+            return 2 * self.requests
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return 2 * self.requests if soft == resource.RLIM_INFINITY else min(2 * self.requests, soft * 3 // 4)
 
 
 class HttpApp:
@@ -57,14 +71,14 @@ class HttpApp:
             server,
             max_request_body_size=limits.body_bytes,
             session_idle_timeout=limits.client_idle_seconds,
-            max_sessions=limits.clients,
+            max_sessions=limits.clients + limits.requests,  # a backstop: we evict
         )
         self._service = service
         self._guard = guard
         self._limits = limits
         self._has_metrics = metrics
-        self._requests = 0
-        self._requests_of: Counter[ClientKey] = Counter()
+        self.requests = Requests(limits.connections // 2)
+        self.sessions = HttpSessions(limits.clients)
         self._refused = 0
         self.calls = 0
         """Requests under way that somebody waits for the answer of."""
@@ -88,63 +102,113 @@ class HttpApp:
         if refused is None and path == "/metrics" and self._has_metrics and method == "GET":
             await _answer(send, 200, _metrics(self._facts()), "text/plain; version=0.0.4")
             return None
-        client = request_key(Headers(scope=scope))
-        refused = refused or self._refusal(path, method, client)
+        headers = Headers(scope=scope)
+        session = self.sessions.of(headers)
+        client = ("session", session) if session else ("peer", peer_of(scope))
+        refused = refused or self._refusal(path, method, client, headers)
         if refused is not None:
             return refused
-        self._requests += 1
-        self._requests_of[client] += 1
-        self.calls += method == "POST"
-        try:
-            return await self._passed_on(scope, receive, send)
-        finally:
-            self._requests -= 1
-            self._requests_of[client] -= 1
-            if not self._requests_of[client]:
-                del self._requests_of[client]
-            self.calls -= method == "POST"
+        with ExitStack() as under_way:
+            self._begin(under_way, client, method)
+            return await self._passed_on(scope, receive, send, client, under_way)
 
-    def _refusal(self, path: str, method: str, client: ClientKey) -> Refused | None:
+    def _begin(self, under_way: ExitStack, client: ClientKey, method: str) -> None:
+        self.requests.add(client)
+        under_way.callback(self.requests.remove, client)
+        if method == "POST":
+            self.calls += 1
+            under_way.callback(self._end_call)
+        if client[0] == "session":
+            self.sessions.begin(client[1], method)
+            under_way.callback(self.sessions.end, client[1], method)
+
+    def _end_call(self) -> None:
+        self.calls -= 1
+
+    def _refusal(self, path: str, method: str, client: ClientKey, headers: Headers) -> Refused | None:
         if path != "/mcp":
             return _NOT_FOUND
         if method not in ("GET", "POST", "DELETE"):
             return _NOT_ALLOWED
         if self.is_ending:
             return _ENDING
-        if self._requests_of[client] >= share_of(self._limits.requests):
-            return _BUSY_FOR_ONE
-        return _BUSY if self._requests >= self._limits.requests else None
+        if self.sessions.opens_one(headers, method) and self.sessions.is_full():
+            return _FULL
+        kind, name = client
+        is_only_call = kind == "session" and method != "GET" and not self.sessions.has_call(name)
+        return None if is_only_call or self.requests.has_room(client) else _BUSY
 
-    async def _passed_on(self, scope: Scope, receive: Receive, send: Send) -> Refused | None:
+    async def _passed_on(
+        self, scope: Scope, receive: Receive, send: Send, client: ClientKey, under_way: ExitStack
+    ) -> Refused | None:
         limits = self._limits
+        reading = anyio.CancelScope(deadline=anyio.current_time() + limits.body_seconds)
+        self.requests.expect_body(client, reading)
         try:
-            body = await read_body(scope, receive, most=limits.body_bytes, seconds=limits.body_seconds)
+            body = await read_body(scope, receive, most=limits.body_bytes, within=reading)
         except BodyError as error:
             return error.refused
+        finally:
+            is_shed = self.requests.end_body(reading)
+        if body is None:
+            return _BUSY if is_shed else _too_slow(limits.body_seconds)
         replay = Replay(body, receive)
         scope[GONE] = replay.gone
-        statuses: list[int] = []
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
-                statuses.append(message["status"])
+                await self._note_session(scope, client, message)
             await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body", False):
+                under_way.close()  # at once: the client may send its next request before this one is cleaned up
 
         try:
             await self.manager.handle_request(scope, replay, watched)
         finally:
             replay.gone.set()
-            # Only if there was such a session: else anybody could end what others have.
-            if scope["method"] == "DELETE" and statuses == [_DELETED]:
-                self._service.forget(request_key(Headers(scope=scope)))
         return None
+
+    async def _note_session(self, scope: Scope, client: ClientKey, answer: Message) -> None:
+        """A session was opened, so that another may have to go; or it has ended."""
+        method, status = scope["method"], answer["status"]
+        kind, name = client
+        if kind == "session":  # only one that there was: else anybody could end what others have
+            if status in _ENDED[method]:
+                self._forget(name)
+            return
+        new = Headers(raw=answer["headers"]).get(SESSION_HEADER)
+        if new is None or method != "POST" or status >= 400:
+            return
+        self.sessions.add(new, (name, Headers(scope=scope).get("user-agent", "")))
+        while (victim := self.sessions.victim(new=new)) is not None:
+            await self._evict(victim)
+
+    async def _evict(self, session: str) -> None:
+        """End a session as its client would: it may open another."""
+        self._forget(session)
+        headers = [(SESSION_HEADER.encode(), session.encode())]
+        scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": headers}
+
+        async def nothing(_message: Message) -> None:
+            return None
+
+        await self.manager.handle_request(scope, Replay(b"", anyio.sleep_forever), nothing)  # pyright: ignore[reportArgumentType]
+
+    def _forget(self, session: str) -> None:
+        self.sessions.forget(session)
+        self._service.forget(("session", session))
 
     def _facts(self) -> Mapping[str, Any]:
         return {
             **self._service.facts(),
-            "http_requests_active": self._requests,
+            "http_requests_active": self.requests.count,
+            "http_sessions": len(self.sessions),
             "http_requests_refused_total": self._refused,
         }
+
+
+def _too_slow(seconds: float) -> Refused:
+    return Refused(408, f"The request took more than {seconds:g} seconds to arrive.", ((b"connection", b"close"),))
 
 
 async def _answer(

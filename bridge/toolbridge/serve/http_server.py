@@ -44,7 +44,7 @@ async def serve_http(
     """Serve until `stop`; then let calls that are under way end, for a while. Cancelling ends everything at once."""
     config = uvicorn.Config(
         app,
-        http=_protocol(limits.header_seconds),
+        http=_protocol(limits.header_seconds, Connections(limits.connections, app.requests.shed)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -52,7 +52,6 @@ async def serve_http(
         proxy_headers=False,
         server_header=False,
         timeout_graceful_shutdown=1,
-        limit_concurrency=2 * limits.requests,
         h11_max_incomplete_event_size=64 * 1024,
     )
     server = _Server(config)
@@ -90,14 +89,54 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _protocol(header_seconds: float) -> type[asyncio.Protocol]:
-    """HTTP with a limit on how long a request's headers may take: uvicorn has none."""
+class Connections:
+    """SECURITY: a cap on connections, with LRU eviction of idle ones (T27): those that never sent a request first."""
 
-    class BoundedHeaders(H11Protocol):
+    def __init__(self, most: int, shed: Callable[[], bool]) -> None:
+        self._most = most
+        self._shed = shed
+        self._open: set[H11Protocol] = set()
+        self._idle: dict[H11Protocol, None] = {}
+        self._kept_alive: dict[H11Protocol, None] = {}
+
+    def add(self, connection: H11Protocol) -> None:
+        """Somebody connected. If nobody can make room, they are hung up on."""
+        if len(self._open) >= self._most:
+            oldest = next(iter(self._idle), None) or next(iter(self._kept_alive), None)
+            if oldest is not None:
+                self.remove(oldest)
+                oldest.transport.abort()
+            elif not self._shed():
+                connection.transport.abort()
+                return
+        self._open.add(connection)
+        self._idle[connection] = None
+
+    def use(self, connection: H11Protocol) -> None:
+        """A request is under way."""
+        self._idle.pop(connection, None)
+        self._kept_alive.pop(connection, None)
+
+    def keep_alive(self, connection: H11Protocol) -> None:
+        """Its request is over."""
+        if connection in self._open:
+            self._kept_alive[connection] = None
+
+    def remove(self, connection: H11Protocol) -> None:
+        """It is closed."""
+        self.use(connection)
+        self._open.discard(connection)
+
+
+def _protocol(header_seconds: float, connections: Connections) -> type[asyncio.Protocol]:
+    """HTTP with limits on connections, and on how long a request's headers may take: uvicorn has none."""
+
+    class BoundedProtocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            connections.add(self)
             self._expect_headers()
 
         def data_received(self, data: bytes) -> None:
@@ -106,10 +145,23 @@ def _protocol(header_seconds: float) -> type[asyncio.Protocol]:
                 self._expect_headers()
             else:
                 self._stop_waiting()
+                if self._has_request():
+                    connections.use(self)
+
+        def on_response_complete(self) -> None:
+            connections.keep_alive(self)
+            super().on_response_complete()
+            if self._has_request():  # the next one was pipelined
+                connections.use(self)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
+            connections.remove(self)
             super().connection_lost(exc)
+
+        def _has_request(self) -> bool:
+            # There is no cycle before the first request.
+            return not getattr(self.cycle, "response_complete", True)
 
         def _expect_headers(self) -> None:
             if self._deadline is None:
@@ -120,4 +172,4 @@ def _protocol(header_seconds: float) -> type[asyncio.Protocol]:
                 self._deadline.cancel()
                 self._deadline = None
 
-    return BoundedHeaders
+    return BoundedProtocol

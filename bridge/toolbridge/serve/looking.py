@@ -83,11 +83,25 @@ async def search_tools(runtime: Runtime, listings: Listings, arguments: Argument
     limit = int(arguments.number("limit", least=1, most=MOST_HITS, default=8))
     unavailable = await listings.complete()
     hits = runtime.search(query, limit=limit)
+    await runtime.servers.note_approvals()
+    waiting = {each.name for each in runtime.servers.statuses() if each.state == "needs_approval"}
     facts = [
-        {"module": hit.module, "function": hit.identifier, "signature": hit.signature, "summary": hit.summary}
+        {
+            "module": hit.module,
+            "function": hit.identifier,
+            "signature": hit.signature,
+            "summary": hit.summary,
+            **({"deprecated": True} if hit.deprecated else {}),
+            **({"needsApproval": True} if hit.server in waiting else {}),
+        }
         for hit in hits
     ]
-    lines = [f"{hit.module}  {hit.signature}" + (f"\n    {hit.summary}" if hit.summary else "") for hit in hits]
+    lines = [
+        f"{hit.module}  {hit.signature}"
+        + (f"\n    {hit.summary}" if hit.summary else "")
+        + ("\n    [its server is not approved: a call asks the person, or is refused]" if hit.server in waiting else "")
+        for hit in hits
+    ]
     text = "\n".join(lines) or "No function matches."
     return answer(text + _words(unavailable), {"hits": facts, "unavailable": unavailable})
 

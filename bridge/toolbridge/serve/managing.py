@@ -7,6 +7,7 @@ the configuration again: a tool may have written to it.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -16,6 +17,8 @@ import anyio.to_thread
 from mcp_types import CallToolResult
 
 from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
+from toolbridge.describe.parameters import shown_schema
+from toolbridge.describe.summaries import count_of_tools
 from toolbridge.serve.answers import answer, refusal
 from toolbridge.serve.arguments import ArgumentError, Arguments
 from toolbridge.serve.caller import Caller
@@ -28,8 +31,16 @@ from toolbridge.trust.sanitise import for_error, for_guest_error
 
 if TYPE_CHECKING:
     from toolbridge import ServerConfig
+    from toolbridge_codegen.catalog import ToolSpec
 
 _MOST_TOOLS = 200
+UNATTENDED_WORDS: Mapping[str, str] = {
+    "allow": "calls that a person would be asked about are made (unattended: allow)",
+    "reads": "only calls that read, or that permissions.allow names, are made (unattended: reads)",
+    "deny": "only calls that permissions.allow names are made (unattended: deny)",
+}
+_MOST_SCHEMAS = 60_000
+"""Characters of all schemas of one server, about; of each, its share."""
 
 
 class Management:
@@ -51,21 +62,28 @@ class Management:
         self._seconds = seconds
         """How long one client waits for the person of another."""
 
-    def list_servers(self) -> CallToolResult:
-        """Every configured server and how it fares."""
+    async def list_servers(self, caller: Caller, *, asks: bool) -> CallToolResult:
+        """Every configured server and how it fares, and which calls this client's programs may make unasked."""
+        await self._runtime.servers.note_approvals()
         facts = [self._facts(status) for status in self._runtime.servers.statuses()]
-        lines = [_line(each) for each in facts]
-        return answer("\n".join(lines) or "No servers are configured.", {"servers": facts})
+        lines = [_line(each) for each in facts] or ["No servers are configured."]
+        attended, unattended = asks and caller.has_elicitation, self._runtime.config.unattended
+        if not attended:
+            lines.append(f"Nobody can be asked through this client: {UNATTENDED_WORDS[unattended]}.")
+        return answer("\n".join(lines), {"servers": facts, "attended": attended, "unattended": unattended})
 
-    def server_info(self, arguments: Arguments) -> CallToolResult:
-        """One server: how it is configured, without values, and which tools it offers."""
+    async def server_info(self, arguments: Arguments) -> CallToolResult:
+        """One server: how it is configured, without values, and which tools it offers, with their schemas."""
         name = self._name(arguments)
+        await self._runtime.servers.note_approvals()
         manager = self._runtime.servers
         config = manager.config_of(name)
         module = self._runtime.catalog.module(f"host:mcp-{name}")
         listed = () if module is None else module.tools
         summaries = {} if module is None else self._summaries(module.specifier)
         functions = {each.identifier: summaries.get(each.identifier, "") for each in listed[:_MOST_TOOLS]}
+        room = _MOST_SCHEMAS // max(1, len(functions))
+        schemas = {each.identifier: _schemas(each, room) for each in listed[:_MOST_TOOLS]}
         facts = {
             **self._facts(manager.status(name)),
             "origin": config.origin.kind,
@@ -75,8 +93,12 @@ class Management:
             "denyTools": sorted(config.deny_tools),
             "module": None if module is None else module.specifier,
             "functions": functions,
+            "schemas": schemas,
         }
-        lines = [f"  {function}  {words}".rstrip() for function, words in functions.items()]
+        lines = [
+            f"  {function}  {words}".rstrip() + f"\n    {json.dumps(schemas[function], ensure_ascii=False)}"
+            for function, words in functions.items()
+        ]
         return answer("\n".join([_line(facts), *lines]), {"server": facts})
 
     def _summaries(self, specifier: str) -> dict[str, str]:
@@ -135,7 +157,7 @@ class Management:
         except ServerError as error:
             return refusal(problem_text(self._runtime, name, error))
         status = self._runtime.servers.status(name)
-        return _done(f"{name} is connected, with {status.tools} tools.")
+        return _done(f"{name} is connected, with {count_of_tools(status.tools)}.")
 
     def _name(self, arguments: Arguments) -> str:
         name = arguments.text("server", most=200)
@@ -147,7 +169,8 @@ class Management:
     def _last_error(self, status: ServerStatus) -> str | None:
         if not status.last_error:
             return None
-        return for_guest_error(status.last_error, self._runtime.servers.secrets(status.name))
+        servers, name = self._runtime.servers, status.name
+        return for_guest_error(status.last_error, servers.secrets(name), keep=servers.configured_paths(name))
 
     def _facts(self, status: ServerStatus) -> dict[str, Any]:
         is_enabled = status.name in self._runtime.servers.enabled_servers()
@@ -168,9 +191,15 @@ _CONSEQUENCES: Mapping[str, str] = {
 
 
 def _line(facts: Mapping[str, Any]) -> str:
-    tools = "tools not known" if facts["tools"] is None else f"{facts['tools']} tools"
+    tools = "tools not known" if facts["tools"] is None else count_of_tools(facts["tools"])
     problems = "".join(f"\n  {problem}" for problem in (facts["lastError"], *facts["problems"]) if problem)
     return f"{facts['name']}: {facts['state']}, {tools}{problems}"
+
+
+def _schemas(tool: ToolSpec, room: int) -> dict[str, Any]:
+    """What a function takes and gives; `describe` has it as types."""
+    given = {} if tool.output_schema is None else {"output": shown_schema(tool.output_schema, room)}
+    return {"input": shown_schema(tool.definition.input_schema, room), **given}
 
 
 def _done(words: str) -> CallToolResult:

@@ -10,4 +10,5 @@ def problem_text(runtime: Runtime, server: str, error: ServerError) -> str:
     """Why a server can't be used. The command that approves it is ours, and left as it is; the rest is cleaned."""
     if isinstance(error, ServerNotApprovedError):
         return for_error(str(error), limit=2_000)
-    return for_guest_error(str(error), runtime.servers.secrets(server), limit=1_000)
+    servers = runtime.servers
+    return for_guest_error(str(error), servers.secrets(server), keep=servers.configured_paths(server), limit=1_000)

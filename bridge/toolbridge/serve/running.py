@@ -55,7 +55,7 @@ class Runs:
         async with self._turn(caller):
             if not wanted:
                 return run_result(await self._runtime.run(code, language=language, limits=limits), None)
-            session = self._sessions.find(wanted, caller.client.key, language)
+            session = self._sessions.find(wanted, caller.client, language)
             try:
                 # What a person allowed "for this run" ends with it: the session goes on without.
                 return run_result(await session.session.run(code, limits=limits, keeps_answers=False), session.id)
@@ -64,8 +64,9 @@ class Runs:
 
     @asynccontextmanager
     async def _turn(self, caller: Caller) -> AsyncGenerator[None]:
-        owner = caller.client.key
-        caller.turn = Turn(self._turns, None if owner == STDIO else owner)  # there, one client has us to itself
+        client = caller.client
+        # Over stdio, one client has us to itself.
+        caller.turn = Turn(self._turns, None if client.key == STDIO else (client.key, client.peer))
         try:
             await caller.turn.take()
             yield

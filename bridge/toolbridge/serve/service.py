@@ -18,7 +18,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from toolbridge import ApprovalStore, Config, Limits, LockPins, Observer, Runtime, ToolbridgeError, open_runtime
 from toolbridge.serve.answers import refusal
 from toolbridge.serve.arguments import ArgumentError, Arguments
-from toolbridge.serve.asking import ClientApprover, PassedOn, ToolAcceptance, can_use_tool
+from toolbridge.serve.asking import CallersPerson, ClientApprover, PassedOn, ToolAcceptance
 from toolbridge.serve.caller import Caller, Client, ClientKey, set_caller
 from toolbridge.serve.channels import Context, RequestChannel
 from toolbridge.serve.clients import Clients, gone_event
@@ -76,7 +76,7 @@ class Service:
             config,
             approver=ClientApprover(self._store, config_file=self.options.config_file, asks=asks),
             elicitor=PassedOn(self.watch.callers_of, self._secrets_of) if asks else None,
-            can_use_tool=can_use_tool if asks else None,
+            can_use_tool=CallersPerson() if asks else None,
             limits=self.options.limits,
             observers=(self.watch, *self.options.observers),
             pins=LockPins(on_first_use="ask", accept=ToolAcceptance(questions, asks=asks)),
@@ -190,9 +190,9 @@ class Service:
         if name == "run_code":
             return await self._runs.run_code(arguments, caller)
         if name == "list_mcp_servers":
-            return self._management.list_servers()
+            return await self._management.list_servers(caller, asks=self.options.asks)
         if name == "mcp_server_info":
-            return self._management.server_info(arguments)
+            return await self._management.server_info(arguments)
         return await self._management.manage(arguments, caller)
 
     def forget(self, client: ClientKey) -> None:

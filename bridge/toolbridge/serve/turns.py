@@ -1,57 +1,62 @@
-"""Which programs run: so many at a time, of one client no more than half of them."""
+"""Run concurrency: a semaphore that clients share fairly, by a dynamic threshold and in round-robin order."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 
 import anyio
 
 
-def share_of(total: int) -> int:
-    """What one client may have of something that all share: half, so that others get through, but at least one."""
-    return max(1, total // 2)
-
-
 class Turns:
-    """The places for programs that run. Whoever finds none waits in line, first for the client's own, then for any."""
+    """A fair semaphore: an owner holds at most as many places as are free (alone: half); waiting owners take turns."""
 
     def __init__(self, total: int) -> None:
-        self._total = total
-        self._all = anyio.Semaphore(total, fast_acquire=True)
-        self._of: dict[Hashable, anyio.Semaphore] = {}
-        self._users: Counter[Hashable] = Counter()
+        self._free = total
+        self._held: Counter[Hashable] = Counter()
+        self._waiting: dict[Hashable, deque[anyio.Event]] = {}
 
     async def acquire(self, owner: Hashable) -> None:
-        """Wait for a place. With None for an owner, there is nobody whom it could keep from one."""
-        if owner is None:
-            await self._all.acquire()
-            return
-        own = self._of.setdefault(owner, anyio.Semaphore(share_of(self._total), fast_acquire=True))
-        self._users[owner] += 1
+        """Wait for a place. None as an owner may hold all of them: there is nobody else."""
+        waiter = anyio.Event()
+        self._waiting.setdefault(owner, deque()).append(waiter)
+        self._grant()
         try:
-            await own.acquire()
-            try:
-                await self._all.acquire()
-            except BaseException:
-                own.release()
-                raise
+            await waiter.wait()
         except BaseException:
-            self._leave(owner)
+            if waiter.is_set():
+                self.release(owner)
+            else:
+                self._leave(owner, waiter)
             raise
 
     def release(self, owner: Hashable) -> None:
         """Give a place back."""
-        self._all.release()
-        if owner is not None:
-            self._of[owner].release()
-            self._leave(owner)
+        self._free += 1
+        self._held[owner] -= 1
+        if not self._held[owner]:
+            del self._held[owner]
+        self._grant()
 
-    def _leave(self, owner: Hashable) -> None:
-        self._users[owner] -= 1
-        if not self._users[owner]:
-            del self._users[owner], self._of[owner]
+    def _grant(self) -> None:
+        """Each waiting owner gets a place in turn, while it may have one."""
+        while self._free and (owner := next(filter(self._may_hold_more, self._waiting), self)) is not self:
+            waiter = self._waiting[owner][0]
+            self._leave(owner, waiter)
+            if owner in self._waiting:
+                self._waiting[owner] = self._waiting.pop(owner)  # to the end: others are next
+            self._free -= 1
+            self._held[owner] += 1
+            waiter.set()
+
+    def _may_hold_more(self, owner: Hashable) -> bool:
+        return owner is None or self._held[owner] < self._free
+
+    def _leave(self, owner: Hashable, waiter: anyio.Event) -> None:
+        self._waiting[owner].remove(waiter)
+        if not self._waiting[owner]:
+            del self._waiting[owner]
 
 
 class Turn:
