@@ -28,7 +28,7 @@ function annotated(node, checker, program) {
     }
     return { value: parent.right, type: typeNodeOf(symbol, program) };
   }
-  if (ts.isPropertyAssignment(parent) && parent.name === node && node.text !== undefined) {
+  if (ts.isPropertyAssignment(parent) && parent.name === node && keyOf(node) !== undefined) {
     return { value: parent.initializer, type: typeNodeOf(propertyAt(parent, checker), program) };
   }
   if (ts.isShorthandPropertyAssignment(parent)) {
@@ -68,7 +68,7 @@ function isDeclared(container, checker, program) {
 // The property that a value of an object is meant to be, which may have one of several forms.
 function propertyAt(assignment, checker) {
   const type = checker.getContextualType(assignment.parent);
-  return type && partsOf(type).map((each) => each.getProperty(assignment.name.text)).find((each) => each !== undefined);
+  return type && partsOf(type).map((each) => each.getProperty(keyOf(assignment.name))).find((each) => each !== undefined);
 }
 
 function functionOf(node) {

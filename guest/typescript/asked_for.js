@@ -9,6 +9,23 @@ function isAssigned(node) {
     parent.operatorToken.kind >= ts.SyntaxKind.FirstAssignment && parent.operatorToken.kind <= ts.SyntaxKind.LastAssignment;
 }
 
+/** The key that a property's name stands for, however it is written: `a`, "a", ["a"], 1, [-1]; undefined if only a run knows. */
+function keyOf(name) {
+  const key = name !== undefined && ts.isPropertyName(name) ? ts.getPropertyNameForPropertyNameNode(name) : undefined;
+  return key === undefined ? undefined : ts.unescapeLeadingUnderscores(key);
+}
+
+// `a.b`, `a["b"]`, `a[0]`: the key, if it is written out.
+function keyRead(access) {
+  if (ts.isPropertyAccessExpression(access)) return access.name.text;
+  const key = ts.isElementAccessExpression(access) ? access.argumentExpression : undefined;
+  return key !== undefined && ts.isStringOrNumericLiteralLike(key) ? key.text : undefined;
+}
+
+// `{ __proto__: base }` adds no property: it says what the object inherits from. `["__proto__"]` and `{ __proto__ }` do add one.
+var setsPrototype = (node) =>
+  node !== undefined && ts.isPropertyAssignment(node) && !ts.isComputedPropertyName(node.name) && keyOf(node.name) === "__proto__";
+
 function isNothing(node) {
   if (ts.isIdentifier(node)) return node.text === "undefined";
   return node.kind === ts.SyntaxKind.NullKeyword || ts.isVoidExpression(node);
@@ -74,13 +91,15 @@ var NO_VALUE = /^(?:null|undefined|false|void 0)$/;
 /** Whether a property that a result doesn't have is one of several that the author looks for, of which another is always
  * there. If all that is left is a default, that is all that the program ever gets. */
 function isOneOfSeveral(access, checker, lacks) {
-  let top = wholeOf(access);
-  while (isOr(top.parent) || (ts.isParenthesizedExpression(top.parent) && isOr(top.parent.parent))) top = top.parent;
-  if (!isOr(top)) return false;
-  const others = choices(top).filter((each) => access.pos < each.pos || access.end > each.end);
-  if (others.some((each) => NO_VALUE.test(each.getText()))) return true;
-  const root = rootOf(access), ofSame = others.filter((each) => ts.isIdentifier(root) && mentions(each, new Set([root.text])));
-  return ofSame.some((each) => lacks(each) || !(typeFlagsOf(checker.getTypeAtLocation(each)) & NOTHING));
+  const whole = wholeOf(access), root = rootOf(access), names = new Set(ts.isIdentifier(root) ? [root.text] : []);
+  const isSure = (each) => mentions(each, names) && (lacks(each) || !(typeFlagsOf(checker.getTypeAtLocation(each)) & NOTHING));
+  for (let top = whole; ; top = top.parent) {
+    while (isOr(top.parent) || (ts.isParenthesizedExpression(top.parent) && isOr(top.parent.parent))) top = top.parent;
+    const others = choices(top).filter((each) => access.pos < each.pos || access.end > each.end);
+    if (others.some((each) => NO_VALUE.test(each.getText())) || others.some(isSure)) return true;
+    // `JSON.parse(a.b?.c ?? "null") || a`: what is left out is nothing to the call, whose value is one of several.
+    if (whole === access || !ts.isCallExpression(top.parent) || ts.isFunctionLike(top)) return false;
+  }
 }
 
 var typeFlagsOf = (type) => (type.isUnion() ? type.types : [type]).reduce((all, each) => all | each.flags, 0);
@@ -108,7 +127,7 @@ function assignments(file) {
   const add = (map, name, owner) => map.set(name, [...(map.get(name) ?? []), owner]);
   const addKeys = (node, owner) => {
     if (!ts.isObjectLiteralExpression(node)) return;
-    for (const each of node.properties) if (each.name?.text) add(assigned, each.name.text, owner);
+    for (const key of node.properties.map((each) => keyOf(each.name))) if (key) add(assigned, key, owner);
   };
   const addCall = (called, values, { expression }) => {
     const owner = called.endsWith(".hasOwnProperty") ? expression.expression : values[0];
@@ -134,7 +153,7 @@ function assignments(file) {
     if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.InKeyword && ts.isStringLiteralLike(node.left)) {
       add(asked, node.left.text, node.right);
     }
-    if (ts.isBindingElement(node)) read.add((node.propertyName ?? node.name).text);
+    if (ts.isBindingElement(node)) read.add(keyOf(node.propertyName ?? node.name));
     if (ts.isCallExpression(node)) addCall(node.expression.getText(file), node.arguments, node);
     ts.forEachChild(node, visit);
   };

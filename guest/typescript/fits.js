@@ -36,13 +36,14 @@ function receiver(node, code, checker) {
 function valueAt(node) {
   const { parent } = node;
   if (ts.isPropertyAssignment(parent) && parent.name === node) return parent.initializer;
-  return ts.isExpression(node) ? node : undefined;
+  return ts.isExpression(node) || ts.isComputedPropertyName(node) ? node : undefined;
 }
 
 // Whether a value may be right although the compiler says no. Nothing at all is right where it may be left out.
 function mayBeRight(node, code, checker, program) {
-  const value = valueAt(node);
-  const source = value && checker.getTypeAtLocation(value), target = value && checker.getContextualType(value);
+  const value = valueAt(node), { parent } = node, property = ts.isGetAccessor(parent) ? propertyAt(parent, checker) : undefined;
+  const source = value && checker.getTypeAtLocation(value);
+  const target = property ? checker.getTypeOfSymbol(property) : value && checker.getContextualType(value);
   if (!source || !target) return false;
   if (isNothing(value)) return checker.isTypeAssignableTo(checker.getUndefinedType(), target);
   if (OF_EXCESS.has(code) && source.flags & ts.TypeFlags.Object) return source.getStringIndexType() !== undefined;

@@ -12,10 +12,9 @@ function onlyStatement(node) {
 function readsOthers(node, object, name, checker) {
   let others = false, itself = false;
   const visit = (at) => {
-    if (ts.isPropertyAccessExpression(at) && at.expression.getText() === object) {
-      if (at.name.text === name) itself = true;
-      else if (checker.getSymbolAtLocation(at.name) !== undefined) others = true;
-    }
+    const key = ts.isAccessExpression(at) && at.expression.getText() === object ? keyRead(at) : undefined;
+    if (key === name) itself ||= key !== undefined;
+    else if (key !== undefined && checker.getPropertyOfType(checker.getTypeAtLocation(at.expression), key)) others = true;
     ts.forEachChild(at, visit);
   };
   visit(node);
@@ -27,7 +26,7 @@ var isLiteralValue = (node) => ts.isStringLiteralLike(node) || ts.isNumericLiter
 
 /** Whether a test of a property that isn't there decides about something else. */
 function isIdleTest(access, checker) {
-  const object = access.expression.getText(), name = access.name?.text;
+  const object = access.expression.getText(), name = keyRead(access);
   const reads = (node) => node !== undefined && readsOthers(node, object, name, checker);
   let at = wholeOf(access), isNegated = false;
   const { parent } = at;

@@ -115,12 +115,12 @@ class Inputs {
         const spread = this.namesOf(checker.getTypeAtLocation(property.expression));
         if (spread === undefined) isOpen = true;
         for (const each of spread ?? []) names.add(each);
-        const isLast = (name) => !literal.properties.some((each) => each.pos > property.pos && each.name?.text === name);
+        const isLast = (name) => !literal.properties.some((each) => each.pos > property.pos && keyOf(each.name) === name);
         this.judgeSpread(property.expression, type, problems, isLast);
         continue;
       }
-      const name = property.name.text;
-      if (name === undefined) {
+      const name = keyOf(property.name);
+      if (name === undefined || setsPrototype(property)) {
         isOpen = true;
         continue;
       }
@@ -145,8 +145,8 @@ class Inputs {
     for (const { node } of this.origins.of(expression)) {
       if (!ts.isObjectLiteralExpression(node)) continue;
       for (const each of node.properties) {
-        const wanted = each.name?.text === undefined ? undefined : type.getProperty(each.name.text);
-        if (!wanted || !ts.isPropertyAssignment(each) || !isLast(each.name.text)) continue;
+        const key = keyOf(each.name), wanted = key === undefined ? undefined : type.getProperty(key);
+        if (!wanted || !ts.isPropertyAssignment(each) || !isLast(key)) continue;
         const target = this.checker.getTypeOfSymbol(wanted), declaration = wanted.declarations?.[0];
         this.judge(each.initializer, target, problems, { declaration });
       }
@@ -190,10 +190,10 @@ function saysMisfit({ node, type }, target, declaration, checker) {
 }
 
 function saysUnknown(name, type, checker) {
-  const meant = checker.getSuggestedSymbolForNonexistentProperty(name, type), within = checker.typeToString(type);
+  const key = keyOf(name), meant = checker.getSuggestedSymbolForNonexistentProperty(key, type), within = checker.typeToString(type);
   const [code, text] = meant
-    ? [2561, `but '${name.text}' does not exist in type '${within}'. Did you mean to write '${meant.name}'?`]
-    : [2353, `and '${name.text}' does not exist in type '${within}'.`];
+    ? [2561, `but '${key}' does not exist in type '${within}'. Did you mean to write '${meant.name}'?`]
+    : [2353, `and '${key}' does not exist in type '${within}'.`];
   return complaint(name, code, `Object literal may only specify known properties, ${text}`, (meant ?? type.symbol)?.declarations?.[0]);
 }
 

@@ -120,16 +120,14 @@ class Origins {
   ofBinding(element, use, steps) {
     if (element.dotDotDotToken || element.initializer) return [];
     const pattern = element.parent, owner = pattern.parent;
-    const key = ts.isArrayBindingPattern(pattern) ? pattern.elements.indexOf(element) : (element.propertyName ?? element.name).text;
+    const key = ts.isArrayBindingPattern(pattern) ? pattern.elements.indexOf(element) : keyOf(element.propertyName ?? element.name);
     return this.ofDeclaration(owner, use, steps + 1).flatMap((each) => this.part(each, key, steps));
   }
 
   ofProperty(access, steps) {
-    const key = ts.isPropertyAccessExpression(access) ? access.name : access.argumentExpression;
-    if (key.text === undefined || this.program.assigned.has(key.text)) return [];
-    const isNumber = ts.isNumericLiteral(key), isName = ts.isPropertyAccessExpression(access) || ts.isStringLiteralLike(key);
-    if (!isNumber && !isName) return [];
-    return this.of(access.expression, steps).flatMap((each) => this.part(each, isNumber ? Number(key.text) : key.text, steps));
+    const key = keyRead(access);
+    if (key === undefined || this.program.assigned.has(key)) return [];
+    return this.of(access.expression, steps).flatMap((each) => this.part(each, key, steps));
   }
 
   // What is at a key of an object or list that is written out.
@@ -137,11 +135,11 @@ class Origins {
     if (pair) return pair[key] ?? [];
     if (key === undefined) return []; // only the run knows which
     if (ts.isArrayLiteralExpression(node)) {
-      const before = node.elements.slice(0, key + 1);
-      return before.length > key && !before.some(ts.isSpreadElement) ? this.of(node.elements[key], steps + 1) : [];
+      const index = Number(key), before = node.elements.slice(0, index + 1);
+      return before.length > index && !before.some(ts.isSpreadElement) ? this.of(node.elements[index], steps + 1) : [];
     }
     if (!ts.isObjectLiteralExpression(node) || this.program.assigned.has(key)) return [];
-    const property = node.properties.findLast((each) => ts.isSpreadAssignment(each) || each.name.text === key);
+    const property = node.properties.findLast((each) => ts.isSpreadAssignment(each) || keyOf(each.name) === key);
     if (property === undefined) return [];
     if (ts.isPropertyAssignment(property)) return this.of(property.initializer, steps + 1);
     return ts.isShorthandPropertyAssignment(property) ? this.of(property.name, steps + 1) : [];
@@ -165,8 +163,8 @@ class Origins {
 
   entries(object, which, steps) {
     return this.of(object, steps).flatMap(({ node }) => !ts.isObjectLiteralExpression(node) ? [] :
-      node.properties.filter((each) => each.name?.text !== undefined).map((each) => {
-        const key = { node: each.name, type: this.checker.getStringLiteralType(each.name.text) };
+      node.properties.filter((each) => keyOf(each.name) !== undefined).map((each) => {
+        const key = { node: each.name, type: this.checker.getStringLiteralType(keyOf(each.name)) };
         const value = ts.isPropertyAssignment(each) ? this.of(each.initializer, steps) : [];
         return which === "keys" ? key : { node: each.name, type: key.type, pair: [[key], value] };
       }));

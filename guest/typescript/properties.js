@@ -25,12 +25,13 @@ function isSureProperty(diagnostic, node, message, checker, program) {
   if (expression !== undefined && (isStale(expression, type, checker, program) || isGuess(expression, checker, program))) return false;
   const isOfVariable = expression !== undefined && program.changed.has(rootOf(expression).text);
   if (isOpen(type, program) || (isOfVariable && isOfProgram(type, program))) return false;
-  return !isLookedFor(node, checker, isWrongName);
+  return !isLookedFor(node, checker, isWrongName) && (isWrongName || !isOfOtherForm(access ?? node.parent, checker));
 }
 
 // A name that is nearly one that is there was meant to be that one, however careful its author is.
 function isMisspelt({ code }, node, type, checker) {
-  return code === 2551 || (ts.isIdentifier(node) && checker.getSuggestedSymbolForNonexistentProperty(node, type) !== undefined);
+  const key = keyOf(node);
+  return code === 2551 || (key !== undefined && checker.getSuggestedSymbolForNonexistentProperty(key, type) !== undefined);
 }
 
 // Whether the program does without a property, if it isn't there: `if (r.error)`, `const { more = false } = r`,
@@ -46,6 +47,58 @@ function isLookedFor(node, checker, isMisspelt) {
   if (ts.isElementAccessExpression(access) && wholeOf(access) !== access) return true;
   const lacks = (each) => each.flags !== undefined && isErrorRead(each, checker);
   return isOneOfSeveral(access, checker, lacks);
+}
+
+// The parts of objects that a condition asks for, with whether they are there if it holds, or doesn't: [{object, key, isThere}].
+function testedParts(condition, holds, checker, steps = 0) {
+  const at = unwrapped(condition), again = (each, isTrue = holds) => testedParts(each, isTrue, checker, steps + 1);
+  if (steps > MOST_STEPS) return [];
+  if (ts.isPrefixUnaryExpression(at) && at.operator === SyntaxKind.ExclamationToken) return again(at.operand, !holds);
+  if (isAnd(at) || isOr(at)) return [...again(at.left), ...again(at.right)];
+  if (ts.isCallExpression(at) && ASKS.test(at.expression.getText())) return at.arguments.flatMap((each) => again(each));
+  if (ts.isBinaryExpression(at)) {
+    const { left, right, operatorToken: { kind } } = at;
+    if (kind === SyntaxKind.InKeyword) return ts.isStringLiteralLike(left) ? [askedPart(right, left.text, holds)] : [];
+    const isEqual = kind === SyntaxKind.EqualsEqualsToken || kind === SyntaxKind.EqualsEqualsEqualsToken;
+    return isNothing(right) ? again(left, holds !== isEqual) : [];
+  }
+  if (ts.isAccessExpression(at)) return [askedPart(at.expression, keyRead(at), holds), ...again(at.expression)];
+  const declaration = ts.isIdentifier(at) ? checker.getSymbolAtLocation(at)?.valueDeclaration : undefined;
+  return declaration && ts.isVariableDeclaration(declaration) && declaration.initializer ? again(declaration.initializer) : [];
+}
+
+var askedPart = (owner, key, isThere) => ({ object: objectText(owner), key, isThere });
+var objectText = (node) => node.getText().replaceAll("?.", ".");
+
+// The parts that are asked for on the way to a child of a node.
+function partsAskedBefore(node, child, checker) {
+  if (ts.isIfStatement(node) && node.expression !== child) return testedParts(node.expression, node.thenStatement === child, checker);
+  if (ts.isConditionalExpression(node) && node.condition !== child) return testedParts(node.condition, node.whenTrue === child, checker);
+  if ((isAnd(node) || isOr(node)) && node.right === child) return testedParts(node.left, isAnd(node), checker);
+  const before = (node.statements ?? []).filter((each) => each.end <= child.pos && ts.isIfStatement(each) && isLeft(each.thenStatement));
+  return before.flatMap((each) => testedParts(each.expression, false, checker));
+}
+
+// `if (…) return found;`: what follows is only come to if the condition doesn't hold.
+var isLeft = (branch) => IS_EXIT.has(onlyStatement(branch)?.kind) || ts.isReturnStatement(onlyStatement(branch) ?? branch);
+
+/** Whether a part of an object is only read where the program has found that the object lacks what it has by its stub: it then
+ * has another form, which the program knows and the stub doesn't. `a.rows || JSON.parse(a.content[0].text)`. Of two forms that it
+ * has neither of, one may be a list: `a.content ? a.content[0] : a[0]`, `a.length ? a[0] : a.rows[0]`. */
+function isOfOtherForm(access, checker) {
+  if (!ts.isAccessExpression(access)) return false;
+  const object = objectText(access.expression), type = checker.getTypeAtLocation(access.expression);
+  const isSurelyThere = (key) => {
+    const property = type.getProperty(key), flags = property ? typeFlagsOf(checker.getTypeOfSymbol(property)) : NOTHING;
+    return !(flags & (NOTHING | TypeFlags.BooleanLike | TypeFlags.NumberLike));
+  };
+  for (let at = access; at.parent; at = at.parent) {
+    const choice = ts.isConditionalExpression(at.parent) && ts.isElementAccessExpression(access) ? at.parent : undefined;
+    const isOther = ({ object: asked, key, isThere }) => asked === object && key !== undefined &&
+      (isThere ? choice && readsOthers(choice.whenFalse, object, undefined, checker) : choice || isSurelyThere(key));
+    if (partsAskedBefore(at.parent, at, checker).some(isOther)) return true;
+  }
+  return false;
 }
 
 // Whether a property is read that is not there: its type is then any, and it is no property of its owner.
@@ -109,6 +162,6 @@ function isSureIndex(node, checker, program) {
   const key = access.argumentExpression, owner = checker.getTypeAtLocation(access.expression);
   if (!isWrittenOut(key)) return false;
   if (isAddedOrAskedFor(key, owner, checker, program) || isLookedFor(key, checker, false)) return false;
-  if (isGuess(access.expression, checker, program)) return false;
+  if (isGuess(access.expression, checker, program) || isOfOtherForm(access, checker)) return false;
   return !owner.isUnion() && isStub(owner.symbol?.declarations?.[0]?.getSourceFile());
 }

@@ -28,8 +28,8 @@ function isOfList(diagnostic, checker) {
 function suggestion(diagnostic, checker) {
   if (diagnostic.code !== 2339 || checker === undefined) return "";
   const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
-  const { type } = ts.isIdentifier(node) && !ts.isPropertyAccessExpression(node.parent) ? ownerOf(node, checker) : {};
-  const meant = type && checker.getSuggestedSymbolForNonexistentProperty(node, type);
+  const key = keyOf(node), { type } = key !== undefined && !ts.isPropertyAccessExpression(node.parent) ? ownerOf(node, checker) : {};
+  const meant = type && checker.getSuggestedSymbolForNonexistentProperty(key, type);
   return meant ? ` Did you mean '${meant.name}'?` : "";
 }
 

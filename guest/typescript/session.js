@@ -18,8 +18,8 @@ function addRequired({ name }, module, names) {
   if (ts.isIdentifier(name)) names[name.text] = `typeof ${module}`;
   else if (ts.isObjectBindingPattern(name)) for (const each of name.elements) {
     const isPlain = ts.isIdentifier(each.name) && !each.initializer && !each.dotDotDotToken;
-    const taken = each.propertyName ?? each.name;
-    if (isPlain && ts.isIdentifier(taken)) names[each.name.text] = `typeof ${module}.${taken.text}`;
+    const taken = keyOf(each.propertyName ?? each.name) ?? "";
+    if (isPlain && /^[\w$]+$/.test(taken)) names[each.name.text] = `typeof ${module}.${taken}`;
   }
 }
 

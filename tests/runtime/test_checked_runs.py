@@ -15,13 +15,14 @@ from toolbridge import (
     CallStarted,
     Event,
     GuestImageError,
+    Limits,
     RunEnded,
     create_server,
     tool,
 )
 from toolbridge.check import python
 from toolbridge.runtime import Language
-from toolbridge.sandbox import compiler, engine
+from toolbridge.sandbox import engine
 from toolbridge_guest import GuestImage
 
 pytestmark = pytest.mark.anyio
@@ -142,18 +143,70 @@ async def test_a_program_that_calls_nothing_is_not_checked_and_connects_nothing(
     assert approver.asked == []
 
 
-async def test_a_check_that_takes_too_long_is_a_warning_and_the_program_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def never(*_: object, **__: object) -> Any:
+    await anyio.sleep_forever()
+
+
+@in_every_language
+async def test_a_check_that_does_not_end_is_a_failure_of_its_own_kind_and_nothing_runs(
+    tmp_path: Path, language: Language, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    events: list[Event] = []
+    opened = runtime_of(tmp_path, weather(), observers=[events.append])
+    async with opened as runtime, runtime.session(language) as session:
+        assert value_of(await session.run(STATIONS[language])) == 3
+        events.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(runtime._sandbox, "ask_compiler", never)
+            patch.setattr(python, "run_bounded", never)
+            limits = Limits(wall_seconds=0.5)
+            for result in (
+                await runtime.run(STATIONS[language] + "\n", language=language, limits=limits),
+                await session.run(STATIONS[language] + "\n", limits=limits),
+            ):
+                check_failure(result, "check_timeout", "did not end within the time of the run", "no call was made")
+                assert (result.calls, result.warnings) == ((), ())
+                assert result.usage.wall_seconds >= limits.wall_seconds
+        assert not any(isinstance(event, CallStarted) for event in events)
+        assert [event.outcome for event in events if isinstance(event, RunEnded)] == ["check_timeout"] * 2
+        assert value_of(await session.run("1 + 2")) == 3
+
+
+@in_every_language
+async def test_an_advisory_check_keeps_no_program_from_running(
+    tmp_path: Path, language: Language, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advice = "The program ran against the advice of its check: "
+    async with runtime_of(tmp_path, weather()) as runtime:
+        result = await runtime.run(MISTAKEN[language], language=language, check="advisory")
+        assert [call.outcome for call in result.calls] == ["ok", "invalid_arguments"]
+        assert result.warnings[0].startswith(f"{advice}Type error: ")
+        assert result.warnings[0].endswith(" (line 3)")
+        check_failure(await runtime.run(f"{STATIONS[language]} ^", language=language, check="advisory"), "syntax")
+        monkeypatch.setattr(runtime._sandbox, "ask_compiler", never)
+        monkeypatch.setattr(python, "run_bounded", never)
+        limits = Limits(wall_seconds=8.0)
+        result = await runtime.run(STATIONS[language], language=language, limits=limits, check="advisory")
+        assert (value_of(result), result.usage.wall_seconds >= limits.wall_seconds / 2) == (3, True)
+        assert result.warnings == (f"{advice}The type check did not end within the time of the run.",)
+
+
+async def test_the_time_of_the_check_is_the_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with runtime_of(tmp_path, weather()) as runtime:
         await runtime.start_all()
-        monkeypatch.setattr(compiler, "COMPILER_LIMITS", compiler.COMPILER_LIMITS.with_(wall_seconds=0.001))
-        result = await runtime.run(STATIONS["javascript"])
-    assert value_of(result) == 3
-    (warning,) = result.warnings
-    assert warning.startswith("The program was not checked before it ran: ")
+        ask = runtime._sandbox.ask_compiler
+
+        async def slowly(request: str, run: Limits) -> Any:
+            await anyio.sleep(1.0)
+            return await ask(request, run)
+
+        monkeypatch.setattr(runtime._sandbox, "ask_compiler", slowly)
+        result = await runtime.run(f"{STATIONS['javascript']}; for (;;);", limits=Limits(wall_seconds=3.0))
+        check_failure(result, "timeout", "The run took longer than 3 s.")
+        assert result.usage.cpu_seconds <= 2.5  # what the check left it, and a tick
 
 
+@pytest.mark.unchecked
 async def test_a_python_checker_that_crashes_is_a_warning_and_the_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +220,7 @@ async def test_a_python_checker_that_crashes_is_a_warning_and_the_program_runs(
     assert "the checker ended with exit code" in result.warnings[0]
 
 
+@pytest.mark.unchecked
 async def test_a_disk_that_takes_no_program_is_a_warning_and_the_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -189,9 +243,9 @@ async def test_the_same_program_is_checked_once_until_the_tools_change(
     async with runtime_of(tmp_path, weather()) as runtime:
         ask = runtime._sandbox.ask_compiler
 
-        async def count(request: str) -> Any:
+        async def count(request: str, run: Limits) -> Any:
             asked.append(request)
-            return await ask(request)
+            return await ask(request, run)
 
         monkeypatch.setattr(runtime._sandbox, "ask_compiler", count)
         for _ in range(3):
@@ -225,7 +279,7 @@ async def test_a_cancelled_check_ends_at_once_and_the_next_run_works(tmp_path: P
     slow = "type N<A extends any[]> = A['length'] extends 100000 ? A : N<[...A, 1]>; let n: N<[]> = [] as any; n"
     async with runtime_of(tmp_path, weather()) as runtime:
         await runtime.run(STATIONS["typescript"], language="typescript")
-        with anyio.fail_after(10), anyio.move_on_after(0.02) as scope:
+        with anyio.fail_after(60), anyio.move_on_after(0.02) as scope:
             await runtime.run(f"{STATIONS['typescript']};{slow}", language="typescript")
         assert scope.cancelled_caught
         assert value_of(await runtime.run(STATIONS["typescript"], language="typescript")) == 3

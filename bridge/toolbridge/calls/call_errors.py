@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from toolbridge.boundary.host_call import CallFailed
 from toolbridge.boundary.wire import ErrorFrame
@@ -20,6 +21,9 @@ from toolbridge.errors import (
     ToolNotFoundError,
 )
 from toolbridge.trust.sanitise import for_guest_error
+
+if TYPE_CHECKING:
+    from toolbridge.servers.manager import ServerManager
 
 # The first that fits. Whatever is in none of these is a failure of the tool.
 _KINDS: tuple[tuple[type[ServerError], str], ...] = (
@@ -56,10 +60,11 @@ def kind_of(error: ServerError) -> str:
 
 
 def call_error(error: ServerError, secrets: Collection[str], keep: Iterable[str] = ()) -> ErrorFrame:
-    """A server's trouble, for guest code. `keep`: texts of the call's arguments, which it may repeat."""
+    """A server's trouble, for guest code. `keep`: texts that name paths, of the call and the configuration."""
     return ErrorFrame(kind_of(error), for_guest_error(str(error), secrets, keep=keep))
 
 
-def import_failed(error: ServerError, server: str, secrets: Collection[str]) -> CallFailed:
+def import_failed(error: ServerError, server: str, manager: ServerManager) -> CallFailed:
     """The same for a module whose server can't be connected."""
-    return CallFailed(call_error(error, secrets)._replace(name="ModuleError", server=server))
+    frame = call_error(error, manager.secrets(server), manager.configured_paths(server))
+    return CallFailed(frame._replace(name="ModuleError", server=server))

@@ -5,22 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from anyio import create_task_group, sleep
+from anyio import create_task_group, sleep, to_thread
 
 from toolbridge.calls.hidden_tools import hidden_tool_warnings
 from toolbridge.calls.run_modules import mentioned_servers
 from toolbridge.check.checker import Checker, names_a_module
 from toolbridge.check.javascript import Checked
+from toolbridge.check.needed_stubs import needed_stubs
 from toolbridge.check.report import CheckReport
 from toolbridge.check.world import SessionNames, World
 from toolbridge.errors import SandboxClosedError
-from toolbridge.sandbox.outcome import Failure, RunResult
+from toolbridge.sandbox.outcome import Failure, RunResult, Usage
 from toolbridge_codegen.catalog import module_specifier, python_module
 
 if TYPE_CHECKING:
     from toolbridge.calls.run_scope import RunScope
+    from toolbridge.limits import Limits
     from toolbridge.sandbox.sandbox import Sandbox
     from toolbridge.servers.manager import ServerManager
     from toolbridge_codegen.catalog import Catalog
@@ -45,35 +49,54 @@ class CheckedRuns:
         code: str,
         language: str,
         scope: RunScope,
-        execute: Callable[[str | None], Awaitable[RunResult]],
+        execute: Callable[[str | None, Usage], Awaitable[RunResult]],
+        *,
+        limits: Limits,
         session: SessionNames | None = None,
+        is_advisory: bool = False,
     ) -> RunResult:
         """Checks a program and runs it, `execute` being given it without its types; or says why it is not run.
+
+        Its servers are connected and it is checked in the time of the run, which gets what is left of that. If the
+        check is only advisory, it gets half of that, and whatever comes of it is a warning.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
         """
-        checked = _UNCHECKED
+        checked, spent = _UNCHECKED, Usage()
         # One that makes no call can be run as it is: whatever is wrong with it, running it shows.
         if names_a_module(code, language) or (session is not None and session.is_used_in(code)):
             try:
-                if not await _connected_in_time(scope, _named_in(code, session)):
-                    message = f"The run took longer than {scope.limits.wall_seconds:g} s."
+                await self._checker.prepare(language)
+                deadline = await _connected_before(scope, _named_in(code, session), limits.wall_seconds)
+                left = deadline - monotonic()
+                if left <= 0:
+                    message = f"The run took longer than {limits.wall_seconds:g} s."
                     return RunResult(failure=Failure("timeout", message))
-                checked = await self.check(code, language, scope, session)
+                of_check = limits.with_(wall_seconds=left / 2 if is_advisory else left)
+                checked = await self.check(code, language, scope, session, of_check)
             except SandboxClosedError:  # while it was checked
                 return RunResult(failure=Failure("cancelled", "The run was cancelled."))
+            spent = Usage(wall_seconds=limits.wall_seconds - (deadline - monotonic()))
         report = checked.report
-        if report.failure is not None:
-            return RunResult(failure=report.failure)
-        result = await execute(checked.erased)
+        if report.failure is not None and (report.syntax is not None or not is_advisory):
+            return RunResult(failure=report.failure, usage=spent)
+        result = await execute(checked.erased, spent)
         if session is not None:
             session.add(code, language, checked.names)
-        if report.warning and report.has_checker:
-            result = replace(result, warnings=(*result.warnings, report.warning))
+        warning = _advice(report.failure) if report.failure is not None else report.warning
+        if warning and report.has_checker:
+            result = replace(result, warnings=(*result.warnings, warning))
         return result
 
-    async def check(self, code: str, language: str, scope: RunScope, session: SessionNames | None = None) -> Checked:
+    async def check(
+        self,
+        code: str,
+        language: str,
+        scope: RunScope,
+        session: SessionNames | None = None,
+        limits: Limits | None = None,
+    ) -> Checked:
         """What is wrong with a program, as far as types show. Connects the servers that it names, as running it would.
 
         Raises:
@@ -82,7 +105,8 @@ class CheckedRuns:
         connected = await scope.connect_named(_named_in(code, session))
         if self._uses_changed_tool(code, connected):
             return _UNCHECKED
-        return await self._checker.check(code, language, self._world(language, connected), session)
+        world = await self._world(language, connected)
+        return await self._checker.check(code, language, world, session, limits or scope.limits)
 
     async def report(self, code: str, language: str, scope: RunScope) -> CheckReport:
         """The same for whoever asks only for the check: no run will say which servers' tools are not known.
@@ -106,13 +130,13 @@ class CheckedRuns:
         warning = f"The tools of {servers} are not known ({reason}), so {what}."
         return replace(report, warning=warning, is_checked=is_checked)
 
-    def _world(self, language: str, connected: tuple[str, ...]) -> World:
+    async def _world(self, language: str, connected: tuple[str, ...]) -> World:
         """The stubs of these servers. Of all others nothing is said: what was kept of them may be out of date.
 
         Nor of those that are disabled: the run says so.
         """
         wanted: StubLanguage = "python" if language == "python" else "typescript"
-        files = self._files(wanted)
+        files = await self._files(wanted)
         servers = self._manager.enabled_servers()
         untyped = tuple(each.name for each in self._manager.statuses() if each.name not in connected)
         hidden = tuple(_stub_name(name, wanted) for name in untyped)
@@ -127,29 +151,46 @@ class CheckedRuns:
         changed = {tool for server in servers for tool in self._manager.changed_tools(server)}
         return bool(changed) and not changed.isdisjoint(_WORD.findall(code))
 
-    def _files(self, language: StubLanguage) -> Mapping[str, str]:
+    async def _files(self, language: StubLanguage) -> Mapping[str, str]:
+        """The stubs of the catalog; new ones are generated in a worker thread, as a listing may be megabytes."""
         catalog = self._manager.catalog
         known = self._stubs.get(language)
         if known is None or known[0] is not catalog:
-            known = self._stubs[language] = (catalog, self._stub_set(language).files)
+            known = self._stubs[language] = (catalog, await to_thread.run_sync(self._generated, language))
         return known[1]
 
+    def _generated(self, language: StubLanguage) -> Mapping[str, str]:
+        files = self._stub_set(language).files
+        if language == "typescript":
+            needed_stubs(files, "")  # parses them, and keeps that for the check
+        return files
 
-async def _connected_in_time(scope: RunScope, named_in: str) -> bool:
-    """Connects what a program names; importing would be part of the run, and so take no longer. A person may."""
+
+async def _connected_before(scope: RunScope, named_in: str, seconds: float) -> float:
+    """Connects the servers that a program names; the deadline of the run, on the monotonic clock.
+
+    Importing would be part of the run, and so may take no longer. A person may: the time begins after the approvals.
+    """
+    deadline = inf
 
     async def give_up() -> None:
+        nonlocal deadline
         await scope.wait_for_approvals(named_in)
-        await sleep(scope.limits.wall_seconds)
+        deadline = monotonic() + seconds
+        await sleep(seconds)
         tasks.cancel_scope.cancel()
 
-    is_done = False
     async with create_task_group() as tasks:
         tasks.start_soon(give_up)
         await scope.connect_named(named_in)
-        is_done = True
         tasks.cancel_scope.cancel()
-    return is_done
+    return min(deadline, monotonic() + seconds)
+
+
+def _advice(failure: Failure) -> str:
+    """What a check found, for a program that ran all the same."""
+    place = "" if failure.line is None else f" (line {failure.line})"
+    return f"The program ran against the advice of its check: {failure.message}{place}"
 
 
 def _named_in(code: str, session: SessionNames | None) -> str:

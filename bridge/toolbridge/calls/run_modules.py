@@ -131,7 +131,7 @@ class RunModules:
         if problem is not None:
             assert self._calls is not None
             self._calls.heard(problem, server)
-            raise import_failed(problem, server, self._manager.secrets(server))
+            raise import_failed(problem, server, self._manager)
 
     def _functions(self, server: str, module: ModuleSpec | None) -> dict[str, HostFunction]:
         functions = {tool.identifier: self._tool(server, tool.name) for tool in module.tools} if module else {}

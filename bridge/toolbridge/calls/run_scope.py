@@ -39,7 +39,7 @@ class RunScope:
         checks: CheckStore,
         gate: PermissionGate,
         observers: Sequence[Observer],
-        is_session: bool = False,
+        session: str | None = None,
     ) -> None:
         self.limits = limits
         self._manager = manager
@@ -47,8 +47,9 @@ class RunScope:
         self._checks = checks
         self._clock = RunClock(limits.ask_seconds)
         self._gate = gate.open_run(self._clock.stopped)
+        self._rule_warnings = lambda: gate.warnings(manager.catalog)
         self._observers = observers
-        self._session = new_run() if is_session else None
+        self._session = session
         self._handles = HandleStore(limits, exact_integers=rules.exact_integers)
         self._modules = RunModules(manager, self._handles, self._clock)
         self._servers: dict[str, None] = {}
@@ -101,6 +102,9 @@ class RunScope:
             if result.failure is not None:
                 hidden = hidden_tool_warnings(self._manager, code, str(result.failure))
                 result = replace(result, warnings=(*result.warnings, *hidden))
+            rules = self._rule_warnings()
+            if rules:
+                result = replace(result, warnings=(*result.warnings, *rules))
             return replace(result, servers=tuple({**self._servers, **calls.servers}))
         finally:
             self._servers |= calls.servers

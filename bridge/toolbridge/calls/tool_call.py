@@ -14,6 +14,8 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
+from anyio import to_thread
+
 from toolbridge.boundary.host_call import CallFailed, Reply, failed, outcome_of
 from toolbridge.boundary.json_codec import json_text
 from toolbridge.boundary.run_clock import RunClock
@@ -167,20 +169,27 @@ class ToolCalls:
         try:
             return await self._perform(server, tool, given, number)
         except Exception as error:
-            return self._refused(error, server, tool, given)
+            problem = self._error(error, server, tool, given)
+        return self._failed(problem, await to_thread.run_sync(error_notes, problem.message))
 
     def _refused(self, problem: Exception, server: str, tool: str, given: Sequence[Any]) -> Reply:
         """The reply for what was raised on the way."""
+        error = self._error(problem, server, tool, given)
+        return self._failed(error, error_notes(error.message))
+
+    def _error(self, problem: Exception, server: str, tool: str, given: Sequence[Any]) -> ErrorFrame:
         if isinstance(problem, CallFailed):
             error = problem.error
         elif isinstance(problem, ServerError):
             self.heard(problem, server)
-            error = call_error(problem, self._manager.secrets(server), argument_texts(given))
+            keep = (*argument_texts(given), *self._manager.configured_paths(server))
+            error = call_error(problem, self._manager.secrets(server), keep)
         else:
             _log.error("The call of %r of server %r failed inside toolbridge", tool, server, exc_info=problem)
             error = ErrorFrame("failed", "toolbridge failed in the middle of this call; the host's log says why.")
-        error = error._replace(server=server, tool=tool)
-        notes = error_notes(error.message)
+        return error._replace(server=server, tool=tool)
+
+    def _failed(self, error: ErrorFrame, notes: tuple[str, ...]) -> Reply:
         if self._rules.errors == "return":
             return Reply(encode_value({"error": error.message}), error.kind, notes)
         return Reply(failed(CallFailed(error)), error.kind, notes)
@@ -200,7 +209,7 @@ class ToolCalls:
             raise self._gone(server, tool)
         checked = self._arguments.checked(spec, given)
         self._obey(await self._gate.decide(spec, checked.arguments), spec, number)
-        return self._replies.reply(checked, await self._sent(spec, checked.arguments, number))
+        return await self._replies.foreign_reply(checked, await self._sent(spec, checked.arguments, number))
 
     def _obey(self, decision: Decision, spec: ToolSpec, number: int) -> None:
         """Goes on only with what the gate lets through.

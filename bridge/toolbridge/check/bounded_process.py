@@ -20,22 +20,26 @@ class ProcessFailed(Exception):  # noqa: N818  # a fact about the process, told 
     """It did not end well; the text goes on after the process's name."""
 
 
+class ProcessTooSlow(ProcessFailed):
+    """It used up its CPU time."""
+
+
 async def run_bounded(
     command: Sequence[str],
     *,
     directory: Path,
     environment: Mapping[str, str],
-    seconds: float,
+    cpu_seconds: float,
     memory_bytes: int,
     most_output: int,
 ) -> bytes:
     """What a process writes to its standard output. Cancelling ends it, with all that it started.
 
     Raises:
-        ProcessFailed: it could not be started, crashed, took too long or wrote too much.
+        ProcessFailed: it could not be started, crashed, used too much CPU time or wrote too much.
     """
     if os.name == "posix":
-        limits = [str(memory_bytes // 1024), str(int(seconds) + 1)]
+        limits = [str(memory_bytes // 1024), str(int(cpu_seconds) + 1)]
         command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *command]
     try:
         process = await anyio.open_process(
@@ -50,15 +54,14 @@ async def run_bounded(
     except OSError as error:
         raise ProcessFailed(f"could not be started ({error.strerror})") from error
     try:
-        with anyio.fail_after(seconds):
-            output = await _read(process, most_output)
-            code = await process.wait()
-    except TimeoutError:
-        raise ProcessFailed(f"took longer than {seconds:g} s") from None
+        output = await _read(process, most_output)
+        code = await process.wait()
     finally:
         _kill(process)
         with anyio.CancelScope(shield=True):
             await process.aclose()
+    if os.name == "posix" and code in (-signal.SIGXCPU, -signal.SIGKILL):  # the limit, and the limit after it
+        raise ProcessTooSlow(f"took longer than {cpu_seconds:g} s of CPU time")
     if code:
         raise ProcessFailed(f"ended with exit code {code}")
     return output

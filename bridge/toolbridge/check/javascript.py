@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from toolbridge.boundary.host_call import no_such_module
 from toolbridge.check.needed_stubs import NeededStub, needed_stubs
-from toolbridge.check.report import CheckReport, Problem, problem
+from toolbridge.check.report import CheckReport, Problem, problem, unended
 from toolbridge.check.spelling import nearest
 from toolbridge.check.stub_comments import without_comments
 from toolbridge.check.world import SessionNames, World
@@ -66,6 +66,8 @@ async def check_javascript(
         answer = read_answer(result)
     except ValueError as error:
         answer = Failure("crashed", f"{error}.")
+    if isinstance(answer, Failure) and answer.kind == "timeout":
+        return Checked(unended())
     if isinstance(answer, Failure):
         warning = f"The program was not checked before it ran: {answer.message.rstrip('.')}."
         return Checked(CheckReport(warning=warning, is_checked=False))
@@ -107,7 +109,7 @@ def _problem(complaint: Complaint, source: str, stubs: _Stubs) -> Problem:
     stub = None if complaint.stub is None else stubs.whole(complaint.stub)
     missing = next((found for each in _MISSING_EXPORT if (found := each.search(message))), None)
     if missing is not None:
-        message = _missing_export(missing["module"], missing["name"], missing["meant"], world)
+        message = _missing_export(missing["module"], missing["name"].strip('"'), missing["meant"], world)
     elif complaint.code in _NO_SUCH_MODULE:
         message, stub = _missing_module(message, world), None
     elif complaint.code in _NO_SUCH_NAME:

@@ -10,12 +10,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolbridge.check.bounded_process import ProcessFailed, run_bounded
+from toolbridge.check.bounded_process import ProcessFailed, ProcessTooSlow, run_bounded
 from toolbridge.check.checkable_stubs import checkable_stubs
 from toolbridge.check.python_alternatives import Alternatives
 from toolbridge.check.python_comparisons import ALWAYS, Comparisons
@@ -30,11 +31,10 @@ from toolbridge.check.python_program import Finding, Program
 from toolbridge.check.python_questions import Questions
 from toolbridge.check.python_rewriting import Edit, Rewriting, placed
 from toolbridge.check.python_tried_arguments import TriedArguments
-from toolbridge.check.report import MOST_PROBLEMS, CheckReport, problem
+from toolbridge.check.report import MOST_PROBLEMS, CheckReport, problem, unended
 from toolbridge.check.world import ANYTHING, SessionNames, World
 
 NO_TY = "Python programs are not checked before they run: the package `ty` is not installed."
-_SECONDS = 10.0
 _MEMORY_BYTES = 2 * 1024**3
 _MOST_OUTPUT = 4 * 1024**2
 _SETTINGS = f"""
@@ -43,6 +43,7 @@ return-type-inference = "always"
 [rules]
 {ALWAYS} = "warn"
 """
+_Ask = Callable[[Mapping[str, str]], Awaitable[dict[str, list[Finding]]]]
 _ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
 
 
@@ -56,40 +57,65 @@ def find_ty() -> str | None:
         return None
 
 
-async def check_python(source: str, world: World, session: SessionNames | None) -> CheckReport:
-    """Checks a program. A checker that fails is a warning, and nothing else."""
+async def check_python(
+    source: str, world: World, session: SessionNames | None, *, cpu_seconds: float = 10.0
+) -> CheckReport:
+    """Checks a program. A checker that fails is a warning, and nothing else. Reading is done beside the event loop."""
+    from anyio.to_thread import run_sync
+
     ty = find_ty()
     if ty is None:
         return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
     earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
-    program = Program(source, world, session.words if session is not None else set())
-    calls = PairCalls(program)
-    edits = _edits(program)
+    words = session.words if session is not None else set[str]()
+    program, calls, edits = await run_sync(_read, source, world, words)
+    ask = partial(_ask, ty, world, cpu_seconds)
     try:
-        asked, findings = await _first_answer(ty, program, edits, earlier, calls)
+        asked, findings = await _first_answer(ask, program, edits, earlier, calls)
         if edits and can_not_be_read(findings):
             edits = list[Edit]()  # perhaps it was us
-            asked, findings = await _first_answer(ty, program, edits, earlier, calls)
+            asked, findings = await _first_answer(ask, program, edits, earlier, calls)
+    except ProcessTooSlow:
+        return unended()
     except (ProcessFailed, ValueError) as error:
         warning = f"The program was not checked before it ran: the checker {error}."
         return CheckReport(warning=warning, is_checked=False)
-    mistakes = find_mistakes(findings, program)
-    alternatives = Alternatives(findings, mistakes, program)
-    compared = Comparisons(findings, program)
-    language = LanguageCalls(findings, program)
-    questions = Questions(source, edits, asked.head, [*alternatives.places, *compared.places, *language.places])
-    tried = TriedArguments(findings, program, edits, asked.head)
+    judging = await run_sync(_Judging, findings, program, edits, asked)
     answers: dict[str, list[Finding]] = {}
-    if questions.files or tried.files:
+    if judging.files:
         with suppress(ProcessFailed, ValueError):  # without an answer, nothing is sure
-            answers = await _ask(ty, world, {**questions.files, **tried.files})
-    types = questions.types(answers)
-    if mistakes:
-        mistakes = find_mistakes(alternatives.sure(types), program)
-    more = (*compared.mistakes(types), *language.mistakes(types), *tried.mistakes(answers))
-    mistakes = sorted([*mistakes, *more], key=lambda each: (each.line, each.column))
-    shown = mistakes[:MOST_PROBLEMS]
-    return CheckReport(tuple(problem(source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown))
+            answers = await ask(judging.files)
+    return await run_sync(judging.report, answers)
+
+
+class _Judging:
+    """What the checker found in a program, and what it is asked about that."""
+
+    def __init__(self, findings: list[Finding], program: Program, edits: list[Edit], asked: Rewriting) -> None:
+        self._program = program
+        self._mistakes = find_mistakes(findings, program)
+        self._alternatives = Alternatives(findings, self._mistakes, program)
+        self._compared = Comparisons(findings, program)
+        self._language = LanguageCalls(findings, program)
+        places = [*self._alternatives.places, *self._compared.places, *self._language.places]
+        self._questions = Questions(program.source, edits, asked.head, places)
+        self._tried = TriedArguments(findings, program, edits, asked.head)
+        self.files = {**self._questions.files, **self._tried.files}
+
+    def report(self, answers: Mapping[str, list[Finding]]) -> CheckReport:
+        """The report, now that these are the answers."""
+        program, mistakes, types = self._program, self._mistakes, self._questions.types(answers)
+        if mistakes:
+            mistakes = find_mistakes(self._alternatives.sure(types), program)
+        more = (*self._compared.mistakes(types), *self._language.mistakes(types), *self._tried.mistakes(answers))
+        shown = sorted([*mistakes, *more], key=lambda each: (each.line, each.column))[:MOST_PROBLEMS]
+        made = (problem(program.source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown)
+        return CheckReport(tuple(made))
+
+
+def _read(source: str, world: World, words: set[str]) -> tuple[Program, PairCalls, list[Edit]]:
+    program = Program(source, world, words)
+    return program, PairCalls(program), _edits(program)
 
 
 def _edits(program: Program) -> list[Edit]:
@@ -100,25 +126,25 @@ def _edits(program: Program) -> list[Edit]:
 
 
 async def _first_answer(
-    ty: str, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
+    ask: _Ask, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
 ) -> tuple[Rewriting, list[Finding]]:
     """What the checker says of a program, where it is in it."""
     imported = f"import {RESULTS}\n" + earlier
     asked = Rewriting(program.source, edits, imported + calls.text)
-    found = (await _ask(ty, program.world, {"main.py": asked.text})).get("main.py", [])
+    found = (await ask({"main.py": asked.text})).get("main.py", [])
     of_pairs = (calls.placed(each._replace(line=each.line - imported.count("\n"))) for each in found)
     own = (each for each in placed(found, asked) if f"`{GIVEN}" not in each.message)
     return asked, [*(each for each in of_pairs if each is not None), *own]
 
 
-async def _ask(ty: str, world: World, programs: Mapping[str, str]) -> dict[str, list[Finding]]:
+async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str, str]) -> dict[str, list[Finding]]:
     """What the checker says about each of these files.
 
     Raises:
         ProcessFailed: it took too long, or crashed.
         ValueError: what it wrote was not understood.
     """
-    from anyio import to_thread
+    from anyio import CancelScope, to_thread
 
     directory = await to_thread.run_sync(_write, _files(world, programs))
     try:
@@ -126,13 +152,14 @@ async def _ask(ty: str, world: World, programs: Mapping[str, str]) -> dict[str, 
             _command(ty, directory, programs),
             directory=directory / "program",
             environment={"HOME": str(directory), "XDG_CONFIG_HOME": str(directory), "NO_COLOR": "1"},
-            seconds=_SECONDS,
+            cpu_seconds=cpu_seconds,
             memory_bytes=_MEMORY_BYTES,
             most_output=_MOST_OUTPUT,
         )
     finally:
-        await to_thread.run_sync(_remove, directory)
-    return _findings(output)
+        with CancelScope(shield=True):
+            await to_thread.run_sync(_remove, directory)
+    return await to_thread.run_sync(_findings, output)
 
 
 def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:

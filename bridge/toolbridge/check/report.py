@@ -38,6 +38,8 @@ class CheckReport:
     problems: tuple[Problem, ...] = ()
     syntax: Failure | None = None
     """The program can't be read."""
+    unended: Failure | None = None
+    """The check did not end within the time of the run."""
     warning: str = ""
     """Why the program was not checked, or not against every module."""
     is_checked: bool = True
@@ -48,12 +50,25 @@ class CheckReport:
     @property
     def ok(self) -> bool:
         """Whether nothing is wrong with the program, as far as is known."""
-        return not self.problems and self.syntax is None
+        return self.failure is None
 
     @property
     def failure(self) -> Failure | None:
         """What a run of this program fails with."""
-        return self.syntax if self.syntax is not None else failure_of(self.problems)
+        return self.syntax or self.unended or failure_of(self.problems)
+
+
+def unended() -> CheckReport:
+    """The report of a check that did not end within the time of its run."""
+    failure = Failure(
+        "check_timeout",
+        "The type check did not end within the time of the run.",
+        notes=(
+            "The program was not run: no call was made.",
+            "Hint: make it smaller, or its types simpler. The host can give it more time, or run it unchecked.",
+        ),
+    )
+    return CheckReport(unended=failure, is_checked=False)
 
 
 def problem(source: str, place: tuple[int, int], message: str, rule: str, stub: StubLine | None) -> Problem:

@@ -7,13 +7,19 @@ import inspect
 import linecache
 import sys
 from types import CodeType, CoroutineType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .event_loop import run_to_end
 
 _VALUE = "__toolbridge_value__"
 _RESULT = "result"
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
+_READ = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_MOST_BLOCKS = 20
+"""Of nested exception handlers in one code object. CPython 3.14 has room for 21, and counts `try` and `with`, but not
+the comprehensions that it inlines: one more writes beyond its stack."""
+_WORDS_OF_BLOCKS = (b"for", b"async", b"try", b"with", b"except", b"finally")
 
 
 class NoValue:
@@ -34,13 +40,91 @@ def compiled(source: str, file: str) -> Program:
     """The program, its last expression kept.
 
     Raises:
-        SyntaxError, ValueError, MemoryError, RecursionError: it can't be compiled.
+        SyntaxError, ValueError, MemoryError: it can't be compiled.
     """
+    try:
+        return _compiled(source, file)
+    except (MemoryError, RecursionError) as error:
+        if not is_too_deep(error):
+            raise
+    raise SyntaxError("The program is nested too deeply here.", (file, _deep_line(source, file), 1, ""))
+
+
+def is_too_deep(error: BaseException) -> bool:
+    """Whether source text is nested too deeply for the parser or the compiler, which takes more stack than there is."""
+    return isinstance(error, RecursionError) or "too complex to parse" in str(error)
+
+
+def _deep_line(source: str, file: str) -> int:
+    """The line at which a program gets too deep: with fewer, it is at most incomplete."""
+    lines = source.split("\n")
+    fewer, enough = 0, len(lines)
+    while enough - fewer > 1:
+        middle = (fewer + enough) // 2
+        try:
+            compile("\n".join(lines[:middle]), file, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+            fewer = middle
+        except (MemoryError, RecursionError):
+            enough = middle
+        except (SyntaxError, ValueError):
+            fewer = middle
+    return enough
+
+
+class BlockGuard:
+    """An audit hook that refuses source text whose comprehensions are nested deeper than the compiler can take."""
+
+    def __init__(self) -> None:
+        self._is_reading = False
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Looks at a text before it is compiled, wherever that is asked for: here, or by exec and eval."""
+        if event != "compile" or self._is_reading or type(arguments[0]) is not bytes:
+            return
+        source, file = arguments
+        if sum(map(source.count, _WORDS_OF_BLOCKS)) <= _MOST_BLOCKS:
+            return
+        self._is_reading = True
+        try:
+            tree = compile(source.lstrip(b" \t"), "", "exec", _READ, dont_inherit=True)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return  # the compiler says so itself
+        finally:
+            self._is_reading = False
+        node = _one_too_many(tree)
+        if node is not None:
+            text = source.split(b"\n")[node.lineno - 1]
+            place = (file, node.lineno, len(text[: node.col_offset].decode("utf-8", "replace")) + 1, text.decode())
+            raise SyntaxError(f"Comprehensions and other blocks are nested more than {_MOST_BLOCKS} deep here.", place)
+
+
+def _one_too_many(tree: ast.AST) -> ast.expr | None:
+    """A comprehension within as many exception handlers as one code object may have."""
+    waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if isinstance(node, _COMPREHENSIONS):
+            depth += 1 + sum(each.is_async for each in node.generators)
+            if depth > _MOST_BLOCKS:
+                return node
+        elif isinstance(node, (ast.Try, ast.TryStar)):
+            depth += 1 + bool(node.handlers and node.finalbody)
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            depth += len(node.items)
+        elif isinstance(node, (ast.ExceptHandler, ast.AsyncFor)):
+            depth += 1
+        body: Any = getattr(node, "body", ()) if isinstance(node, _SCOPES) else ()
+        own = set(map(id, cast("list[ast.AST]", body) if isinstance(body, list) else (body,)))
+        waiting.extend((each, 0 if id(each) in own else depth) for each in ast.iter_child_nodes(node))
+    return None
+
+
+def _compiled(source: str, file: str) -> Program:
     linecache.cache[file] = (lambda: source,)  # read only when a traceback is printed
     expression = _one_expression(source, file)
     if expression is not None:
         return Program(expression, has_expression=True, has_result=False, is_expression=True)
-    tree = compile(source, file, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    tree = compile(source, file, "exec", _READ, dont_inherit=True)
     last = tree.body[-1] if tree.body else None
     has_expression = isinstance(last, ast.Expr)
     if isinstance(last, ast.Expr):

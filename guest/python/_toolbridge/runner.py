@@ -48,7 +48,7 @@ def _outcome(frame: dict[str, Any]) -> str:
     except SystemExit as error:
         return _failed(error, file, kind) if error.code else _succeeded(None)
     except MemoryError as error:
-        return _failed(error, file, "out_of_memory")
+        return _failed(error, file, kind if program.is_too_deep(error) else "out_of_memory")
     except BaseException as error:
         return _failed(error, file, kind)
     finally:
@@ -91,6 +91,7 @@ def _prepare() -> None:
     sys.meta_path.append(denials.MissingModules())
     event_loop.install()
     denials.install()
+    sys.addaudithook(program.BlockGuard())
     _warm_up()
     sys.path[:] = []
     sys.path_importer_cache.clear()

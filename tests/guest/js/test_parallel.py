@@ -30,7 +30,7 @@ class Meeting:
         self.most = max(self.most, self.under_way)
         if len(self.arrived) % self.expected == 0:
             self._turns[turn].set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await self._turns[turn].wait()
         self.under_way -= 1
         if turn % self.expected:

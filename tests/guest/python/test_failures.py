@@ -136,3 +136,59 @@ def test_a_program_can_print_its_own_traceback(sandbox: Sandbox) -> None:
     assert result.ok
     assert "line 3, in f\n    return 1 / 0" in result.stderr
     assert result.stderr.endswith("ZeroDivisionError: division by zero\n")
+
+
+def nested(depth: int, clause: str = "for a in [1]", opening: str = "[", closing: str = "]") -> str:
+    """Comprehensions, each the element of the next."""
+    return opening * depth + "1" + f" {clause}{closing}" * depth
+
+
+TRIES = "".join(f"{' ' * depth}try:\n" for depth in range(15))
+EXCEPTS = "".join(f"{' ' * depth}except ValueError as error: pass\n" for depth in reversed(range(15)))
+TOO_DEEP = {
+    "comprehensions": f"x = 1\ny = {nested(60)}",
+    "comprehensions of dictionaries": f"x = 1\ny = {nested(23, opening='{1: ', closing='}')}",
+    "comprehensions that are gone through": f"x = 1\ny = {'[a for a in ' * 23}[1]{']' * 23}",
+    "comprehensions in a function": f"def f():\n  return {nested(30)}",
+    "comprehensions that wait": f"async def f(g):\n  return {nested(20, clause='async for a in g()')}",
+    "comprehensions in blocks": f"{TRIES}{' ' * 15}x = {nested(10)}\n{EXCEPTS}",
+    "brackets": "x = 1\n" + "(" * 500 + "1" + ")" * 500,
+    "objects": "x = 1\n" + "{1: " * 500 + "1" + "}" * 500,
+    "functions": "x = 1\n" + "lambda: " * 5000 + "1",
+    "signs": "x = 1\n" + "-" * 5000 + "1",
+    "choices": "x = 1\n" + "1 if x else " * 5000 + "1",
+    "sums": "x = 1\n" + "x" + " + x" * 20_000,
+    "attributes": "x = 1\n" + "x" + ".real" * 20_000,
+    "texts": "x = 1\n" + "f'{" * 150 + "1" + "}'" * 150,
+}
+
+
+@pytest.mark.parametrize("title", TOO_DEEP)
+def test_what_is_nested_too_deeply_is_a_syntax_failure_with_its_line(sandbox: Sandbox, title: str) -> None:
+    source = TOO_DEEP[title]
+    failure = failure_of(sandbox, f"{source}\nz = 3\n")
+    assert (failure.kind, failure.line) == ("syntax", 16 if title.endswith("blocks") else 2), failure
+    assert failure.message.startswith("SyntaxError: ")
+    assert "deep" in failure.message
+
+
+@pytest.mark.parametrize("title", TOO_DEEP)
+def test_the_same_in_a_text_that_a_program_compiles_is_its_own_error(sandbox: Sandbox, title: str) -> None:
+    source = TOO_DEEP[title]
+    failure = failure_of(sandbox, f"x = 1\nexec({source!r})")
+    assert (failure.kind, failure.line) == ("raised", 2)
+    caught = f"try:\n  exec({source!r})\nexcept Exception as error:\n  print('caught')"
+    assert sandbox.run_sync(caught, language="python").stdout == "caught\n"
+
+
+def test_an_expression_that_is_evaluated_is_held_to_the_same(sandbox: Sandbox) -> None:
+    failure = failure_of(sandbox, f"x = 1\neval({'  ' + nested(60)!r})")
+    assert (failure.kind, failure.line) == ("raised", 2)
+
+
+@pytest.mark.parametrize(
+    "source", [nested(20), nested(30, opening="list(", closing=")"), f"[{nested(9)} for a in [1]]"]
+)
+def test_what_the_interpreter_can_take_is_taken(sandbox: Sandbox, source: str) -> None:
+    result = sandbox.run_sync(f"len({source})", language="python")
+    assert (result.failure, result.value) == (None, 1)
