@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolbridge_codegen.model import ArrayType, TupleType, TypeNode
-from toolbridge_codegen.normalize import admits_nothing, items_statement, whole_number
+from toolbridge_codegen.normalize import UNRESOLVED, admits_nothing, items_statement, whole_number
 from toolbridge_codegen.unions import UNKNOWN
 
 if TYPE_CHECKING:
@@ -50,5 +50,8 @@ def _evaluated_only(facts: list[dict[str, Any]]) -> bool:
     """`unevaluatedItems: false`, as far as nothing else could evaluate items: then there are no more."""
     evaluates = {"contains", "if", "then", "else", "dependentSchemas", "anyOf", "oneOf"}
     return any(admits_nothing(fact.get("unevaluatedItems")) for fact in facts) and all(
-        evaluates.isdisjoint(fact) and ("items" not in fact or isinstance(fact["items"], list)) for fact in facts
+        fact is not UNRESOLVED
+        and evaluates.isdisjoint(fact)
+        and ("items" not in fact or isinstance(fact["items"], list))
+        for fact in facts
     )

@@ -61,7 +61,7 @@ class ToolSpec:
     qualified_name: str
     """`mcp__<server>__<tool>`, unique in the catalog."""
     short_name: str
-    """`<server>_<tool>`, at most 64 characters, unique in the catalog."""
+    """`<server>_<tool>` in `[A-Za-z0-9_]{1,64}`, which every model provider accepts; unique in the catalog."""
     definition: ToolDefinition
     output_schema: Schema | None = None
     """Of its results: its own, else an operator's, which is of what guest code gets."""
@@ -157,7 +157,7 @@ def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
         modules_of[module] = listing.server
     identities = [(listing.server, tool.name) for listing in ordered for tool in one_per_name(listing.tools)]
     qualified = assign_wire_names(identities, prefix="mcp__", separator="__")
-    short = assign_wire_names(identities, prefix="", separator="_", taken=qualified.values())
+    short = assign_wire_names(identities, prefix="", separator="_", taken=qualified.values(), hyphens=False)
     modules: list[ModuleSpec] = []
     for listing in ordered:
         tools = one_per_name(listing.tools)

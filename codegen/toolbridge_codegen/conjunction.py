@@ -16,6 +16,7 @@ from toolbridge_codegen.json_values import is_object
 from toolbridge_codegen.normalize import (
     CHOICES,
     CONSTRAINTS,
+    UNRESOLVED,
     admits_nothing,
     check_references,
     declared_kinds,
@@ -151,15 +152,11 @@ class Conjunctions:
                 choices.append(Choice([_NULL, self._without_nullable(schema)], False, schema, "nullable"))
                 continue
             annotated.append(schema)
-            reference = reference_of(schema)
-            if reference is not None:
-                target = self.target(schema, reference)
-                if self.ignored_beside_reference(schema):
-                    self._report_ignored(schema)
-                    stack += [target.schema] if target else []
-                    continue
-            else:
-                target = None
+            target = self._target_or_fact(schema, facts)
+            if self.ignored_beside_reference(schema):
+                self._report_ignored(schema)
+                stack += [target.schema] if target else []
+                continue
             if not CONSTRAINTS.isdisjoint(schema):
                 facts.append(schema)
             choices += self._choices(schema)
@@ -170,6 +167,14 @@ class Conjunctions:
         whole = Conjunction(facts, choices, annotated, impossible=False, complete=True)
         self._report_circle(schemas, whole, met_again=met_again)
         return whole
+
+    def _target_or_fact(self, schema: dict[str, Any], facts: list[dict[str, Any]]) -> Target | None:
+        """What a schema's reference means, if it has one; that one means nothing here is a fact."""
+        reference = reference_of(schema)
+        target = None if reference is None else self.target(schema, reference)
+        if reference is not None and target is None:
+            facts.append(UNRESOLVED)
+        return target
 
     def _report_circle(self, schemas: Sequence[Any], whole: Conjunction, *, met_again: bool) -> None:
         if met_again and not whole.facts and not whole.choices:

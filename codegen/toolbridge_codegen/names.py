@@ -36,6 +36,7 @@ RESERVED_IDENTIFIERS = frozenset(f"{_JAVASCRIPT} {_PYTHON} {_MEMBERS}".split())
 
 _NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
 _NOT_WIRE = re.compile(r"[^A-Za-z0-9_-]+")
+_NOT_WORD = re.compile(r"[^A-Za-z0-9_]")
 
 
 def identifier(original: str) -> str:
@@ -58,11 +59,20 @@ def assign_identifiers(originals: Iterable[str]) -> dict[str, str]:
 
 
 def assign_wire_names(
-    identities: Collection[tuple[str, str]], *, prefix: str, separator: str, taken: Iterable[str] = ()
+    identities: Collection[tuple[str, str]],
+    *,
+    prefix: str,
+    separator: str,
+    taken: Iterable[str] = (),
+    hyphens: bool = True,
 ) -> dict[tuple[str, str], str]:
-    """`<prefix><server><separator><tool>` for each tool, in the characters and length that model providers accept."""
+    """`<prefix><server><separator><tool>` for each tool, in the characters and length that model providers accept.
+
+    Some accept no hyphens: for them each character but `[A-Za-z0-9_]` becomes `_`.
+    """
+    unfit = _NOT_WIRE if hyphens else _NOT_WORD
     natural = {f"{server}\n{tool}": f"{prefix}{server}{separator}{tool}" for server, tool in identities}
-    wanted = {key: _NOT_WIRE.sub("_", name) for key, name in natural.items()}
+    wanted = {key: unfit.sub("_", name) for key, name in natural.items()}
     assigned = _assign(wanted, exact={key for key, name in natural.items() if wanted[key] == name}, taken=taken)
     return {(server, tool): assigned[f"{server}\n{tool}"] for server, tool in identities}
 

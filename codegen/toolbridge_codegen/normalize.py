@@ -13,8 +13,8 @@ the letter (`Reading`), and there no valid instance is refused by its type:
   `dependentSchemas`) or another branch of an `anyOf` lists stays possible, and so does what only a condition,
   `dependentRequired` or a choice between remarks requires. An empty list of properties says nothing, except that
 - "A tool that lists no parameters takes none".
-- "Treat missing 'type' with 'properties' as object" (with any other keyword about properties too), and with `items`
-  or `prefixItems` as array.
+- "Treat missing 'type' with 'properties' as object" (with any other keyword about properties too, but
+  `unevaluatedProperties`), and with `items` or `prefixItems` as array.
 - "Pattern properties are all the other properties": the union of them in all parts of an `allOf`, and of
   `additionalProperties` if it is given.
 - "Draft 3's `required: true` on a property makes it required".
@@ -33,6 +33,9 @@ from toolbridge_codegen.schema_kinds import ANY_KIND, ARRAY, NULL, OBJECT, kinds
 
 OBJECT_STRUCTURE = frozenset({"properties", "patternProperties", "additionalProperties", "unevaluatedProperties"})
 ARRAY_STRUCTURE = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems"})
+_ABOUT_OBJECTS = OBJECT_STRUCTURE - {"unevaluatedProperties"}
+_ABOUT_ARRAYS = ARRAY_STRUCTURE - {"unevaluatedItems"}
+"""What is left over is said of any value: it doesn't make one an object, or an array."""
 CONDITIONS = frozenset({"if", "then", "else", "dependentSchemas", "dependencies"})
 
 CONSTRAINTS = (
@@ -52,6 +55,9 @@ NOT_PLAIN = REFERENCES | {"allOf", "anyOf", "oneOf", "enum", "const", "nullable"
 """A schema without any of these, and with a scalar type, is that scalar type."""
 
 MISSING = object()
+
+UNRESOLVED: dict[str, Any] = {}
+"""Stands among facts for a reference that means nothing here: it may describe, and so evaluate, anything."""
 
 
 def is_nullable(schema: dict[str, Any]) -> bool:
@@ -74,9 +80,9 @@ def inferred_kinds(facts: list[dict[str, Any]]) -> int:
     """The kinds that schemas without any `type` are about. A server that lists properties means an object."""
     kinds = 0
     for fact in facts:
-        if not OBJECT_STRUCTURE.isdisjoint(fact):
+        if not _ABOUT_OBJECTS.isdisjoint(fact):
             kinds |= OBJECT
-        if not ARRAY_STRUCTURE.isdisjoint(fact):
+        if not _ABOUT_ARRAYS.isdisjoint(fact):
             kinds |= ARRAY
     if kinds and any(is_nullable(fact) for fact in facts):
         kinds |= NULL

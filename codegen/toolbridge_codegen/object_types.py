@@ -11,6 +11,7 @@ from toolbridge_codegen.drafts import Draft
 from toolbridge_codegen.model import MapType, NamedType, ObjectType, Property, TypeNode
 from toolbridge_codegen.normalize import (
     CONDITIONS,
+    UNRESOLVED,
     ExtraStatement,
     admits_nothing,
     extra_statement,
@@ -109,6 +110,9 @@ def _settle_extra(
     plan: _Plan, facts: list[dict[str, Any]], statements: list[ExtraStatement], *, is_literal: bool
 ) -> None:
     """What holds for properties that aren't listed, by all that is said of them."""
+    if not statements and any(fact is UNRESOLVED for fact in facts):
+        plan.extra = [True]  # what it means may list others
+        return
     if not statements:
         unevaluated = [fact["unevaluatedProperties"] for fact in facts if "unevaluatedProperties" in fact]
         is_closed = any(map(admits_nothing, unevaluated)) or (not is_literal and any(map(lists_properties, facts)))

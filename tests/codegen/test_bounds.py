@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from codegen.notation import problems, written
 from codegen.schema_bombs import BOMBS, chain, nested
+from growth import work_within
 from toolbridge_codegen.bounds import TOO_SLOW, Bounds, Budget
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import StubSet, generate
@@ -33,9 +33,8 @@ def test_a_bomb_takes_bounded_time_and_space_and_other_tools_do_not_notice(name:
         ("typescript", "mcp-server.d.ts", "interface GoodInput { a: string }"),
         ("python", "host/mcp_server/__init__.pyi", "class GoodInput(TypedDict):\n a: str"),
     ]:
-        began = time.process_time()
-        stubs = stubs_of(schema, language)
-        assert time.process_time() - began < 5
+        with work_within(5):
+            stubs = stubs_of(schema, language)
         assert len(stubs.files[file]) < 300_000
         assert expected in stubs.files[file]
         assert {item.tool for item in stubs.diagnostics} <= {"bad"}
@@ -149,33 +148,31 @@ def test_the_place_of_a_cut_is_exactly_the_bound() -> None:
 def test_many_hostile_tools_do_not_add_up() -> None:
     hostile = BOMBS["a web of objects"]()
     tools = [ToolDefinition(f"bad{index}", hostile) for index in range(50)]
-    began = time.process_time()
-    stubs = generate(build_catalog([ServerListing("server", (*tools, GOOD))]), language="typescript")
-    assert time.process_time() - began < 15
+    with work_within(15):
+        stubs = generate(build_catalog([ServerListing("server", (*tools, GOOD))]), language="typescript")
     assert "interface GoodInput { a: string }" in stubs.files["mcp-server.d.ts"]
 
 
 def test_many_tools_that_multiply_choices_take_little_time_and_memory() -> None:
     code = """
-import sys, time
+import sys
 sys.path.insert(0, sys.argv[1])
 from codegen.peak_memory import peak_kilobytes
 from codegen.test_bounds import GOOD
+from growth import work_within
 from threats.schema_bombs import multiplied
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 tools = [ToolDefinition(f"bad{index}", multiplied(20)) for index in range(20)]
-began = time.process_time()
-stubs = generate(build_catalog([ServerListing("server", (*tools, GOOD))]), language="typescript")
+with work_within(5):
+    stubs = generate(build_catalog([ServerListing("server", (*tools, GOOD))]), language="typescript")
 assert "interface GoodInput { a: string }" in stubs.files["mcp-server.d.ts"]
 assert {item.tool for item in stubs.diagnostics} == {tool.name for tool in tools}
-print(time.process_time() - began, peak_kilobytes())
+print(peak_kilobytes())
 """
     tests = str(Path(__file__).parent.parent)
     done = subprocess.run([sys.executable, "-c", code, tests], capture_output=True, text=True, check=True, timeout=120)
-    seconds, kilobytes = map(float, done.stdout.split())
-    assert seconds < 5
-    assert kilobytes < 256 * 1024
+    assert float(done.stdout) < 256 * 1024
 
 
 def test_when_the_time_of_a_server_is_over_only_expensive_tools_are_cut_short() -> None:

@@ -28,7 +28,7 @@ def test_a_tool_is_found_by_each_of_its_names() -> None:
     forecast = catalog.tool("weather", "get-forecast")
     assert forecast is module.tools[1]
     assert forecast is catalog.named("mcp__weather__get-forecast")
-    assert forecast is catalog.named("weather_get-forecast")
+    assert forecast is catalog.named("weather_get_forecast")
     assert catalog.tools == module.tools
 
 

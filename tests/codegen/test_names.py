@@ -91,8 +91,25 @@ def test_wire_names_fit_what_model_providers_accept() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names.values())
 
 
+def test_short_names_have_no_hyphens() -> None:
+    identities = [
+        ("my-server", "alpha"),
+        ("my", "server_alpha"),
+        ("filesystem", "get-sum"),
+        ("a", "x.-y"),
+        ("a", "x" * 99),
+    ]
+    names = assign_wire_names(identities, prefix="", separator="_", hyphens=False)
+    assert all(re.fullmatch(r"[A-Za-z0-9_]{1,64}", name) for name in names.values())
+    assert len(set(names.values())) == len(identities)
+    assert names["filesystem", "get-sum"] == "filesystem_get_sum"
+    assert names["a", "x.-y"] == "a_x__y"
+    assert names["my", "server_alpha"] == "my_server_alpha", "its own name is exactly that"
+    assert names == assign_wire_names(identities[::-1], prefix="", separator="_", hyphens=False)
+
+
 def test_wire_names_never_meet() -> None:
     identities = [("a", "b__c"), ("a__b", "c"), ("a", "b.c"), ("a", "b_c"), ("a_b", "c")]
     qualified = assign_wire_names(identities, prefix="mcp__", separator="__")
-    short = assign_wire_names(identities, prefix="", separator="_", taken=qualified.values())
+    short = assign_wire_names(identities, prefix="", separator="_", taken=qualified.values(), hyphens=False)
     assert len({*qualified.values(), *short.values()}) == 10

@@ -130,6 +130,15 @@ def test_an_object_that_lists_its_properties_is_closed() -> None:
             "{*: unknown}",
         ),
         ({"type": "object", "properties": {"a": STRING}, "unevaluatedProperties": False}, "{a?: string}"),
+        ({"$ref": "#/nowhere", "unevaluatedProperties": False}, "unknown"),
+        ({"type": "object", "$ref": "#/nowhere", "unevaluatedProperties": False}, "{*: unknown}"),
+        ({"type": "array", "$ref": "#/nowhere", "unevaluatedItems": False}, "unknown[]"),
+        (
+            {"allOf": [{"$ref": "#/nowhere"}, {"properties": {"a": STRING}}], "unevaluatedProperties": False},
+            "{a?: string, *: unknown}",
+        ),
+        ({"unevaluatedProperties": False}, "unknown"),
+        ({"unevaluatedItems": False}, "unknown"),
         ({"type": "object", "properties": {"a": STRING}, "unevaluatedProperties": NOTHING}, "{a?: string}"),
         (
             {"type": "object", "properties": {"a": STRING}, "unevaluatedProperties": {"type": "integer"}},

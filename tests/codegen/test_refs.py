@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from random import Random
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from codegen.notation import problems, written
+from codegen.acceptance import accepts
+from codegen.notation import problems, result_model, written
 from toolbridge_codegen.refs import Document, RefusedReferenceError, Target
 
 STRING = {"type": "string"}
@@ -230,3 +235,65 @@ def test_a_reference_with_nothing_of_weight_beside_it_keeps_the_definition(besid
     }
     model, _ = result_model(schema)
     assert [declaration.name for declaration in model.declarations] == ["ToolOutput", "Place"]
+
+
+REMOTE = "https://elsewhere.example/part"
+PARTS: tuple[dict[str, Any], ...] = (
+    {"properties": {"q": {}}},
+    {"additionalProperties": True},
+    {"prefixItems": [{}, {}]},
+    {"items": {}},
+    {"type": "string"},
+)
+"""What the remote schema may turn out to be."""
+
+
+def _random_part(chance: Random, levels: int) -> dict[str, Any]:
+    """2020-12: keywords that depend on what others evaluate, dynamic references, patterns, remote references."""
+    inner = partial(_random_part, chance, levels - 1)
+    makers: list[Callable[[], dict[str, Any]]] = [
+        lambda: {"type": chance.choice(["string", "number", "object", "array"])},
+        lambda: {"$ref": REMOTE},
+        lambda: {"$dynamicRef": "#T"},
+        lambda: {"$ref": "list"},
+    ]
+    if levels:
+        makers += [
+            lambda: {"properties": {name: inner() for name in chance.sample("abq", 2)}},
+            lambda: {"patternProperties": {"^a": inner()}},
+            lambda: {"prefixItems": [inner()]},
+            lambda: {chance.choice(["allOf", "anyOf"]): [inner(), inner()]},
+        ]
+    whole: dict[str, Any] = {}
+    for _ in range(chance.randint(1, 3)):
+        whole |= chance.choice(makers)()
+    for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+        if chance.random() < 0.4:
+            whole[keyword] = chance.choice([False, {"type": "string"}])
+    return whole
+
+
+VALUES: tuple[Any, ...] = (
+    *("x", 1, None, [], ["x"], [1, "x"], ["x", ["x"]], {}, {"a": "x"}, {"q": 1}, {"a": "x", "q": "x"}),
+    *({"a": {"q": "x"}}, {"b": ["x"]}, {"a": {}, "b": 1}, {"other": "x"}, [{"a": "x"}]),
+)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_no_valid_instance_is_refused_whatever_an_unresolved_or_dynamic_reference_means(seed: int) -> None:
+    chance = Random(seed)
+    generic: dict[str, Any] = {"$id": "list", "type": "array", "items": {"$dynamicRef": "#T"}}
+    generic["$defs"] = {"T": {"$dynamicAnchor": "T", **_random_part(chance, 0)}}
+    schema: dict[str, Any] = {"$id": "https://here.example/root", **_random_part(chance, 2)}
+    schema["$defs"] = {"list": generic, "T": {"$dynamicAnchor": "T", "type": chance.choice(["string", "number"])}}
+    model, _ = result_model(schema, reading="literal")
+    output = model.functions[0].output
+    for part in PARTS:
+        meant = {**schema, "$defs": {**schema["$defs"], "remote": {"$id": REMOTE, **part}}}
+        validator: Any = Draft202012Validator(meant)
+        for value in VALUES:
+            try:
+                is_valid = validator.is_valid(value)
+            except RecursionError:  # a reference that leads back to itself
+                continue
+            assert not is_valid or accepts(model, output, value), (schema, part, value)
