@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from servers.fault_expectations import (
-    ECHOES,
     NOT_CONNECTED,
     NOT_EXPOSED,
     NOT_MCP,
-    Either,
     Fails,
     Fault,
     Gives,
@@ -16,30 +14,39 @@ from servers.fault_expectations import (
 )
 from toolbridge.errors import ServerConnectError, ServerProtocolError
 
-_UNENDING = says(NOT_MCP, "no end|more than|too long|bytes")
 _NO_LISTING = says(NOT_MCP, "tools/list|listing|cursor|tools")
 
 LISTINGS = (
     *(
-        Fault(mode, connect=_UNENDING)
-        for mode in (
-            "cursor-loop",
-            "cursor-cycle",
-            "cursor-growing",
-            "endless-pages",
-            "endless-empty-pages",
-            "endless-large-pages",
-            "pages-500",
-            "tools-10000",
-            "huge-page",
+        Fault(mode, problem=f"its tools/list .*{problem}.*cut after")
+        for mode, problem in (
+            ("cursor-loop", "same cursor twice"),
+            ("cursor-cycle", "same cursor twice"),
+            ("endless-pages", "pages"),
+            ("endless-large-pages", "bytes|pages"),
+            ("pages-500", "pages"),
+            ("tools-10000", "more than 1000 tools"),
+            ("cursor-number", "cursor that is not text"),
+            ("cursor-object", "cursor that is not text"),
+            ("second-page-refused", "further page"),
         )
     ),
+    *(
+        Fault(
+            mode,
+            connect=Gives(lambda listing: listing["tools"] == []),
+            call=NOT_EXPOSED,
+            after=NOT_EXPOSED,
+            beside=False,
+            problem="its tools/list .*cut after 0 tools",
+        )
+        for mode in ("cursor-growing",)
+    ),
+    Fault("endless-empty-pages", problem="pages; it is cut after 2 tools"),
+    Fault("huge-page", connect=says(NOT_MCP, "too long")),
     Fault("pages-5"),
     Fault("huge-cursor"),
-    *(
-        Fault(mode, connect=_NO_LISTING)
-        for mode in ("tools-not-a-list", "tools-missing", "tools-null", "cursor-number", "cursor-object")
-    ),
+    *(Fault(mode, connect=_NO_LISTING) for mode in ("tools-not-a-list", "tools-missing", "tools-null")),
     Fault("list-result-not-an-object", connect=Fails((ServerProtocolError, ServerConnectError))),
     Fault(
         "no-tools",
@@ -77,7 +84,8 @@ LISTINGS = (
             ("schema-remote", ""),
         )
     ),
-    Fault("schema-very-deep", connect=Either((ECHOES, NOT_MCP))),
+    Fault("schema-very-deep", problem="tool 'bomb' is nested too deeply"),
+    Fault("list-not-utf8", problem="its tools/list has bytes that are not UTF-8"),
     Fault("list-refused", connect=Fails((ServerConnectError, ServerProtocolError), "the registry is gone")),
     Fault("list-changed-storm", call=gives_text("1")),
     *(

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
+from growth import patience
 from servers.fault_expectations import Fault, may_time_out
 from servers.faults import MESSAGE_BYTES
 from servers.live_processes import left_after, processes_by_a_word
@@ -108,15 +109,16 @@ async def run_faults(
 def lateness(run: Run) -> str:
     """What took too long, in words; empty if nothing did."""
     fault = run.fault
-    call = SHORT_CALL + MOST_LATENESS if may_time_out(fault.call, fault.after) else PROMPT
+    late, prompt = patience(MOST_LATENESS), patience(PROMPT)
+    call = SHORT_CALL + late if may_time_out(fault.call, fault.after) else prompt
     most = {
-        "connect": SHORT_CONNECT + MOST_LATENESS if may_time_out(fault.connect) else PROMPT,
+        "connect": SHORT_CONNECT + late if may_time_out(fault.connect) else prompt,
         **dict.fromkeys(("call", "beside", "after"), call),
-        "close": PROMPT,
+        "close": prompt,
     }
-    late = [f"{name} took {step.seconds:.2f} s" for name, step in run.steps.items() if step.seconds > most[name]]
-    late += [f"a healthy call took {step.seconds:.2f} s" for step in run.healthy if step.seconds > MOST_LATENESS]
-    return "; ".join(late)
+    found = [f"{name} took {step.seconds:.2f} s" for name, step in run.steps.items() if step.seconds > most[name]]
+    found += [f"a healthy call took {step.seconds:.2f} s" for step in run.healthy if step.seconds > late]
+    return "; ".join(found)
 
 
 async def _run(manager: ServerManager, fault: Fault, name: str) -> Run:

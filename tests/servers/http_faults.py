@@ -101,7 +101,8 @@ BODIES = (
     Fault("error-ansi", call=says(_FAILS, "gone")),
     Fault("error-like-a-closed-channel", call=Fails((ToolRefusedError,), "Connection closed")),
     Fault("nan", call=Either((Gives(lambda result: "structuredContent" in result), _FAILS))),
-    Fault("lone-surrogates", call=Either((Gives(lambda result: bool(str(result))), _FAILS))),
+    Fault("lone-surrogates", call=gives_text("a\ud800b")),
+    Fault("not-utf8-in-text", call=gives_text("caf\ufffd \ufffd")),
     Fault("line-separators", call=gives_text("a\u2028b\u2029c\u0085d")),
     Fault("odd-notifications-in-json", call=Fails((*_FAILS.kinds, ServerTimeoutError))),
 )

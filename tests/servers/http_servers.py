@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import anyio
@@ -20,7 +20,7 @@ from anyio.streams.tls import TLSListener
 from mcp.shared.dispatcher import Dispatcher
 from mcp.shared.exceptions import MCPError
 
-from toolbridge.config.server_config import OAuth, ServerConfig
+from toolbridge.config.server_config import OAuth, ServerConfig, checked_server
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.servers.channel import Channel
 from toolbridge.servers.http import open_http, open_sse
@@ -159,8 +159,16 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-def config(url: str, *, transport: str = "http", name: str = "weather", oauth: OAuth | None = None) -> ServerConfig:
-    return ServerConfig(name, cast("Any", transport), url=url, oauth=oauth)
+def config(
+    url: str,
+    *,
+    transport: str = "http",
+    name: str = "weather",
+    oauth: OAuth | None = None,
+    call_timeout: float | None = None,
+) -> ServerConfig:
+    """Not validated: what is refused at construction is refused again before it is sent."""
+    return checked_server(name=name, transport=transport, url=url, oauth=oauth, call_timeout=call_timeout)
 
 
 def place(url: str, name: str = "weather") -> str:
@@ -209,7 +217,7 @@ async def session(
 ) -> AsyncGenerator[Session]:
     """Open a channel and run its dispatcher."""
     opened = open_http if transport == "http" else open_sse
-    server = replace(config(url, transport=transport, name=name, oauth=oauth), call_timeout=call_timeout)
+    server = config(url, transport=transport, name=name, oauth=oauth, call_timeout=call_timeout)
     opening = opened(
         server,
         headers or {},
@@ -241,7 +249,7 @@ async def session(
         tasks.cancel_scope.cancel()
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for something that nothing announces."""
     with anyio.fail_after(seconds):
         while not condition():  # noqa: ASYNC110
@@ -278,7 +286,7 @@ def uvicorn_server(app: Any, sock: socket.socket | None = None) -> Generator[int
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     try:
         while not server.started:
             assert time.monotonic() < deadline, "the server did not start"
@@ -286,5 +294,5 @@ def uvicorn_server(app: Any, sock: socket.socket | None = None) -> Generator[int
         yield sock.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(60)
         sock.close()

@@ -127,7 +127,7 @@ async def talk(
         session.ended.set()
 
     try:
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 await tasks.start(run)
                 yield session

@@ -60,7 +60,7 @@ def kill_processes(word: str) -> None:
             continue
 
 
-async def left_after(word: str, seconds: float = 5.0) -> dict[int, str]:
+async def left_after(word: str, seconds: float = 60.0) -> dict[int, str]:
     """The processes with this word that are still there after so long; looks away as soon as there are none."""
     deadline = time.monotonic() + seconds
     while (left := processes(word)) and time.monotonic() < deadline:  # noqa: ASYNC110  # a grandchild's end is no event

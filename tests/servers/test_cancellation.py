@@ -206,6 +206,6 @@ def test_closing_twice_and_from_several_tasks_is_one_closing(backend: str, caplo
 
 
 async def _until_there_are(number: int, word: str) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while len(processes(word)) < number:  # noqa: ASYNC110  # the start of a process is no event
             await anyio.sleep(0.01)

@@ -40,7 +40,7 @@ class Person:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110  # there is no event for what servers do
             await anyio.sleep(0.005)
 

@@ -120,20 +120,63 @@ async def test_odd_optional_fields_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "limits", "says"),
+    ("page", "limits", "kept", "says"),
     [
-        ({"tools": [tool("a")], "nextCursor": "again"}, ServerLimits(), "same cursor twice"),
-        ({"tools": [tool("a")], "nextCursor": 5}, ServerLimits(), "a cursor that is not text"),
-        ({"tools": {"a": 1}}, ServerLimits(), "without a list of tools"),
-        ({}, ServerLimits(), "without a list of tools"),
-        ({"tools": [tool(str(n)) for n in range(11)]}, ServerLimits(tools=10), "more than 10 tools"),
-        ({"tools": [tool("a", description="x" * 5000)]}, ServerLimits(listing_bytes=4000), "more than 4000 bytes"),
+        ({"tools": [tool("a")], "nextCursor": "again"}, ServerLimits(), 1, "same cursor twice"),
+        ({"tools": [tool("a")], "nextCursor": 5}, ServerLimits(), 1, "a cursor that is not text"),
+        ({"tools": [tool(str(n)) for n in range(11)]}, ServerLimits(tools=10), 10, "more than 10 tools"),
+        (
+            {"tools": [tool("a"), tool("b", description="x" * 5000), tool("c")]},
+            ServerLimits(listing_bytes=4000),
+            1,
+            "more than 4000 bytes",
+        ),
     ],
 )
-async def test_a_listing_past_a_cap_is_refused(page: dict[str, Any], limits: ServerLimits, says: str) -> None:
-    with pytest.raises(ServerProtocolError, match=says) as caught:
-        await list_tools(ABOUT, Pages(page), limits)
+async def test_a_listing_past_a_cap_keeps_what_came_and_says_so(
+    page: dict[str, Any], limits: ServerLimits, kept: int, says: str
+) -> None:
+    listing = await list_tools(ABOUT, Pages(page), limits)
+    assert len(listing.tools) == kept
+    assert any(not each.tool and says in each.problem and "cut after" in each.problem for each in listing.problems)
+
+
+@pytest.mark.parametrize("page", [{"tools": {"a": 1}}, {}])
+async def test_a_first_page_that_is_no_listing_is_refused(page: dict[str, Any]) -> None:
+    with pytest.raises(ServerProtocolError, match="without a list of tools") as caught:
+        await list_tools(ABOUT, Pages(page), ServerLimits())
     assert caught.value.server == "shop"
+
+
+async def test_a_later_page_that_is_no_listing_costs_that_page() -> None:
+    listing = await list_tools(ABOUT, Pages({"tools": [tool("a")], "nextCursor": "x"}, {"tools": 5}), ServerLimits())
+    assert [found.name for found in listing.tools] == ["a"]
+    assert "further page" in listing.problems[0].problem
+
+
+HEADER = "x-mcp-header"
+INVALID_HEADERS: list[dict[str, Any]] = [
+    {"properties": {"a": {"type": "string", HEADER: "My Region"}}},
+    {"properties": {"a": {"type": "string", HEADER: ""}}},
+    {"properties": {"a": {"type": "string", HEADER: 5}}},
+    {"properties": {"a": {"type": "number", HEADER: "Region"}}},
+    {"properties": {"a": {"type": "object", HEADER: "Region"}}},
+    {"properties": {"a": {"type": "string", HEADER: "R"}, "b": {"type": "string", HEADER: "r"}}},
+    {"properties": {"a": {"type": "array", "items": {"type": "string", HEADER: "Region"}}}},
+    {"properties": {"a": {"type": "string", HEADER: "R\r\nX: y"}}},
+]
+
+
+async def test_tools_with_an_invalid_header_annotation_are_left_out_where_headers_are_sent() -> None:
+    bad = [tool(f"bad{n}", inputSchema={"type": "object", **each}) for n, each in enumerate(INVALID_HEADERS)]
+    fine = tool("fine", inputSchema={"type": "object", "properties": {"a": {"type": "string", HEADER: "Region"}}})
+    pages = Pages({"tools": [*bad, fine]})
+    listing = await list_tools(ABOUT, pages, ServerLimits(), mirrors_headers=True)
+    assert [found.name for found in listing.tools] == ["fine"]
+    assert [each.tool for each in listing.problems] == [each["name"] for each in bad]
+    assert all("invalid x-mcp-header" in each.problem for each in listing.problems)
+    # Elsewhere the annotation means nothing, and costs nothing.
+    assert len((await list_tools(ABOUT, pages, ServerLimits())).tools) == len(bad) + 1
 
 
 async def test_ever_new_cursors_end_at_the_cap_of_pages() -> None:
@@ -144,19 +187,19 @@ async def test_ever_new_cursors_end_at_the_cap_of_pages() -> None:
         asked += 1
         return {"tools": [], "nextCursor": str(asked)}
 
-    with pytest.raises(ServerProtocolError, match="more than 7 pages"):
-        await list_tools(ABOUT, endless, ServerLimits(pages=7))
+    listing = await list_tools(ABOUT, endless, ServerLimits(pages=7))
     assert asked == 7
+    assert "more than 7 pages" in listing.problems[0].problem
 
 
-async def test_a_tool_nested_too_deeply_is_refused_without_a_traceback() -> None:
+async def test_a_tool_nested_too_deeply_costs_that_tool_only() -> None:
     deep: Any = {}
     for _ in range(100_000):
         deep = {"properties": deep}
-    with pytest.raises(ServerProtocolError, match="nested too deeply"):
-        await list_tools(
-            ABOUT, Pages({"tools": [tool("deep", inputSchema={"type": "object", "x": deep})]}), ServerLimits()
-        )
+    entries = [tool("a"), tool("deep", inputSchema={"type": "object", "x": deep}), tool("b")]
+    listing = await list_tools(ABOUT, Pages({"tools": entries}), ServerLimits())
+    assert [found.name for found in listing.tools] == ["a", "b"]
+    assert listing.problems == (ToolProblem("deep", "is nested too deeply"),)
 
 
 async def test_the_cap_counts_bytes_and_the_instructions(anyio_backend: str) -> None:
@@ -166,9 +209,10 @@ async def test_the_cap_counts_bytes_and_the_instructions(anyio_backend: str) -> 
         return {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "description": "\U0001f600" * 300}]}
 
     limits = ServerLimits(listing_bytes=1_000)
-    with pytest.raises(ServerProtocolError, match="more than 1000 bytes of tools"):
-        await list_tools(Listing("one", ()), request, limits)
+    (cut,) = (await list_tools(Listing("one", ()), request, limits)).problems
+    assert cut.problem == "has more than 1000 bytes; it is cut after 0 tools"
     for said in ("instructions", "serverName", "serverVersion", "serverTitle", "serverDescription"):
-        about = listing_from_json("one", {said: "x" * 1_001})
-        with pytest.raises(ServerProtocolError, match="more than 1000 bytes about itself"):
-            await list_tools(about, request, limits)
+        about = listing_from_json("one", {said: "x" * 1_001, "protocolVersion": "2025-11-25"})
+        listing = await list_tools(about, request, limits)
+        assert (listing.instructions, listing.about, listing.protocol_version) == ("", {}, "2025-11-25")
+        assert "more than 1000 bytes about the server" in listing.problems[0].problem

@@ -16,6 +16,7 @@ from mcp.client.session import ClientSession
 from mcp.server.mcpserver import Context, MCPServer
 from pydantic import BaseModel
 
+from growth import patience
 from servers.http_servers import (
     EVENTS_HEAD,
     LIMITS,
@@ -112,7 +113,7 @@ async def test_calls_at_once_do_not_wait_for_each_other(real_server: str) -> Non
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
                 tasks.start_soon(sdk.call_tool, "wait", {"seconds": 0.5})
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < patience(3)
 
 
 async def test_a_call_that_takes_too_long_ends_at_its_deadline_and_the_next_one_is_answered(real_server: str) -> None:
@@ -121,7 +122,7 @@ async def test_a_call_that_takes_too_long_ends_at_its_deadline_and_the_next_one_
         began = time.monotonic()
         with pytest.raises(RequestTimedOutError):
             await sdk.call_tool("wait", {"seconds": 60}, read_timeout_seconds=0.3)
-        assert time.monotonic() - began < 1.3
+        assert time.monotonic() - began < patience(1.3)
         assert text_of(await sdk.call_tool("forecast", {"city": "Rome"})) == "Sunny in Rome"
 
 
@@ -357,7 +358,7 @@ async def test_a_request_that_nobody_waits_for_is_called_off(era: str) -> None:
 
     async with raw_server(answer) as server, session(server.url()) as running:
         await running.error(timeout=0.2, headers={"mcp-protocol-version": era})
-        with anyio.fail_after(3):
+        with anyio.fail_after(60):
             await closed.wait()
         if era == "2025-11-25":
             await until(lambda: "notifications/cancelled" in server.methods())
@@ -371,7 +372,7 @@ async def test_cancelling_the_caller_ends_the_request_at_once() -> None:
         began = time.monotonic()
         with anyio.move_on_after(0.2):
             await running.ask(timeout=30)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < patience(1)
 
 
 async def test_a_notification_that_is_not_taken_holds_up_nobody() -> None:
@@ -386,7 +387,7 @@ async def test_a_notification_that_is_not_taken_holds_up_nobody() -> None:
         await running.error("slow", timeout=0.1)  # is called off by a notification
         began = time.monotonic()
         assert await running.ask("ping") == {"ok": True}
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < patience(1)
 
 
 async def test_an_exception_of_the_host_closes_everything() -> None:

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from anyio.abc import SocketStream
 
+from growth import patience
 from servers.certificates import certificate
 from servers.http_servers import EVENTS_HEAD, Received, chunk, events, hang_up, raw_server, reply, result, session
 from toolbridge.errors import ServerConnectError
@@ -52,6 +53,9 @@ async def test_a_header_of_the_protocol_that_can_not_be_sent_fails_its_request()
     async with raw_server(good) as server, session(server.url()) as running:
         with pytest.raises(ServerConnectError, match="mcp-name has a line break"):
             await running.ask(headers={"Mcp-Name": f"a\r\nX-Evil: {SECRET}"})
+        with pytest.raises(ServerConnectError, match="was not reached: The header 'mcp-param-my region'") as caught:
+            await running.ask(headers={"Mcp-Param-My Region": "x"})
+        assert "taken effect" not in str(caught.value)
         assert await running.ask() == {"ok": True}
         assert len(server.received) == 1
 
@@ -92,7 +96,7 @@ async def test_the_connection_of_an_event_stream_is_used_again_if_the_stream_end
         for _ in range(20):
             assert await running.ask() == {"ok": True}
         assert len(streams) == (1 if ends else 20)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < patience(2)
 
 
 async def test_a_server_that_closes_without_saying_so_loses_no_call() -> None:
@@ -185,7 +189,7 @@ async def test_a_body_is_read_and_the_connection_given_back_on_any_event_loop() 
     ):
         for _ in range(3):
             request = client.build_request("POST", server.url(), json={"id": 1}, extensions={FOR_THE_SERVER: True})
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 response = await client.send(request, stream=True)
                 assert b"ok" in await read_body(response, 1000)
                 await response.aclose()

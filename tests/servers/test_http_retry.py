@@ -9,6 +9,7 @@ from email.utils import format_datetime
 import pytest
 from anyio.abc import SocketStream
 
+from growth import patience
 from servers.http_servers import Received, raw_server, reply, result, session
 from toolbridge.servers.http_answers import HttpStatusError
 from toolbridge.servers.http_retry import parse_retry_after, retry_delay
@@ -72,8 +73,8 @@ async def test_a_busy_server_is_asked_again_when_it_said_it_would_be_free() -> N
         await stream.send(wait if len(times) == 1 else reply(result(request)))
 
     async with raw_server(busy) as server, session(server.url()) as running:
-        assert await running.ask("tools/list", timeout=10) == {"ok": True}
-        assert 1.0 <= times[1] - times[0] < 2.0
+        assert await running.ask("tools/list", timeout=60) == {"ok": True}
+        assert 1.0 <= times[1] - times[0] < 1.0 + patience(1.0)
 
 
 @pytest.mark.anyio
@@ -84,7 +85,7 @@ async def test_connecting_and_listing_outlast_a_short_outage(method: str, status
         await stream.send(reply(status=status) if len(server.received) < 3 else reply(result(request)))
 
     async with raw_server(busy) as server, session(server.url()) as running:
-        assert await running.ask(method, timeout=10) == {"ok": True}
+        assert await running.ask(method, timeout=60) == {"ok": True}
         assert len(server.received) == 3
 
 
@@ -108,7 +109,7 @@ async def test_a_wait_past_the_deadline_is_not_begun() -> None:
         began = time.monotonic()
         error = await running.error("tools/list", timeout=5)
         assert "asks to wait for 3600 s" in str(error)
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < patience(1)
         assert len(server.received) == 1
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from toolbridge.config.server_config import ServerConfig
+from toolbridge.config.server_config import ServerConfig, checked_server
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers.launch import Launch, find_executable, why_not_started
 
 
 def stdio(command: str, cwd: str | None = None) -> ServerConfig:
-    return ServerConfig(name="weather", transport="stdio", command=command, cwd=cwd)
+    return checked_server(name="weather", transport="stdio", command=command, cwd=cwd)
 
 
 def program(path: Path, mode: int = 0o755) -> str:
@@ -79,9 +79,9 @@ def test_the_current_directory_never_chooses_what_runs(
         ("weather-server", "whole path"),
     ],
 )
-def test_a_missing_program_is_named_with_where_it_was_looked_for_and_what_to_do(command: str, fix: str) -> None:
+def test_a_missing_program_is_named_with_what_to_do(command: str, fix: str) -> None:
     message = refusal(command, "/no/bin:/no/sbin")
-    assert f"no program {command!r} on its PATH (/no/bin:/no/sbin)" in message
+    assert f"no program {command!r} on its PATH. " in message
     assert fix in message
 
 

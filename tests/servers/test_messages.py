@@ -11,7 +11,17 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
 from toolbridge.servers.channel import BadAnswerError
-from toolbridge.servers.messages import answered_request, encode_line, outcome_of, parse_line, request_key
+from toolbridge.servers.exact_json import is_marked_not_utf8
+from toolbridge.servers.messages import (
+    TOO_DEEP,
+    TooDeepError,
+    answered_request,
+    encode_line,
+    outcome_of,
+    parse_line,
+    parse_pruned,
+    request_key,
+)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +105,7 @@ def test_an_answer_with_a_result_and_a_null_error_is_a_result() -> None:
     assert outcome_of({"result": {"a": 1}, "error": None}) == {"a": 1}
 
 
-@pytest.mark.parametrize("line", [b'{"a":', b"", b"\xff", b'"\xed\xa0\x80"', b'"\0"', b"[" * 100_000, b"1" * 5_000])
+@pytest.mark.parametrize("line", [b'{"a":', b"", b"\xff", b'"\0"', b"[" * 100_000, b"1" * 5_000])
 def test_what_is_not_json_is_one_kind_of_error(line: bytes) -> None:
     with pytest.raises(ValueError):
         parse_line(line)
@@ -104,6 +114,27 @@ def test_what_is_not_json_is_one_kind_of_error(line: bytes) -> None:
 def test_numbers_that_json_lacks_and_escaped_surrogates_are_kept() -> None:
     value = parse_line(b'[NaN, Infinity, "\\ud800"]')
     assert str(value) == str([float("nan"), float("inf"), "\ud800"])
+
+
+def test_a_result_with_bytes_that_are_not_utf8_is_marked() -> None:
+    message = parse_line(b'[{"id":1,"result":{"a":"\xff"}},{"id":2,"result":{"_meta":{"k":1}}},{"method":"x"}]')
+    assert message[0]["result"]["a"] == "\ufffd"
+    assert [is_marked_not_utf8(each["result"]) for each in message[:2]] == [True, True]
+    assert message[1]["result"]["_meta"]["k"] == 1
+    assert not is_marked_not_utf8(parse_line(b'{"result":{"a":"\xc3\xa9"}}')["result"])
+
+
+def test_a_pruned_message_keeps_all_but_what_is_too_deep() -> None:
+    deep = b'{"a":' * 5_000 + b'"]}"' + b"}" * 5_000
+    with pytest.raises(TooDeepError):
+        parse_line(deep)
+    pruned = parse_pruned(b'{"x":[1,%s,"\\"[{"],"y":%s,"z":{}}' % (deep, deep))
+    assert (pruned["x"][0], pruned["x"][2], pruned["z"]) == (1, '"[{', {})
+    assert TOO_DEEP in json.dumps(pruned["x"][1])
+    assert TOO_DEEP in json.dumps(pruned["y"])
+    for broken in (deep[:-5_000], b"[" * 5_000 + b'"'):
+        with pytest.raises(ValueError):
+            parse_pruned(broken)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_message() -> None:

@@ -64,7 +64,7 @@ def browser(server: ProtectedServer) -> BrowserSignIn:
 
 async def initialize(running: Any) -> None:
     params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    answer = await running.ask("initialize", params, timeout=10)
+    answer = await running.ask("initialize", params, timeout=60)
     assert answer["serverInfo"]["name"] == "weather"
 
 
@@ -408,7 +408,7 @@ async def test_whatever_an_authorization_server_answers_is_a_typed_error(
         async with session(
             shared.url, sign_in=BrowserSignIn(seconds=1, open_page=shared.sign_in), store=store
         ) as running:
-            with caplog.at_level(logging.DEBUG), anyio.fail_after(15), pytest.raises(ServerConnectError) as raised:
+            with caplog.at_level(logging.DEBUG), anyio.fail_after(60), pytest.raises(ServerConnectError) as raised:
                 await initialize(running)
     finally:
         shared.authorization.instead = {}

@@ -176,7 +176,7 @@ async def test_a_channel_that_closes_does_not_wait_for_long(
     protected.forget_access()
     answer = HeldAnswer(protected)
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with session(protected.url, store=store) as running:
                 await given_up(running, answer)
     finally:

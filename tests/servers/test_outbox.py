@@ -17,7 +17,7 @@ LONG = b"x" * 300_000 + b"\n"
 
 async def read(peer: LinePeer, size: int) -> bytes:
     data = b""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while len(data) < size:
             await anyio.wait_readable(peer.pipes.child_stdin)
             data += os.read(peer.pipes.child_stdin, 65536)
@@ -83,7 +83,7 @@ async def test_a_server_that_reads_no_more_is_an_error_at_once_and_while_writing
     outbox = Outbox(peer, 1000)
     outbox.send(LONG)
     peer.close_stdin()
-    with pytest.raises(OSError), anyio.fail_after(5):
+    with pytest.raises(OSError), anyio.fail_after(60):
         await outbox.write_waiting()
     with pytest.raises(OSError):
         Outbox(peer, 1000).send(b"one\n")
@@ -99,7 +99,7 @@ async def test_closing_the_pipe_wakes_who_waits_for_room() -> None:
         await anyio.sleep(0.01)
         peer.pipes.close()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(close)
             with pytest.raises(OSError):

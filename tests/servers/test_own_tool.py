@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 import pytest
 from pydantic import BaseModel, Field
 
 from toolbridge import ServerConfig, ToolContext, create_server, tool
 from toolbridge.errors import ConfigError, MisuseError, ToolbridgeError, ToolDefinitionError
+from toolbridge.servers.own_arguments import InvalidArgumentsError
 from toolbridge.servers.own_tool import InProcessTool, is_async
 
 
@@ -189,6 +190,72 @@ def test_a_hint_within_a_hint_may_name_a_class_that_comes_later(function: Callab
     assert made.definition.output_schema["additionalProperties"] == {"$ref": "#/$defs/Later"}
 
 
+def test_a_raw_shape_is_the_schemas_of_the_arguments_by_name() -> None:
+    shape = {"include": {"type": "boolean"}, "type": {"type": "string", "default": "x"}, "n": {"required": False}}
+    made = tool("z", "z", shape, one_parameter)
+    assert made.definition.input_schema == {
+        "type": "object",
+        "properties": {"include": {"type": "boolean"}, "type": {"type": "string", "default": "x"}, "n": {}},
+        "required": ["include"],
+        "additionalProperties": False,
+    }
+    assert given_to(made, {"include": True}) == {"include": True}
+    for wrong in ({}, {"include": "yes"}, {"include": True, "incldue": 1}):
+        with pytest.raises(InvalidArgumentsError):
+            given_to(made, wrong)
+
+
+def test_a_raw_shape_may_have_python_types() -> None:
+    made = tool("z", "z", {"when": date, "include": NotRequired[bool], "many": list[int] | None}, one_parameter)
+    assert sorted(made.definition.input_schema["required"]) == ["many", "when"]
+    assert given_to(made, {"when": "2026-05-04", "many": None}) == {"when": date(2026, 5, 4), "many": None}
+    wrongs: list[Any] = [{"when": "2026-05-04"}, {"when": "soon", "many": None}, {"when": "2026-05-04", "x": 1}]
+    for wrong in wrongs:
+        with pytest.raises(InvalidArgumentsError):
+            given_to(made, wrong)
+
+
+def given_to(made: InProcessTool[..., Any], arguments: dict[str, Any]) -> Any:
+    """What the handler would be called with."""
+    ((given,), _) = made.arguments.bind(arguments, ToolContext())
+    return given
+
+
+OPEN: list[dict[str, Any]] = [
+    {},
+    {"type": "object"},
+    {"properties": {}},
+    {"properties": {"a": {"type": "string"}}, "$defs": {}},
+    {"additionalProperties": {"type": "string"}},
+    {"anyOf": [{"required": ["a"]}]},
+    {"type": "object", "items": {}, "x-ours": {"a": 1}, "ours": 1},
+]
+
+
+@pytest.mark.parametrize("schema", OPEN, ids=str)
+def test_a_json_schema_is_no_raw_shape(schema: dict[str, Any]) -> None:
+    whole: dict[str, Any] = {"type": "object", "properties": {}, **schema}
+    assert tool("z", "z", schema, one_parameter).definition.input_schema == whole
+
+
+MIXTURES: list[Any] = [
+    {"items": {"type": "array"}},
+    {"type": "object", "include": {"type": "boolean"}},
+    {"properties": {"a": {}}, "include": {"type": "boolean"}},
+    {"include": bool, "n": {"type": "string"}},
+    {"include": "boolean"},
+    {"include": None},
+    {"include": True},
+    {3: {"type": "string"}},
+]
+
+
+@pytest.mark.parametrize("schema", MIXTURES, ids=str)
+def test_what_could_be_a_schema_or_a_raw_shape_is_refused(schema: Any) -> None:
+    with pytest.raises(MisuseError, match=r"^the schema of tool 'z' is of type dict: expected "):
+        tool("z", "z", schema, one_parameter)
+
+
 def test_a_schema_that_can_not_be_checked_is_told(caplog: pytest.LogCaptureFixture) -> None:
     tool("t", "", {"properties": {"a": {"type": "numbr"}}}, one_parameter)
     assert caplog.messages == ["The schema of tool 't': not checked: 'type' where it is malformed"]
@@ -225,7 +292,7 @@ def three(a: Any, b: Any, c: Any) -> None: ...
         (lambda: tool("", "", {}, no_parameters), "needs a name"),
         (lambda: tool("a\nb", "", {}, no_parameters), "needs a name"),
         (lambda: tool("t", "", {}, three), "one dict or model"),
-        (lambda: tool("t", "", {"a": int}, one_parameter), "no JSON Schema"),
+        (lambda: tool("t", "", {"title": object()}, one_parameter), "no JSON Schema"),
         (lambda: tool("t", "", {"type": "array"}, one_parameter), "arguments are an"),
         (lambda: tool("t", "", 3, one_parameter), "of type int"),  # pyright: ignore[reportArgumentType, reportCallIssue]
         (lambda: tool("t", 3, {}, one_parameter), "description is of type int"),  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from growth import patience
 from servers.live_processes import left_after, processes_by_a_word, zombies
 from servers.scripted_server import open_descriptors, scripted
 from toolbridge.errors import ServerConnectError
@@ -37,7 +38,7 @@ async def started(launch: Launch, seconds: float = 0.3) -> AsyncGenerator[Server
 
 async def read_line(process: ServerProcess) -> bytes:
     data = b""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while b"\n" not in data:
             chunk = await process.receive()
             assert chunk, process.how_it_ended()
@@ -158,9 +159,12 @@ async def test_a_cancelled_start_starts_nothing(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 async def test_how_it_ended_is_told_with_its_last_words(body: str, words: str, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    body = f"while not os.path.exists({str(told)!r}): time.sleep(0.01)\n{body}"
     async with started(scripted(tmp_path, body)) as process:
         assert process.how_it_ended() == ""
-        with anyio.fail_after(5):
+        told.touch()
+        with anyio.fail_after(60):
             await process.attend()
         assert process.how_it_ended() == words
 
@@ -169,7 +173,7 @@ async def test_it_has_ended_when_it_has_though_a_child_holds_its_pipes(tmp_path:
     with processes_by_a_word() as word:
         body = "write(b'last words\\n', 2); os.fork() == 0 and linger(); os._exit(7)"
         async with started(scripted(tmp_path, body, word)) as process:
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await process.attend()
             assert process.how_it_ended() == "it exited with status 7; it last wrote to stderr: last words"
         assert await left_after(word, 0) == {}
@@ -203,8 +207,7 @@ async def test_closing_ends_it_all_and_is_never_late(body: str, most: float, tmp
         took = anyio.current_time() - began
         assert await left_after(word, 0) == {}
         await process.close(0.3)
-    assert took < most + 0.5  # for a busy machine
-    assert took < 0.3 + 2
+    assert took < patience(most + 0.5)
     assert open_descriptors() == before
     assert zombies() == 0
 
@@ -232,7 +235,7 @@ async def test_a_close_that_is_torn_off_kills_at_once(tmp_path: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await left_after(word, 1) == {}
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await process._process.wait()
     assert open_descriptors() == before
 

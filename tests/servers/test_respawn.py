@@ -73,7 +73,7 @@ async def test_calls_that_arrive_together_after_a_death_share_the_new_process(ma
         async def call() -> None:
             found.add(await process_of(manager))
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 for _ in range(5):
                     tasks.start_soon(call)
@@ -107,3 +107,13 @@ async def test_a_server_that_the_host_closed_starts_counting_anew(manager: Serve
                 await manager.call("mortal", "die", {})
         await manager.close_server("mortal")
         assert await process_of(manager) > 0
+
+
+async def test_a_server_that_crashed_is_in_error_as_soon_as_the_call_has_failed(manager: ServerManager) -> None:
+    async with manager:
+        await process_of(manager)
+        with pytest.raises(ServerDisconnectedError):
+            await manager.call("mortal", "die", {})
+        status = manager.status("mortal")  # nothing was awaited in between
+        assert status.state == "error"
+        assert status.last_error.startswith("Server 'mortal' ended")

@@ -18,6 +18,7 @@ from mcp.client.session import ClientSession
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 
+from growth import patience
 from servers.http_servers import (
     EVENTS_HEAD,
     LIMITS,
@@ -218,7 +219,7 @@ async def test_a_post_that_is_not_answered_holds_up_no_other_request() -> None:
             assert isinstance(await opened.error(timeout=0.02), RequestTimedOutError)
         began = time.monotonic()
         assert await opened.ask("ping") == {"ok": True}
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < patience(2)
 
 
 async def test_a_server_that_repeats_our_token_does_not_get_it_into_an_error(tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ async def test_the_end_of_the_stream_ends_the_channel_with_a_reason() -> None:
             tasks.start_soon(end)
             assert isinstance(await opened.error(timeout=5), ChannelClosedError)
         assert opened.channel.end() == "it ended its stream of events"
-        with anyio.fail_after(2):
+        with anyio.fail_after(60):
             await opened.ended.wait()
 
 

@@ -16,6 +16,7 @@ import pytest
 from mcp.client._probe import negotiate_auto
 from mcp.client.session import ClientSession
 
+from growth import patience
 from registry_packages import node_modules
 from servers.live_processes import left_after, processes_by_a_word, zombies
 from servers.scripted_server import LIMITS, Conversation, conversation, open_descriptors, scripted
@@ -117,9 +118,9 @@ async def test_a_call_in_flight_fails_at_once_and_the_channel_tells_why(body: st
         began = anyio.current_time()
         with pytest.raises(ChannelClosedError):
             await talk.ask(seconds=30)
-        assert anyio.current_time() - began < 5
+        assert anyio.current_time() - began < patience(5)
         assert words in talk.channel.end()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await talk.ended.wait()
 
 
@@ -229,7 +230,7 @@ async def test_a_dispatcher_that_still_runs_ends_with_its_channel(tmp_path: Path
             talk = Conversation(channel)
             await tasks.start(talk.run)
             assert await talk.ask() == "hello"
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await talk.ended.wait()
         with pytest.raises(ChannelClosedError):
             await talk.ask()

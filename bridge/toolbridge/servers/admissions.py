@@ -6,11 +6,13 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import cast
 
+import anyio.to_thread
+
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ToolBlockedError, ToolbridgeError
 from toolbridge.foreign_cancellation import is_foreign
 from toolbridge.servers.listing import Listing
-from toolbridge.trust.admission import Admission, BlockedTool, what_to_run
+from toolbridge.trust.admission import Admission, BlockedTool, how_to_see, what_to_run
 from toolbridge.trust.pins import Pins
 from toolbridge.trust.sanitise import for_error
 
@@ -23,6 +25,8 @@ class Admissions:
 
     def __init__(self, pins: Pins | None) -> None:
         self._pins = pins
+        self._changes = 0
+        """How often the pins may have changed."""
 
     def of(self, server: ServerConfig, listing: Listing) -> Admission | None:
         """What of a listing may be used; None for all of it."""
@@ -35,6 +39,16 @@ class Admissions:
         if not isinstance(admission, Admission):
             return Admission(problem=f"its pins answered with a {type(admission).__name__}, not an Admission")
         return admission
+
+    async def of_foreign(self, server: ServerConfig, listing: Listing) -> Admission | None:
+        """The same in a worker thread, again if the pins change meanwhile: a listing may be megabytes."""
+        if self._pins is None:
+            return None
+        while True:
+            changes = self._changes
+            admission = await anyio.to_thread.run_sync(self.of, server, listing)
+            if changes == self._changes:
+                return admission
 
     async def settle(self, server: ServerConfig, listing: Listing, other_tools: Mapping[str, Collection[str]]) -> None:
         """Give a server that has no pins its first, if the host wants that."""
@@ -55,12 +69,16 @@ class Admissions:
         """
         if self._pins is None:
             raise ToolbridgeError(f"The tools of server {server.name!r} are not pinned: there is nothing to accept.")
-        await self._pins.accept(server, listing, tools)
+        try:
+            await self._pins.accept(server, listing, tools)
+        finally:
+            self._changes += 1
 
     def reread(self) -> None:
         """Take notice of what was pinned elsewhere."""
         if self._pins is None:
             return
+        self._changes += 1
         try:
             self._pins.reread()
         except Exception as error:
@@ -72,12 +90,20 @@ def blocked_error(server: ServerConfig, tool: BlockedTool) -> ToolBlockedError:
     problem = {
         "new": "is not pinned, and nobody has accepted it yet",
         "changed": f"changed since it was pinned ({tool.changed_fields})",
+        "unseen": "is pinned, but this user has not accepted it",
+        "refused": "was refused by a person",
         "unpinnable": f"{tool.problem}, so that it can't be pinned",
         "unchecked": "can't be compared with its pin",
     }[tool.why]
     lines = tool.diff.split("\n")
     diff = "\n".join([*lines[:_DIFF_LINES], *(["…"] if len(lines) > _DIFF_LINES else [])])
-    what_to_do = what_to_run(server.name, tool.name, of_program=server.origin.kind == "code")
+    of_program = server.origin.kind == "code"
+    if tool.why in ("unseen", "refused") and not of_program:
+        what_to_do = f"see and accept it with {how_to_see(server.name)}"
+    elif tool.why == "unchecked":
+        what_to_do = "repair what its problem names: `toolbridge list --connect` tells it"
+    else:
+        what_to_do = what_to_run(server.name, tool.name, of_program=of_program)
     return ToolBlockedError(server.name, for_error(tool.name, limit=100), problem, what_to_do, diff=diff)
 
 

@@ -38,7 +38,9 @@ class UnsendableError(MCPError):
 class BadAnswerError(MCPError):
     """A request was answered with something that is no answer: too long, not JSON, or without a result."""
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, *, too_deep: bytes = b"") -> None:
+        self.too_deep = too_deep
+        """The message, where it is nested deeper than the JSON parser goes: parts of it can still be read."""
         super().__init__(INTERNAL_ERROR, problem)
 
 
@@ -69,3 +71,5 @@ class Channel:
     end: ChannelEnd = field(default=_no_reason)
     secrets: Callable[[], frozenset[str]] = field(default=_no_secrets)
     """What it came to know and must not be shown, as of now: the tokens of a sign-in."""
+    mirrors_headers: bool = False
+    """Whether arguments marked `x-mcp-header` are repeated as HTTP headers."""

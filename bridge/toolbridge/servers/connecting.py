@@ -50,11 +50,15 @@ class Connecting:
         self._approver = approver
         self._requests = requests
         self._sign_in = sign_in
-        self._environ = environ
+        self.environ = environ
         self._keep_listing = keep_listing
         self._set_state = set_state
         self._is_configured = is_configured
         self._tasks: anyio.abc.TaskGroup | None = None
+
+    def roots_of(self, server: str) -> tuple[str, ...]:
+        """The roots that a server was told last."""
+        return self._requests.listed_roots.get(server, ())
 
     async def open(self) -> None:
         """From now on there can be connections."""
@@ -77,7 +81,7 @@ class Connecting:
         Raises:
             ServerError: it is not approved, or can't be prepared.
         """
-        return await approved_start(server, self._approver, self._environ)
+        return await approved_start(server, self._approver, self.environ)
 
     async def connection(self, slot: Slot, place: Place = "make_room") -> Connected:
         """A live connection: the one there is, the one being opened, or a new one."""
@@ -129,7 +133,7 @@ class Connecting:
             approver=self._approver,
             requests=self._requests,
             sign_in=self._sign_in,
-            environ=self._environ,
+            environ=self.environ,
             is_closed=lambda: self.is_closed,
             places=self.places,
             keep_listing=self._keep_listing,

@@ -22,7 +22,7 @@ from mcp.shared.inbound import x_mcp_header_map
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolbridge.config.server_limits import ServerLimits
-from toolbridge.errors import MisuseError, ServerProtocolError, ServerTimeoutError
+from toolbridge.errors import MisuseError, ServerConnectError, ServerProtocolError, ServerTimeoutError
 from toolbridge.foreign_cancellation import is_foreign
 from toolbridge.servers.call_progress import passed_on
 from toolbridge.servers.channel import Channel, ChannelClosedError, RequestTimedOutError, UnsendableError
@@ -60,6 +60,7 @@ async def open_connection(
 
     Raises:
         EndedAtProbeError: the server ended when it was asked for the newer protocol.
+        ServerConnectError: the server is toolbridge.
     """
     news = News()
     dispatcher = WatchedDispatcher(
@@ -77,6 +78,10 @@ async def open_connection(
             await _negotiate(session)
         else:
             await session.initialize()
+        info = session.server_info
+        if info is not None and info.name == CLIENT.name:  # T22: its runs would have flow labels of their own
+            problem = "is toolbridge itself: a run inside a run is refused. Configure its servers here instead"
+            raise ServerConnectError(server, problem)
         if session.protocol_version in MODERN_PROTOCOL_VERSIONS and _announces_changes(session):
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
@@ -170,7 +175,8 @@ class Connection:
         async def request(method: str, params: dict[str, Any]) -> dict[str, Any]:
             return await self._request(method, params, seconds)
 
-        listing = await list_tools(about, request, self._limits, secrets)
+        mirrors = self._channel.mirrors_headers and self._session.protocol_version in MODERN_PROTOCOL_VERSIONS
+        listing = await list_tools(about, request, self._limits, secrets, mirrors_headers=mirrors)
         for tool in listing.tools:
             # The newer era mirrors some arguments in headers; the SDK reads which from listings that it made itself.
             if headers := x_mcp_header_map(tool.input_schema):

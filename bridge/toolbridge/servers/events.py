@@ -36,7 +36,7 @@ class ServerRegistered:
 
     server: str
     origin: str
-    """Where its configuration came from: `user (…/config.json)`, `plugin (acme)`, `code`."""
+    """Where it came from: `user (…/config.json)`, `plugin (acme)`, `section (tools.data)`, `task`, `code`."""
     reason: str = ""
     """Why it is there, if not because it is configured: the task's words, a section."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from toolbridge.compact_json import compact_encoder
 
 LARGEST_EXACT = 2**53 - 1
 """Beyond this, a JavaScript number is no longer every integer."""
+
+NOT_UTF8 = "toolbridge/not-utf8"
+"""In a result's `_meta`: bytes of the message were replaced by U+FFFD."""
 
 _pieces = compact_encoder(ascii_only=False)
 _ascii_pieces = compact_encoder(ascii_only=True)
@@ -30,6 +33,12 @@ _MOST_LOOKS = 20_000
 
 class NotJsonError(ValueError):
     """What JSON can't hold, or what is no JSON. Says so in a few words of ours."""
+
+
+def is_marked_not_utf8(result: Mapping[str, Any]) -> bool:
+    """Tells whether bytes of a result were replaced. A server that sets the mark itself gains a note."""
+    meta = result.get("_meta")
+    return isinstance(meta, dict) and NOT_UTF8 in meta
 
 
 def compact_text(value: object) -> str:

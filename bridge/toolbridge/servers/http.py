@@ -61,7 +61,7 @@ async def open_http(
     async with _open_client(server, headers, limits, sign_in, client_secret=client_secret, store=store) as http:
         dispatcher = HttpDispatcher(http, limits)
         try:
-            yield Channel(dispatcher, dispatcher.end_reason, http.tokens)
+            yield Channel(dispatcher, dispatcher.end_reason, http.tokens, mirrors_headers=True)
         finally:
             with anyio.move_on_after(_END_SESSION_SECONDS, shield=True):
                 await dispatcher.end_session()

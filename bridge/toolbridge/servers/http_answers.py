@@ -17,7 +17,7 @@ from toolbridge.servers.http_body import BodyReader, content_type, read_body
 from toolbridge.servers.http_retry import parse_retry_after
 from toolbridge.servers.http_transport import NETWORK_ERRORS
 from toolbridge.servers.line_reader import EDGE_BYTES
-from toolbridge.servers.messages import answered_request, outcome_of, parse_line, request_key
+from toolbridge.servers.messages import TooDeepError, answered_request, outcome_of, parse_line, request_key
 from toolbridge.servers.sse_events import Event, EventReader, OverlongEvent
 from toolbridge.trust.sanitise import for_error
 
@@ -154,7 +154,9 @@ class Exchange:
         try:
             value = parse_line(body)
         except ValueError as error:
-            raise BadAnswerError(f"The answer is not JSON: {for_error(str(error), limit=200)}") from None
+            too_deep = body if isinstance(error, TooDeepError) else b""
+            problem = f"The answer is not JSON: {for_error(str(error), limit=200)}"
+            raise BadAnswerError(problem, too_deep=too_deep) from None
         outcome = None
         stray = False
         for message, size in _messages(value, len(body)):

@@ -11,13 +11,14 @@ import httpcore2
 import httpx2
 from mcp.shared.exceptions import MCPError
 
+from toolbridge.config.secret_arguments import masked_arguments
 from toolbridge.errors import ServerConnectError, ServerDisconnectedError
 from toolbridge.servers.channel import BadAnswerError
 from toolbridge.servers.http_addresses import AddressRefusedError
 from toolbridge.servers.http_logs import unlogged
-from toolbridge.servers.http_rules import HttpRuleError, check_header_value, redirected
+from toolbridge.servers.http_rules import HttpRuleError, check_header, check_header_value, redirected
 from toolbridge.servers.http_transport import CLOSE_SECONDS, FOR_THE_SERVER, NETWORK_ERRORS
-from toolbridge.trust.sanitise import for_error
+from toolbridge.trust.sanitise import MAX_GUEST_ERROR, for_error
 
 _MOST_REDIRECTS = 5
 
@@ -83,7 +84,7 @@ class HttpClient:
         """
         try:
             for name, value in headers.items():
-                check_header_value(name, value)
+                check_header(name, value)
             target = url or self.url
             renewed = False
             for _ in range(_MOST_REDIRECTS + 2):
@@ -109,10 +110,10 @@ class HttpClient:
             raise BadAnswerError("It redirects without end")
         except (HttpRuleError, AddressRefusedError) as error:
             raise ServerConnectError(self.server, f"was not reached: {error}") from None
-        except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.ProxyError) as error:
-            raise ServerConnectError(
-                self.server, f"could not be reached: {for_error(_words(error), limit=300)}"
-            ) from None
+        except (httpcore2.ConnectError, httpcore2.ConnectTimeout, httpcore2.PoolTimeout, httpcore2.ProxyError) as error:
+            (place,) = masked_arguments([str(self.url)])
+            words = for_error(_words(error), limit=300)
+            raise ServerConnectError(self.server, f"could not be reached at {for_error(place)}: {words}") from None
         except NETWORK_ERRORS as error:
             words = for_error(_words(error), limit=300)
             raise ServerDisconnectedError(
@@ -124,7 +125,7 @@ class HttpClient:
         secrets, text = self.tokens(), error.error.message
         if not secrets or type(error) is not MCPError:
             return error
-        return MCPError(error.error.code, for_error(text, secrets, limit=max(len(text), 100)), error.error.data)
+        return MCPError(error.error.code, for_error(text, secrets, limit=MAX_GUEST_ERROR), error.error.data)
 
     def without_tokens(self, data: bytes) -> bytes:
         """A message of the server without tokens that it repeats as they are."""

@@ -84,6 +84,17 @@ def check_headers(headers: Mapping[str, str]) -> bool:
     return not seen <= _HARMLESS_HEADERS
 
 
+def check_header(name: str, value: str) -> None:
+    """Refuses a header that can't be sent, or would be sent as more than one.
+
+    Raises:
+        HttpRuleError: names the header, never its value.
+    """
+    if not _HEADER_NAME.fullmatch(name):
+        raise HttpRuleError(f"The header {for_error(name, limit=80)!r} has a character that a name can't have")
+    check_header_value(name, value)
+
+
 def check_header_value(name: str, value: str) -> None:
     """Refuse a value that can't be sent, or would be sent as more than one header.
 

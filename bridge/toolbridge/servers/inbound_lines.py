@@ -17,7 +17,7 @@ from toolbridge.servers.channel import BadAnswerError
 from toolbridge.servers.inbound_requests import InboundContext, InboundRequests
 from toolbridge.servers.line_problems import LineProblems
 from toolbridge.servers.line_reader import EDGE_BYTES, Line, LineReader, OverlongLine
-from toolbridge.servers.messages import answered_request, number_of, outcome_of, parse_line
+from toolbridge.servers.messages import TooDeepError, answered_request, number_of, outcome_of, parse_line
 from toolbridge.servers.notices import Notice, Notices
 from toolbridge.servers.pending_requests import PendingRequests
 
@@ -80,7 +80,8 @@ class InboundLines:
             message = parse_line(line)
         except ValueError as error:
             if line and not line.isspace():
-                self._drop(line, line[-EDGE_BYTES:], f"The answer is not JSON: {error}")
+                too_deep = bytes(line) if isinstance(error, TooDeepError) else b""
+                self._drop(line, line[-EDGE_BYTES:], f"The answer is not JSON: {error}", too_deep)
             return
         # A batch is an array of messages.
         messages = cast("list[Any]", message) if isinstance(message, list) else [message]
@@ -91,10 +92,10 @@ class InboundLines:
         if not understood:
             self._problems.add_line(line)
 
-    def _drop(self, head: Line, tail: Line, problem: str) -> None:
+    def _drop(self, head: Line, tail: Line, problem: str, too_deep: bytes = b"") -> None:
         """A line that can't be read costs that line, and the one request that it was the answer to."""
         self._problems.add_line(head)
-        self._pending.answer(answered_request(head, tail), BadAnswerError(problem))
+        self._pending.answer(answered_request(head, tail), BadAnswerError(problem, too_deep=too_deep))
 
     def _take_message(self, message: dict[str, Any], size: int, handlers: Handlers) -> bool:
         """Whether it was a message that can be understood."""

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+import anyio.to_thread
+
 from toolbridge.config.digest import listing_key
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ToolNotFoundError, UnknownServerError
@@ -74,10 +76,11 @@ class KnownServers:
         return {name: tuple(tool.name for tool in each.tools) for name, each in others.items() if each is not None}
 
     def changed_tools(self, server: str) -> tuple[str, ...]:
-        """Tools of a server that are blocked because they are not as they were pinned: a person had accepted them."""
+        """Tools of a server that are blocked because they are not as they were pinned, and nobody has refused that."""
         slot = self._slot(server)
         blocked = slot.admission.blocked if slot.admission is not None else ()
-        return tuple(tool.name for tool in blocked if tool.why == "changed" and slot.blocked(tool.name) is not None)
+        changed = [tool.name for tool in blocked if tool.why == "changed" and not tool.was_refused]
+        return tuple(name for name in changed if slot.blocked(name) is not None)
 
     def servers_with_blocked_tools(self) -> tuple[str, ...]:
         """The names of servers some of whose tools their pins don't let through."""
@@ -128,17 +131,17 @@ class KnownServers:
     async def _keep(self, slot: Slot, listing: Listing) -> None:
         await self._admissions.settle(slot.server, listing, self.other_tools(slot.name))
         # Asked also when the listing seems to be the same: for Python, `true` equals 1.
-        admission = self._admissions.of(slot.server, listing)
+        admission = await self._admissions.of_foreign(slot.server, listing)
         is_same = listing == slot.listing and admission == slot.admission
         slot.take(listing, admission)
         if is_same:
             return
         self._catalog = None
-        if slot.own_tools is None:  # those are known without a file, and may be others tomorrow
-            self._store.save(listing_key(slot.server), listing)
         for name in slot.unmatched_names():
             _log.warning("Server %r has no tool %r, which its allowTools or denyTools names.", slot.name, name)
         tell(self._observers, ToolsChanged(slot.name))
+        if slot.own_tools is None:  # those are known without a file, and may be others tomorrow
+            await anyio.to_thread.run_sync(self._store.save, listing_key(slot.server), listing)
 
     async def accept_tools(self, server: str, listing: Listing, tools: Collection[str] | None = None) -> None:
         """Pin the tools of a listing that a person has seen: all of them, or these.
@@ -175,6 +178,8 @@ class KnownServers:
         is_premature = admission is not None and admission.is_of_program and not admission.is_pinned
         if listing is not None and not is_premature:
             slot.take(listing, admission)
+        if own is None and (error := self._store.load_error(listing_key(server))):
+            slot.last_error, slot.state = error, "error"
         self._slots[server.name] = slot
 
     def _slot(self, server: str) -> Slot:
@@ -186,6 +191,8 @@ class KnownServers:
     def _set_state(self, slot: Slot, state: ServerState, error: str = "", reason: str = "") -> None:
         if error:
             slot.last_error = error
+        if slot.own_tools is None and (state == "connected" or (state == "error" and error)):
+            self._store.save_error(listing_key(slot.server), error)
         if slot.state != state:
             slot.state = state
             tell(self._observers, StateChanged(slot.name, state, error, reason))

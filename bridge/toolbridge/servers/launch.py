@@ -40,11 +40,6 @@ class Launch:
     secrets: frozenset[str] = frozenset()
     """What of all that must not be shown."""
 
-    def places(self) -> list[str]:
-        """Where it works and where its program is, as far as can be told."""
-        files = [self.executable, *(each for each in self.args if os.path.isabs(each))]
-        return [*map(os.path.dirname, files), *([self.cwd] if self.cwd else [])]
-
     def __repr__(self) -> str:
         """Names of variables only: a value may be a secret."""
         args = list(masked_arguments(self.args))
@@ -69,6 +64,23 @@ def find_executable(server: ServerConfig, path: str) -> str:
     if found is None:
         raise _not_found(server, command, path)
     return found
+
+
+def link_target(server: ServerConfig, executable: str, directory: str) -> str | None:
+    """The file that a command of the project, or of the server's directory, leads to by links; None without a link.
+
+    What is installed elsewhere is linked anew with each upgrade, by its package manager: that asks nobody again.
+    """
+    project = os.path.dirname(server.origin.detail) if server.origin.kind == "project" else directory
+    is_relative = bool(os.path.dirname(server.command or "")) and not os.path.isabs(server.command or "")
+    base = next((each for each in (directory, project) if executable.startswith(os.path.join(each, ""))), None)
+    if base is None and not is_relative:
+        return None
+    base = base or directory
+    # Links above the project are not the project's own.
+    unlinked = os.path.normpath(os.path.join(os.path.realpath(base), os.path.relpath(executable, base)))
+    target = os.path.realpath(executable)
+    return None if target == unlinked else target
 
 
 def why_not_started(launch: Launch, error: OSError | ValueError) -> str:
@@ -123,7 +135,7 @@ def _not_found(server: ServerConfig, command: str, path: str) -> ServerConnectEr
         fix = "Write `python3`, which is there."
     else:
         fix = _INSTALL.get(command, "Install it, or write the whole path of the program.")
-    return _not_startable(server, f"there is no program {shown!r} on its PATH ({for_terminal(path) or 'empty'}). {fix}")
+    return _not_startable(server, f"there is no program {shown!r} on its PATH. {fix}")
 
 
 def _not_startable(server: ServerConfig, problem: str) -> ServerConnectError:

@@ -173,7 +173,8 @@ async def _serve(slot: Slot, attempt: Attempt, around: Surroundings, start: Star
                 around.set_state(slot, "connected")
                 attempt.succeed(connection)
                 await connection.wait(lambda: _refresh(slot, connection, around))
-                reason = connection.end_reason()
+                # Before the channel is closed: a stubborn process takes its time.
+                around.set_state(slot, "error", slot.end_words(connection.end_reason()))
         except BaseException as error:
             if isinstance(innermost(error), EndedAtProbeError):
                 # Some older servers end when the first message is not theirs. This is no respawn: nothing was called.
@@ -185,8 +186,6 @@ async def _serve(slot: Slot, attempt: Attempt, around: Surroundings, start: Star
                 around.set_state(slot, "error", str(failure))
             attempt.fail(failure)
             raise
-        reason = for_error(reason, slot.secrets, limit=_END_WORDS)
-        slot.last_error = f"Server {slot.name!r} ended{': ' + reason if reason else ''}"
     return False
 
 

@@ -17,7 +17,7 @@ class ToolProblem:
     """What is wrong with a listed tool. It costs nobody but that tool."""
 
     tool: str
-    """Its name, or its place in the listing when it has none."""
+    """Its name, or its place in the listing when it has none; empty for the listing as a whole."""
     problem: str
     usable: bool = False
     """Whether it is exposed all the same."""

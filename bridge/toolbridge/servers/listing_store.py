@@ -16,10 +16,12 @@ from typing import Any, cast
 
 from toolbridge.private_files import UnsafePathError, read_private_file, write_private_file
 from toolbridge.servers.listing import Listing, listing_from_json, listing_to_json
+from toolbridge.trust.sanitise import for_error
 
 MOST_ENTRIES = 500
 MOST_BYTES = 256 * 1024 * 1024
-_ENTRY = re.compile(r"[0-9a-f]{64}\.json")
+_MOST_ERROR_BYTES = 8_000
+_ENTRY = re.compile(r"[0-9a-f]{64}\.(?:json|error)")
 
 _log = logging.getLogger("toolbridge")
 
@@ -56,6 +58,29 @@ class ListingStore:
             self._remove_oldest(self._directory)
         except (UnsafePathError, OSError, ValueError, RecursionError) as error:
             _log.warning("The listing of server %r is not kept: %s", listing.server, error)
+
+    def load_error(self, key: str) -> str:
+        """Why the server could not be used the last time; empty if it could."""
+        if self._directory is None:
+            return ""
+        try:
+            return for_error(read_private_file(self._error_path(key), limit=_MOST_ERROR_BYTES).decode(errors="replace"))
+        except OSError:
+            return ""
+
+    def save_error(self, key: str, error: str) -> None:
+        """Keep a server's last error, without secrets already; an empty one is forgotten."""
+        if self._directory is None:
+            return
+        with contextlib.suppress(OSError):
+            if error:
+                write_private_file(self._error_path(key), error.encode("utf-8", "replace")[:_MOST_ERROR_BYTES])
+                self._remove_oldest(self._directory)
+            else:
+                self._error_path(key).unlink(missing_ok=True)
+
+    def _error_path(self, key: str) -> Path:
+        return self._path(key).with_suffix(".error")
 
     def _remove_oldest(self, directory: Path) -> None:
         """Every other configuration leaves an entry; those that were not used for longest go."""

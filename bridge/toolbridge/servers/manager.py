@@ -16,27 +16,30 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from toolbridge.callbacks import observers_of
 from toolbridge.config.config import Config
+from toolbridge.config.digest import same_connection
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerClosedError, ServerConnectError, ServerDisconnectedError, ServerError
 from toolbridge.servers.attempt import Attempt, Place
 from toolbridge.servers.call_arguments import check_arguments
 from toolbridge.servers.connected import CallNotSentError, OnProgress
 from toolbridge.servers.connecting import Connecting
-from toolbridge.servers.events import ServerObserver, ServerState
+from toolbridge.servers.events import ServerObserver, ServerState, ToolsChanged, tell
 from toolbridge.servers.known_servers import KnownServers
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.own_calls import finish_call, ready_tool
 from toolbridge.servers.revocations import Revocations
-from toolbridge.servers.server_requests import Elicitor, Roots, Sampler, ServerRequests
+from toolbridge.servers.server_requests import ElicitorLike, RootsLike, SamplerLike, ServerRequests
 from toolbridge.servers.slot import ServerStatus, Slot
-from toolbridge.trust.approver import Approver, DenyAll
+from toolbridge.trust.approver import ApproverLike
+from toolbridge.trust.approvers import approver_of
 from toolbridge.trust.pins import Pins
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge.servers.own_tool import InProcessTool
-    from toolbridge.servers.sign_in import SignIn
+    from toolbridge.servers.sign_in import SignIn, SignInLike
 
 
 class ServerManager(KnownServers):
@@ -46,30 +49,33 @@ class ServerManager(KnownServers):
         self,
         config: Config,
         *,
-        approver: Approver | None = None,
+        approver: ApproverLike | None = None,
         pins: Pins | None = None,
-        elicitor: Elicitor | None = None,
-        sampler: Sampler | None = None,
-        roots: Roots | None = None,
-        sign_in: SignIn | None = None,
+        elicitor: ElicitorLike | None = None,
+        sampler: SamplerLike | None = None,
+        roots: RootsLike | None = None,
+        sign_in: SignInLike | None = None,
         directory: str | os.PathLike[str] | None = None,
         observers: Sequence[ServerObserver] = (),
         environ: Mapping[str, str] | None = None,
     ) -> None:
         place = None if directory is None else Path(directory)
-        super().__init__(pins=pins, directory=place, listing_bytes=config.limits.listing_bytes, observers=observers)
+        super().__init__(
+            pins=pins, directory=place, listing_bytes=config.limits.listing_bytes, observers=observers_of(observers)
+        )
         self._limits = config.limits
+        asked = approver_of(approver)
         self._connecting = Connecting(
             limits=config.limits,
-            approver=approver or DenyAll(),
-            requests=ServerRequests(elicitor, sampler, roots),
-            sign_in=sign_in,
+            approver=asked,
+            requests=ServerRequests.of(elicitor, sampler, roots),
+            sign_in=_sign_in_of(sign_in),
             environ=os.environ if environ is None else environ,
             keep_listing=self._keep,
             set_state=self._note_state,
             is_configured=lambda slot: self._slots.get(slot.name) is slot,
         )
-        self._revocations = Revocations(approver or DenyAll(), self._close)
+        self._revocations = Revocations(asked, self._close)
         for server in config.servers.values():
             self._add(server)
 
@@ -149,6 +155,13 @@ class ServerManager(KnownServers):
             slot.last_used = monotonic()
         if not slot.users:
             self._connecting.places.notice()
+
+    def configured_paths(self, server: str) -> tuple[str, ...]:
+        """Texts of a server's configuration that may name directories: its arguments, `cwd` and roots."""
+        slot = self._slots.get(server)
+        if slot is None:
+            return ()
+        return (*slot.server.args, slot.server.cwd or _working_directory(), *self._connecting.roots_of(server))
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -231,18 +244,19 @@ class ServerManager(KnownServers):
 
     # ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def sign_in(self, server: str, how: SignIn) -> bool:
+    async def sign_in(self, server: str, how: SignInLike) -> bool:
         """Have a person sign in to an HTTP server now; whether it wanted that.
 
         Raises:
             ServerError: it is not approved or not reached, or nobody signed in.
         """
-        config = self._http_server(server)
+        config, asked = self._http_server(server), _sign_in_of(how)
+        assert asked is not None
         start = await self._connecting.approved(config)
         from toolbridge.servers.http import sign_in_to
 
         secret = start.environment.client_secret
-        return await sign_in_to(config, start.environment.headers, self._limits, sign_in=how, client_secret=secret)
+        return await sign_in_to(config, start.environment.headers, self._limits, sign_in=asked, client_secret=secret)
 
     async def sign_out(self, server: str) -> bool:
         """Forget the sign-in to a server; whether there was one."""
@@ -274,12 +288,27 @@ class ServerManager(KnownServers):
         """Close what was revoked or disabled elsewhere since it was approved, if the approver can tell."""
         await self._revocations.follow(self._slots.values())
 
+    async def note_approvals(self) -> None:
+        """Set `needs_approval`, or take it back, for servers that were not tried yet, if the approver can tell."""
+        waiting = [slot for slot in self._slots.values() if slot.attempt is None]
+        needing = await self._revocations.unapproved(waiting, self._connecting.environ)
+        for slot in waiting:
+            if slot.attempt is None and slot.name in needing:
+                self._set_state(slot, "needs_approval")
+            elif slot.attempt is None and slot.state == "needs_approval":
+                self._set_state(slot, "error" if slot.last_error else "idle")
+
     async def reload(self, config: Config, *, reread_pins: bool = False) -> None:
         """Take over a changed configuration: what changed or vanished is closed, the rest stays connected.
 
-        What was pinned elsewhere since is taken notice of only if `reread_pins` says so: a tool may have written it.
+        So does a server of which only the description, filter, labels, schemas or timeouts changed. What was pinned
+        elsewhere since is taken notice of only if `reread_pins` says so: a tool may have written it.
         """
-        unchanged = {name for name, slot in self._slots.items() if config.servers.get(name) == slot.server}
+        unchanged = {
+            name
+            for name, slot in self._slots.items()
+            if name in config.servers and same_connection(slot.server, config.servers[name])
+        }
         gone = [self._slots.pop(name) for name in list(self._slots) if name not in unchanged]
         for slot in gone:
             slot.stop()  # now: its place is as good as free
@@ -291,6 +320,8 @@ class ServerManager(KnownServers):
             self._admissions.reread()
         for slot in self._slots.values():
             slot.renew_line()
+            if slot.take_over(config.servers[slot.name]):
+                tell(self._observers, ToolsChanged(slot.name))
             self._admit_again(slot)
         for name, server in config.servers.items():
             if name not in unchanged:
@@ -304,3 +335,18 @@ class ServerManager(KnownServers):
         await slot.wait_until_idle()
         slot.started = 0
         self._set_state(slot, "closed")
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it may be gone
+        return ""
+
+
+def _sign_in_of(given: SignInLike | None) -> SignIn | None:
+    if given is None:
+        return None
+    from toolbridge.servers.sign_in import sign_in_of
+
+    return sign_in_of(given)

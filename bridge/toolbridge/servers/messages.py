@@ -1,13 +1,15 @@
-"""SECURITY: what one line of a server says. Everything here is hostile, and nothing in it raises but `ValueError`.
+"""SECURITY: decodes one JSON-RPC message of a server. All of it is hostile; nothing here raises but `ValueError`.
 
-Numbers that JSON does not have (`NaN`, `Infinity`) are accepted as Python reads them, and lone surrogates written as
-escapes stay in their strings: a message is not lost for them, and later layers decide what becomes of them.
+Decoding is lenient, so that one odd byte costs no answer: bytes that aren't UTF-8 become U+FFFD, `NaN` and `Infinity`
+are accepted as Python reads them, and lone surrogates written as escapes stay in their strings. Later layers decide.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -15,9 +17,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, RequestId
 
 from toolbridge.servers.channel import BadAnswerError, UnsendableError
+from toolbridge.servers.exact_json import NOT_UTF8
 from toolbridge.servers.line_reader import Line
 
 _LARGEST_CODE = 2**31
+_COLLECTED_BYTES = 65_536
+"""Up to here, garbage is collected while a line is parsed."""
 
 
 def _as_json(value: object) -> dict[Any, Any]:
@@ -49,17 +54,73 @@ def encode_line(message: dict[str, Any]) -> bytes:
         raise UnsendableError(f"can't be written as JSON: {error}") from None
 
 
+TOO_DEEP = f"nested too deeply ({secrets.token_hex(8)})"
+"""Stands in a pruned message for each part that was nested too deeply. No server can foresee it."""
+
+_DEEPEST = 200
+_STRING_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
+class TooDeepError(ValueError):
+    """A message is nested deeper than the JSON parser goes."""
+
+
 def parse_line(line: Line) -> Any:
-    """The JSON value of a line.
+    """Parses a line as JSON, in which bytes that aren't UTF-8 are replaced and a result is marked so (`NOT_UTF8`).
 
     Raises:
-        ValueError: it is not JSON, or not UTF-8, or nested too deeply.
+        ValueError: it is not JSON.
+        TooDeepError: it is nested too deeply.
     """
-    text = str(line, "utf-8")
     try:
-        return json.loads(text.removeprefix("\ufeff"))
+        text, is_utf8 = str(line, "utf-8"), True
+    except UnicodeDecodeError:
+        text, is_utf8 = str(line, "utf-8", "replace"), False
+    # Of a megabyte of lists, two thirds of the time would go into collections that find nothing: all are in use.
+    pause = len(line) > _COLLECTED_BYTES and gc.isenabled()
+    if pause:
+        gc.disable()
+    try:
+        message: Any = json.loads(text.removeprefix("\ufeff"))
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise TooDeepError("it is nested too deeply") from None
+    finally:
+        if pause:
+            gc.enable()
+    if not is_utf8:
+        for each in cast("list[Any]", message) if isinstance(message, list) else [message]:
+            _mark_not_utf8(each)
+    return cast("Any", message)
+
+
+def _mark_not_utf8(message: Any) -> None:
+    result = cast("dict[str, Any]", message).get("result") if isinstance(message, dict) else None
+    if isinstance(result, dict):
+        fields = cast("dict[str, Any]", result)
+        meta = fields.get("_meta")
+        fields["_meta"] = {**(cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}), NOT_UTF8: True}
+
+
+def parse_pruned(line: bytes) -> Any:
+    """Parses a message with `TOO_DEEP` in place of each part below a fixed depth. Takes time for many brackets.
+
+    Raises:
+        ValueError: it is not JSON.
+    """
+    pieces: list[bytes] = []
+    depth = kept = 0
+    for token in _STRING_OR_BRACKET.finditer(line):
+        if token[0] in b"[{":
+            depth += 1
+            if depth == _DEEPEST:
+                pieces += line[kept : token.start()], f'"{TOO_DEEP}"'.encode()
+        elif token[0] in b"]}":
+            if depth == _DEEPEST:
+                kept = token.end()
+            depth -= 1
+    if depth >= _DEEPEST:
+        raise ValueError("it is nested too deeply, and cut short")
+    return parse_line(b"".join((*pieces, line[kept:])))
 
 
 def request_key(wire_id: object) -> RequestId | None:

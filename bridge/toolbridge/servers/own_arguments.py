@@ -9,9 +9,9 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, TypeAlias, cast, get_origin
 
-from toolbridge.errors import ToolDefinitionError
+from toolbridge.errors import MisuseError, ToolDefinitionError
 from toolbridge.servers.own_signature import is_context
 from toolbridge.servers.tool_context import ToolContext
 
@@ -44,9 +44,7 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> Arguments:
     Raises:
         ToolDefinitionError: they can't be.
     """
-    from pydantic import ConfigDict, Field, TypeAdapter
-    from pydantic.errors import PydanticUserError
-    from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+    from pydantic import Field
 
     properties: dict[str, Any] = {}
     context: str | None = None
@@ -62,13 +60,7 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> Arguments:
             # The function knows its own default: it is shown in the schema, and otherwise the function's affair.
             shown = _shown_default(parameter.default)
             properties[parameter.name] = NotRequired[Annotated[hint, Field(json_schema_extra=shown)]]
-    kind: Any = TypedDict("Arguments", properties)  # type: ignore[operator]  # made from what the host declared
-    kind.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
-    try:
-        adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(kind)
-        schema = json_schema_of(adapter, "validation")
-    except (PydanticUserError, TypeError, NameError) as error:
-        raise ToolDefinitionError(name, f"no schema can be made of its type hints: {_first_line(error)}") from None
+    adapter, schema = _typed(name, properties, "its type hints")
 
     def bind(arguments: Mapping[str, Any], given: ToolContext) -> Call:
         checked = _validated(adapter.validator.validate_python, dict(arguments))
@@ -89,6 +81,114 @@ def arguments_from_model(name: str, model: type[BaseModel], signature: inspect.S
         return _as_positional(instance, given, count, by_name)
 
     return Arguments(schema, bind, count == 2 or by_name is not None)
+
+
+_OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties"} | {
+    "dependentSchemas",
+    "dependentRequired",
+    "dependencies",
+    "definitions",
+    "discriminator",
+    "externalDocs",
+}
+"""Keywords about an object whose value may be a mapping."""
+_OF_OTHERS = {"items", "additionalItems", "contains", "unevaluatedItems", "contentSchema"} | {
+    "not",
+    "if",
+    "then",
+    "else",
+    "const",
+    "default",
+    "example",
+}
+"""Keywords whose value may be a mapping, and which say nothing, or little, of the arguments of a tool."""
+_OF_TEXTS = {"type", "enum", "title", "description", "required", "examples", "deprecated", "id", "nullable"} | {
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "minProperties",
+    "maxProperties",
+}
+"""Keywords whose value is never a mapping."""
+_KEYWORDS = _OF_OBJECTS | _OF_OTHERS | _OF_TEXTS
+
+
+def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspect.Signature) -> Arguments:
+    """By a JSON Schema, or by a raw shape: the arguments' names, each with its JSON Schema or Python type.
+
+    Raises:
+        MisuseError: it could be either, or is a mixture.
+        ToolDefinitionError: it is neither.
+    """
+    if not all(isinstance(key, str) for key in given):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError(f"the schema of tool {name!r}", given, "names that are text")
+    values = given.values()
+    is_shape = bool(given) and all(isinstance(each, Mapping) for each in values)
+    keys = set(given)
+    keywords = {key for key in keys if _is_keyword(key, given[key])}
+    if bool(given) and all(map(_is_type, values)):
+        return _arguments_from_types(name, given, signature)
+    if any(map(_is_type, values)) or (keywords and keywords != keys and not keywords <= _OF_OTHERS):
+        problem = "a JSON Schema, or a raw shape whose every value is a JSON Schema, or is a Python type: not a mixture"
+    elif given and not is_shape and not any(key in _KEYWORDS or key.startswith("$") for key in given):
+        problem = 'a JSON Schema, which has one of its keywords, or a raw shape such as {"name": {"type": "string"}}'
+    elif is_shape and keywords and keywords == keys <= _OF_OTHERS:
+        problem = 'a schema that says "type": "object" if these are keywords, and "properties" if they are arguments'
+    elif is_shape and keywords != keys:
+        return arguments_from_schema(name, _of_shape(given), signature)
+    else:
+        return arguments_from_schema(name, given, signature)
+    raise MisuseError(f"the schema of tool {name!r}", given, problem)
+
+
+def _is_keyword(key: str, value: object) -> bool:
+    """Whether an entry makes sense as one of a JSON Schema."""
+    if not isinstance(value, Mapping):
+        return True
+    if key in ("properties", "patternProperties"):
+        return all(isinstance(each, Mapping | bool) for each in cast("Mapping[str, object]", value).values())
+    return key in _OF_OBJECTS or key in _OF_OTHERS or key.startswith(("$", "x-"))
+
+
+def _is_type(value: object) -> bool:
+    return isinstance(value, type) or value is Any or get_origin(value) is not None
+
+
+def _of_shape(shape: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The JSON Schema of a raw shape: an argument is required unless it has a default, or says `"required": False`."""
+    optional = {name for name, each in shape.items() if "default" in each or each.get("required") is False}
+    properties = {
+        name: {key: value for key, value in each.items() if key != "required" or not isinstance(value, bool)}
+        for name, each in shape.items()
+    }
+    required = [name for name in shape if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspect.Signature) -> Arguments:
+    """By Python types: an argument is required unless it is `NotRequired[…]`."""
+    count, by_name = _positional(name, signature)
+    adapter, schema = _typed(name, dict(shape), "the types of its schema")
+
+    def bind(arguments: Mapping[str, Any], given: ToolContext) -> Call:
+        checked = _validated(adapter.validator.validate_python, dict(arguments))
+        return _as_positional(checked, given, count, by_name)
+
+    return Arguments(schema, bind, count == 2 or by_name is not None)
+
+
+def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    from pydantic import ConfigDict, TypeAdapter
+    from pydantic.errors import PydanticUserError
+    from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
+
+    kind: Any = TypedDict("Arguments", properties)  # type: ignore[operator]  # made from what the host declared
+    kind.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+    try:
+        adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(kind)
+        return adapter, json_schema_of(adapter, "validation")
+    except (PydanticUserError, TypeError, NameError) as error:
+        raise ToolDefinitionError(name, f"no schema can be made of {whose}: {_first_line(error)}") from None
 
 
 def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspect.Signature) -> Arguments:

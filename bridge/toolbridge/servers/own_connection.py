@@ -13,9 +13,8 @@ import anyio
 
 from toolbridge.errors import ServerClosedError, ServerTimeoutError, ToolNotFoundError
 from toolbridge.foreign_cancellation import is_foreign
+from toolbridge.host_threads import THREADS, event_loop_poster
 from toolbridge.servers.connected import OnProgress
-from toolbridge.servers.daemon_thread import event_loop_poster
-from toolbridge.servers.function_threads import THREADS
 from toolbridge.servers.own_arguments import InvalidArgumentsError
 from toolbridge.servers.own_results import error_of, result_of
 from toolbridge.servers.own_server import ToolServer

@@ -15,8 +15,8 @@ from toolbridge.servers.listing import MAX_NAME
 from toolbridge.servers.own_arguments import (
     Arguments,
     arguments_from_hints,
+    arguments_from_mapping,
     arguments_from_model,
-    arguments_from_schema,
     json_schema_of,
     plain_json,
 )
@@ -58,7 +58,7 @@ class InProcessTool(Generic[P, R]):
         self.is_quick = quick
         """Whether it never waits, as its author says: it is called on the event loop itself."""
         self.was_quick = False
-        """Whether it returned at once when it was last called: see `function_threads`."""
+        """Whether it returned at once when it was last called: see `host_threads`."""
         update_wrapper(self, handler)
 
     @property
@@ -116,13 +116,14 @@ def tool(
     """A function as a tool: as a decorator, with or without arguments, or as a function.
 
     What is left out comes from the function: its name, its docstring, and a schema from its type hints. With a schema
-    of your own, a JSON Schema or a pydantic model, the handler gets the arguments as one dict, or one instance. A
-    parameter of type `ToolContext` is not an argument. A call takes at most `timeout` seconds. A plain function runs on
-    a thread beside the event loop; one that is `quick`, which computes for a moment and never waits, right on it, and
-    so without a timeout.
+    of your own, the handler gets the arguments as one dict, or one instance: a JSON Schema, a pydantic model, or a raw
+    shape, which is a JSON Schema or a Python type by each argument's name. A parameter of type `ToolContext` is not an
+    argument. A call takes at most `timeout` seconds. A plain function runs on a thread beside the event loop; one that
+    is `quick`, which computes for a moment and never waits, right on it, and so without a timeout.
 
     Raises:
         ToolDefinitionError: the function can't be a tool as it is.
+        MisuseError: what is given as schema could be a JSON Schema or a raw shape.
     """
     if handler is None and callable(name):
         name, handler = None, name
@@ -201,7 +202,7 @@ def _arguments(name: str, schema: object, signature: inspect.Signature) -> Argum
     if schema is None:
         return arguments_from_hints(name, signature)
     if isinstance(schema, Mapping):
-        return arguments_from_schema(name, cast("Mapping[str, Any]", schema), signature)
+        return arguments_from_mapping(name, cast("Mapping[str, Any]", schema), signature)
     from pydantic import BaseModel
 
     if isinstance(schema, type) and issubclass(schema, BaseModel):

@@ -18,7 +18,6 @@ from toolbridge.servers.launch import Launch, why_not_started
 from toolbridge.servers.pipes import Pipes
 from toolbridge.servers.process_tree import MARK, ProcessTree, new_mark
 from toolbridge.servers.stderr_tail import StderrTail
-from toolbridge.trust.host_paths import know_places_of_server
 
 # How long a server may take to leave by itself once its stdin is closed, and to vanish once it is killed.
 _GRACE_SECONDS = 0.7
@@ -40,7 +39,6 @@ async def start_process(server: str, launch: Launch) -> ServerProcess:
         raise ServerConnectError(server, "can't be started: stdio servers need Linux or macOS so far.")
     await anyio.lowlevel.checkpoint()
     mark = new_mark()
-    know_places_of_server(launch.places())
     pipes: Pipes | None = None
     process: anyio.abc.Process | None = None
     try:

@@ -13,7 +13,7 @@ from toolbridge.errors import ServerProtocolError
 from toolbridge.servers.blobs import Blob, clean_name
 from toolbridge.servers.content_blocks import BadBlockError, block_piece, carries_data, kind_of, text_of
 from toolbridge.servers.delivery import JSON_MIME, TEXT_MIME, Delivery, Piece, blob_piece, text_blob
-from toolbridge.servers.exact_json import NotJsonError, compact_text
+from toolbridge.servers.exact_json import NotJsonError, compact_text, is_marked_not_utf8
 from toolbridge.trust.sanitise import for_guest_error
 from toolbridge_codegen.catalog import ToolSpec
 from toolbridge_codegen.wrapped_result import is_wrapped_result
@@ -80,6 +80,8 @@ def _unwrap(result: object, tool: ToolSpec, delivery: Delivery, keep: Iterable[s
         raise NotJsonError(f"it has more than {MOST_BLOCKS:,} blocks of content")
     if fields.get("isError") in (True, "true"):
         return Unwrapped(None, error=for_guest_error(_error_text(blocks, structured), delivery.secrets, keep=keep))
+    if is_marked_not_utf8(fields):
+        delivery.note("bytes that are not UTF-8 are given as U+FFFD")
     if structured is not None:
         return _finished(delivery.value(_inner(structured, tool)), delivery, _left_out(blocks))
     if content is None:

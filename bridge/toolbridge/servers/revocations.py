@@ -7,11 +7,14 @@ run, which costs no more than a look at a file's time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import anyio
+import anyio.to_thread
 
+from toolbridge.errors import ServerError
 from toolbridge.servers.slot import Slot
+from toolbridge.servers.start import prepare
 from toolbridge.trust.approver import Approver, MayTakeBack
 
 _log = logging.getLogger("toolbridge")
@@ -40,6 +43,22 @@ class Revocations:
                 for slot in list(slots):
                     tasks.start_soon(self._look, self._approver, slot)
             self._seen = stamp
+
+    async def unapproved(self, slots: Iterable[Slot], environ: Mapping[str, str]) -> frozenset[str]:
+        """The servers that were not tried yet and need an approval first. Asks nobody, and starts nothing."""
+        found: set[str] = set()
+        if self._approver is None:
+            return frozenset()
+        for slot in slots:
+            if slot.attempt is not None or slot.own_tools is not None or not slot.server.enabled:
+                continue
+            try:
+                request, _ = await anyio.to_thread.run_sync(prepare, slot.server, environ)
+                if not await self._approver.still_approves(request):
+                    found.add(slot.name)
+            except ServerError:
+                continue  # its next start says why
+        return frozenset(found)
 
     async def _look(self, approver: MayTakeBack, slot: Slot) -> None:
         start = None if slot.attempt is None else slot.attempt.start

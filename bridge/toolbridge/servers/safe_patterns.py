@@ -11,7 +11,7 @@ import re
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 _LONGEST_PATTERN = 300
 _LONGEST_TEXT = 10_000
@@ -19,7 +19,14 @@ _MOST_WAYS = 1_000
 _MOST_WORK = 1_000_000
 
 # What means something else in JavaScript, or is an extension on either side.
-_OTHER_MEANING = re.compile(r"\\[AZzkpPc]|\\[xuN]\{|\(\?(?!:)|\[\^?\]|\{,")
+_OTHER_MEANING = re.compile(r"\\[AZazkpPc]|\\[xuN]\{|\(\?(?!:)|\[\^?\]|\{,")
+_TOKEN = re.compile(r"\\.|.", re.DOTALL)
+_ANYTHING = re.compile(r"\[(?:\\s\\S|\\S\\s)\]")
+# ECMA-262: WhiteSpace and LineTerminator, which have U+FEFF and neither U+0085 nor U+001C to U+001F.
+_LINE_ENDS = r"\n\r\u2028\u2029"
+_SPACES = rf"\t\v\f{_LINE_ENDS} \xa0\u1680\u2000-\u200a\u202f\u205f\u3000\ufeff"
+_OUTSIDE = {"\\s": f"[{_SPACES}]", "\\S": f"[^{_SPACES}]", ".": f"[^{_LINE_ENDS}]", "$": r"\Z"}
+_INSIDE = {"\\s": _SPACES, "[": r"\["}
 
 _parser: Any = getattr(re, "_parser")  # noqa: B009  # the way to a syntax tree that the library itself takes
 
@@ -48,19 +55,33 @@ def safe_pattern(pattern: str) -> SafePattern | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # In JavaScript digits and words are ASCII, white space is not.
-            flags = 0 if "\\s" in pattern.lower() else re.ASCII
-            tree = _parser.parse(pattern, flags)
+            meant = _in_python(pattern)
+            tree = _parser.parse(meant, re.ASCII)
             ways, degree = _cost(tree)
             if not _is_anchored(tree):
                 degree += 1
-            expression = re.compile(pattern, flags)
+            expression = re.compile(meant, re.ASCII)
     except (_RefusedError, re.error, RecursionError, OverflowError, ValueError, MemoryError):
         return None
     longest = _LONGEST_TEXT
     while longest and ways * longest**degree > _MOST_WORK:
         longest = longest * 9 // 10
     return SafePattern(expression, longest) if longest >= 16 else None
+
+
+def _in_python(pattern: str) -> str:
+    """An expression of ECMA-262 as one of Python's, for `re.ASCII`: `\\d`, `\\w` and `\\b` are the same then.
+
+    `$` is the end of the text alone, `.` stops at each of four line ends, and white space is Unicode's.
+    """
+    written: list[str] = []
+    is_inside = False
+    for piece in cast("list[str]", _TOKEN.findall(_ANYTHING.sub(r"[\\w\\W]", pattern))):
+        if is_inside and piece == "\\S":
+            raise _RefusedError  # Python has no class of what is not in a list, and more
+        written.append((_INSIDE if is_inside else _OUTSIDE).get(piece, piece))
+        is_inside = piece != "]" if is_inside else piece == "["
+    return "".join(written)
 
 
 def _is_anchored(tree: Any) -> bool:

@@ -7,9 +7,11 @@ all the same is declined with one line in the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from toolbridge.callbacks import callback
 
 _log = logging.getLogger("toolbridge")
 
@@ -57,20 +59,38 @@ class Roots(Protocol):
         ...
 
 
+ElicitorLike: TypeAlias = Elicitor | Callable[[ElicitationRequest], ElicitationAnswer | Awaitable[ElicitationAnswer]]
+SamplerLike: TypeAlias = Sampler | Callable[[str, Mapping[str, Any]], Mapping[str, Any] | Awaitable[Mapping[str, Any]]]
+RootsLike: TypeAlias = Roots | Callable[[str], Sequence[str] | Awaitable[Sequence[str]]]
+
+_Handler: TypeAlias = Callable[..., Awaitable[Any]] | None
+
+
 @dataclass(frozen=True, slots=True)
 class ServerRequests:
-    """The handlers that a host supplied."""
+    """The handlers that a host supplied, in their async form."""
 
-    elicitor: Elicitor | None = None
-    sampler: Sampler | None = None
-    roots: Roots | None = None
+    elicit: _Handler = None
+    sample: _Handler = None
+    list_roots: _Handler = None
+    listed_roots: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """The roots that each server was told last."""
+
+    @classmethod
+    def of(cls, elicitor: ElicitorLike | None, sampler: SamplerLike | None, roots: RootsLike | None) -> ServerRequests:
+        """May raise a MisuseError: one of them can't be called."""
+        return cls(
+            None if elicitor is None else callback("elicitor", elicitor, "elicit", "request"),
+            None if sampler is None else callback("sampler", sampler, "sample", "server", "parameters"),
+            None if roots is None else callback("roots", roots, "list_roots", "server"),
+        )
 
     def handles(self, method: str) -> bool:
         """Whether a request of this method has a handler, or needs none."""
         return {
-            "elicitation/create": self.elicitor is not None,
-            "sampling/createMessage": self.sampler is not None,
-            "roots/list": self.roots is not None,
+            "elicitation/create": self.elicit is not None,
+            "sampling/createMessage": self.sample is not None,
+            "roots/list": self.list_roots is not None,
         }.get(method, True)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
 
-from toolbridge.servers.daemon_thread import on_daemon_thread
+from toolbridge.callbacks import callback
+from toolbridge.host_threads import on_daemon_thread
 from toolbridge.servers.http_rules import HttpRuleError, check_authorization_url, origin
 from toolbridge.servers.redirect_listener import (
     PATH,
@@ -65,12 +66,28 @@ class SignIn(Protocol):
         ...
 
 
+SignInLike: TypeAlias = SignIn | Callable[[str, str], object | Awaitable[object]]
+"""A function gets the server's name and the page to sign in at, and has a person open that page. It may end before the
+person has signed in; one that raises, or answers False, gives the sign-in up."""
+
+
+def sign_in_of(given: SignInLike) -> SignIn:
+    """How a host has people sign in: an object, or a function in its place. May raise a MisuseError: it is neither."""
+    if isinstance(given, type) or not hasattr(given, "attempt"):
+        return _SignInByFunction(callback("sign_in", given, "sign_in", "server", "url"))
+    return given  # pyright: ignore[reportReturnType]
+
+
 class BrowserSignIn:
     """Opens the page in the person's browser, and waits on this machine for it to come back."""
 
     def __init__(self, *, seconds: float = SIGN_IN_SECONDS, open_page: Callable[[str], object] | None = None) -> None:
         self._seconds = seconds
         self._open_page = open_page or _open_in_browser
+
+    async def _show(self, server: str, url: str) -> None:
+        _say(_invitation(server, url))
+        await on_daemon_thread(lambda: _quietly(self._open_page, url))
 
     @asynccontextmanager
     async def attempt(self, server: str, *, port: int | None, fixed: bool) -> AsyncGenerator[SignInAttempt]:
@@ -80,10 +97,26 @@ class BrowserSignIn:
         except OSError:
             raise SignInFailedError(f"port {port}, to which the browser is to come back, is in use") from None
         try:
-            yield _InBrowser(server, listener, self._open_page, self._seconds)
+            yield _InBrowser(server, listener, self._show, self._seconds)
         finally:
             with anyio.CancelScope(shield=True):
                 await listener.aclose()
+
+
+class _SignInByFunction(BrowserSignIn):
+    """Hands the page to a function of the host."""
+
+    def __init__(self, function: Callable[..., Awaitable[Any]]) -> None:
+        super().__init__()
+        self._function = function
+
+    async def _show(self, server: str, url: str) -> None:
+        try:
+            answer = await self._function(server, url)
+        except Exception as error:
+            raise SignInFailedError(f"the host's sign_in failed with {type(error).__name__}") from error
+        if answer is False:
+            raise SignInFailedError("the host's sign_in gave it up")
 
 
 class HeadlessSignIn:
@@ -102,11 +135,11 @@ class HeadlessSignIn:
 
 class _InBrowser:
     def __init__(
-        self, server: str, listener: RedirectListener, open_page: Callable[[str], object], seconds: float
+        self, server: str, listener: RedirectListener, show: Callable[[str, str], Awaitable[None]], seconds: float
     ) -> None:
         self._server = server
         self._listener = listener
-        self._open_page = open_page
+        self._show = show
         self._seconds = seconds
 
     @property
@@ -114,8 +147,9 @@ class _InBrowser:
         return self._listener.redirect_uri
 
     async def authorize(self, url: str) -> AuthorizationAnswer:
-        state = _show(self._server, url)
+        state = _state_of(url)
         answers: list[AuthorizationAnswer] = []
+        given_up: list[SignInFailedError] = []
         with anyio.move_on_after(self._seconds):
             async with anyio.create_task_group() as tasks:
 
@@ -125,7 +159,13 @@ class _InBrowser:
                     tasks.cancel_scope.cancel()
 
                 tasks.start_soon(wait)
-                await on_daemon_thread(lambda: _quietly(self._open_page, url))
+                try:
+                    await self._show(self._server, url)
+                except SignInFailedError as error:
+                    given_up.append(error)
+                    tasks.cancel_scope.cancel()
+        if given_up:
+            raise given_up[0]
         if not answers:
             raise SignInFailedError(f"nobody signed in within {self._seconds:g} s")
         return _accepted(answers[0])
@@ -143,8 +183,9 @@ class _ByHand:
         return f"http://127.0.0.1:{self._port}{PATH}"
 
     async def authorize(self, url: str) -> AuthorizationAnswer:
-        state = _show(self._server, url)
+        state = _state_of(url)
         _say(
+            f"{_invitation(self._server, url)}\n"
             f"Then the browser goes to an address that begins with {self.redirect_uri}, where it finds nothing. "
             "Paste that whole address here and press Enter:"
         )
@@ -162,21 +203,25 @@ class _ByHand:
         return _accepted(answer)
 
 
-def _show(server: str, url: str) -> str:
-    """Show a page with the server's name, and give the state that the answer must know.
+def _state_of(url: str) -> str:
+    """The state that the answer must know.
 
     Raises:
         SignInFailedError: it is no page to send a person to.
     """
     try:
-        where = check_authorization_url(url)
+        check_authorization_url(url)
     except HttpRuleError as error:
         raise SignInFailedError(f"the page to sign in at is refused: {error}") from None
     state = parse_qs(urlsplit(url).query).get("state", [""])[0]
     if not state:
         raise SignInFailedError("the page to sign in at has no state")
-    _say(f"Server {server!r} asks you to sign in at {origin(where)}. Open this page in a browser:\n  {url}")
     return state
+
+
+def _invitation(server: str, url: str) -> str:
+    where = origin(check_authorization_url(url))
+    return f"Server {server!r} asks you to sign in at {where}. Open this page in a browser:\n  {url}"
 
 
 def _accepted(answer: AuthorizationAnswer) -> AuthorizationAnswer:

@@ -16,6 +16,7 @@ from toolbridge.servers.listing import Listing
 from toolbridge.servers.own_server import ToolServer
 from toolbridge.servers.tool_filter import by_original_name, exposed_tools, unmatched_names
 from toolbridge.trust.admission import Admission, BlockedTool
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ServerListing
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class ServerStatus:
     problems: tuple[str, ...]
     """Tools that can't be used or are blocked by their pins, configured tool names that match none, unset variables."""
     respawns: int
+    unseen: int = 0
+    """Exposed tools that this user has not accepted: the audit passed them, and nobody has seen them."""
 
 
 class Slot:
@@ -116,9 +119,19 @@ class Slot:
         """What its channel has to say of its end: not sanitised."""
         return self.channel_end() if self.channel_end is not None else ""
 
+    def end_words(self, reason: str) -> str:
+        """The error of a server that ended by itself."""
+        reason = for_error(reason, self.secrets, limit=300)
+        return f"Server {self.name!r} ended{': ' + reason if reason else ''}"
+
     def take(self, listing: Listing, admission: Admission | None) -> None:
         """A listing, and what of it may be used: always both at once."""
         self.listing, self.admission, self._exposed_names = listing, admission, None
+
+    def take_over(self, server: ServerConfig) -> bool:
+        """The same connection by a changed configuration; whether it may expose other tools, or show them otherwise."""
+        before, self.server, self._exposed_names = self.exposed(), server, None
+        return self.exposed() != before
 
     def exposed(self) -> ServerListing | None:
         """The tools that pins and configuration let through."""
@@ -194,9 +207,15 @@ class Slot:
 
     def status(self) -> ServerStatus:
         """What is known now."""
-        listing = self.listing
+        listing, state, last_error = self.listing, self.state, self.last_error
+        if state == "connected" and not self.closing and self.connection is not None and self.connection.ended:
+            # The task that watches it has yet to run.
+            state, last_error = "error", self.end_words(self.connection.end_reason())
         problems = [*self.environment_warnings]
-        problems += [f"tool {problem.tool!r} {problem.problem}" for problem in (listing.problems if listing else ())]
+        problems += [
+            f"{f'tool {each.tool!r}' if each.tool else 'its tools/list'} {each.problem}"
+            for each in (listing.problems if listing else ())
+        ]
         if self.admission is not None:
             problems += self.admission.problems(self.name, self._wanted_names())
         problems += [
@@ -207,9 +226,10 @@ class Slot:
             display_name=self.server.display_name or self.name,
             origin=self.server.origin,
             transport=self.server.transport,
-            state=self.state,
+            state=state,
             tools=None if listing is None else len(self.exposed_names()),
-            last_error=self.last_error,
+            last_error=last_error,
             problems=tuple(problems),
             respawns=max(0, self.started - 1),
+            unseen=0 if self.admission is None else len(self.exposed_names().intersection(self.admission.unseen)),
         )

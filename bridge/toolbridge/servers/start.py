@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from toolbridge.callbacks import callback
 from toolbridge.config.digest import configuration_digest
 from toolbridge.config.environment import ResolvedEnvironment, resolve_environment
 from toolbridge.config.server_config import ServerConfig
@@ -36,12 +37,8 @@ class Start:
     executable: str | None
     directory: str | None
     environment: ResolvedEnvironment
-    digest: str
-
-    @property
-    def request(self) -> ApprovalRequest:
-        """What was approved."""
-        return ApprovalRequest(self.server, self.executable, self.digest, self.directory)
+    request: ApprovalRequest
+    """What was approved."""
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalRequest, ResolvedEnvironment]:
@@ -52,14 +49,15 @@ def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalR
         ServerConnectError: its command is not there.
     """
     environment = resolve_environment(server, environ)
-    executable = directory = None
+    executable = directory = target = None
     if server.transport == "stdio":
-        from toolbridge.servers.launch import find_executable
+        from toolbridge.servers.launch import find_executable, link_target
 
         directory = _directory(server)
         executable = find_executable(replace(server, cwd=directory), environment.env.get("PATH", os.defpath))
-    digest = configuration_digest(server, executable, directory)
-    return ApprovalRequest(server, executable, digest, directory), environment
+        target = link_target(server, executable, directory)
+    digest = configuration_digest(server, executable, directory, target)
+    return ApprovalRequest(server, executable, digest, directory, target), environment
 
 
 def _directory(server: ServerConfig) -> str:
@@ -82,7 +80,7 @@ async def approved_start(server: ServerConfig, approver: Approver, environ: Mapp
     request, environment = prepare(server, environ)
     approval: Any = None
     try:
-        approval = await approver.approve(request)
+        approval = await callback("approver", approver, "approve", "request")(request)
     except BaseException as error:
         if not isinstance(error, Exception) and not is_foreign(error):
             raise
@@ -94,7 +92,7 @@ async def approved_start(server: ServerConfig, approver: Approver, environ: Mapp
         approval = Approval(False, f"the approver answered with a {type(approval).__name__}, not an Approval")
     if approval.approved is not True:
         raise ServerNotApprovedError(server.name, f"is not approved: {approval.reason or 'the approver refused it'}")
-    return Start(server, request.executable, request.directory, environment, request.digest)
+    return Start(server, request.executable, request.directory, environment, request)
 
 
 @asynccontextmanager

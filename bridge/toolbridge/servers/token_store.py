@@ -21,8 +21,8 @@ import anyio.to_thread
 import httpx2
 
 from toolbridge.config.server_config import ServerConfig
+from toolbridge.host_threads import on_daemon_thread
 from toolbridge.private_files import private_directory, read_private_file, write_private_file
-from toolbridge.servers.daemon_thread import on_daemon_thread
 from toolbridge.servers.http_rules import origin
 from toolbridge.trust.file_lock import LockTimeoutError, file_lock
 

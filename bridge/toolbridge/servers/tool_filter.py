@@ -30,10 +30,13 @@ class ToolNames:
         self._other: dict[str, set[str]] = {}
         self._alone: dict[str, set[str]] = {}
         """By what a tool would be called in guest code if no other were listed: a new one must not take a deny away."""
+        short = _short_names(server, originals)
         for original, assigned in assign_identifiers(originals).items():
-            for spelling in {*_own_spellings(server, assigned), *_wire_spellings(server, original)}:
+            wire = {*_wire_spellings(server, original), *_with_prefix(short[original])}
+            for spelling in {*_own_spellings(server, assigned), *wire}:
                 self._other.setdefault(spelling, set()).add(original)
-            for spelling in _own_spellings(server, identifier(original)):
+            alone = _with_prefix(_short_names(server, [original])[original])
+            for spelling in {*_own_spellings(server, identifier(original)), *alone}:
                 self._alone.setdefault(spelling, set()).add(original)
 
     def meant(self, entry: str) -> frozenset[str]:
@@ -47,12 +50,17 @@ class ToolNames:
         return found if len(found) == 1 else frozenset()
 
     def possible(self, entry: str) -> frozenset[str]:
-        """Every tool that an entry could mean."""
+        """Every tool that an entry could mean; in another case of its letters only where it means none otherwise."""
         written = self._spellings(entry)
         if not written.isdisjoint(self._all):
             return self._originals
         named = (frozenset(names.get(each, ())) for names in (self._other, self._alone) for each in written)
-        return _union(named) | ({entry} & self._originals)
+        found = _union(named) | ({entry} & self._originals)
+        lower = {each.lower() for each in written}
+        of_other_case = (
+            tools for names in (self._other, self._alone) for each, tools in names.items() if each.lower() in lower
+        )
+        return found or _union(frozenset(tools) for tools in of_other_case)
 
     def _spellings(self, entry: str) -> frozenset[str]:
         """An entry as it is, and with its server's name as the server has it."""
@@ -118,6 +126,17 @@ def _wire_spellings(server: str, original: str) -> set[str]:
         (wire,) = assign_wire_names([(server, original)], prefix=prefix, separator=between).values()
         spellings.add(added + wire)
     return spellings
+
+
+def _short_names(server: str, originals: Sequence[str]) -> dict[str, str]:
+    """As the catalog has them."""
+    identities = [(server, original) for original in originals]
+    short = assign_wire_names(identities, prefix="", separator="_", hyphens=False)
+    return {original: name for (_, original), name in short.items()}
+
+
+def _with_prefix(short: str) -> tuple[str, str]:
+    return short, f"mcp:{short}"
 
 
 def _union(parts: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.transport_context import TransportContext
 from mcp_types import METHOD_NOT_FOUND
 
+from toolbridge.servers.channel import ChannelClosedError
 from toolbridge.servers.server_requests import Declines, ServerRequests
 
 
@@ -74,7 +75,12 @@ class WatchedDispatcher(Dispatcher[Any]):
         if method == "server/discover":
             # An older server may leave an unknown request unanswered: the handshake must still fit in the time.
             opts = {**(opts or {}), "timeout": self._probe_seconds}
-        result = await self._inner.send_raw_request(method, params, opts)
+        try:
+            result = await self._inner.send_raw_request(method, params, opts)
+        except ChannelClosedError as error:
+            if error.sent:
+                self.ended.set()  # the caller knows before the receive loop is done
+            raise
         if method == "initialize":
             # What a server says of itself is nice to know, and no reason to refuse it.
             result.setdefault("serverInfo", {"name": "", "version": ""})

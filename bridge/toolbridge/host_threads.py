@@ -1,4 +1,4 @@
-"""Threads for the host's plain functions, so that one that blocks holds up nothing else.
+"""Daemon threads for the host's plain functions, keyrings and prompts: one that blocks holds up nothing else.
 
 Daemons, unlike anyio's worker threads: a function that is stuck must not keep the process alive. Kept for a while,
 unlike a thread for each call: starting one costs more than most functions do. Most functions of a host take less time
@@ -17,11 +17,11 @@ from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 
-from toolbridge.servers.daemon_thread import event_loop_poster
+T = TypeVar("T")
 
 MOST_THREADS = 64
 """Of functions that run at once. More wait: a function that never returns must not cost a thread for each call."""
@@ -162,3 +162,37 @@ class FunctionThreads:
 
 THREADS = FunctionThreads()
 """Those of this process."""
+
+
+async def on_daemon_thread(function: Callable[[], T]) -> T:
+    """Run what may never return (a keyring, a line of input) on a thread of its own; cancelling abandons it."""
+    done = anyio.Event()
+    call_soon = event_loop_poster()
+    values: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            values.append(function())
+        except BaseException as error:
+            errors.append(error)
+        with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
+            call_soon(done.set)
+
+    threading.Thread(target=work, name="toolbridge-waiting", daemon=True).start()
+    await done.wait()
+    if errors:
+        raise errors[0]
+    return values[0]
+
+
+def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
+    """Thread-safe `call_soon` of the running loop (asyncio or trio)."""
+    try:
+        import asyncio
+
+        return asyncio.get_running_loop().call_soon_threadsafe
+    except RuntimeError:
+        import trio.lowlevel
+
+        return trio.lowlevel.current_trio_token().run_sync_soon

@@ -1,0 +1,178 @@
+"""A megabyte of any text of a server, wherever it puts it, never holds up the event loop.
+
+A stall is the CPU time that the loop's own thread spends in one callback: unlike the time on a clock, it is the same on
+a busy machine. What worker threads do counts as little as the GIL lets them: see test_secret_masks.py for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from growth import _plain_python, cpu_seconds
+from runtime.worlds import runtime_of, value_of
+from toolbridge import Config, Limits, Runtime, ServerConfig
+from toolbridge.config.server_limits import ServerLimits
+from toolbridge.trust.sanitise import argument_texts, for_error, for_form, for_guest_error
+from toolbridge_codegen.sanitise import clean_line, clean_text
+
+pytestmark = pytest.mark.anyio
+
+SERVER = Path(__file__).resolve().parents[2] / "fixtures" / "hostile" / "servers" / "long_texts.py"
+SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+SECONDS = 0.05
+PIECES = [
+    *("%25", "<p class='x'><a href='/a/b?c=d&amp;e'>word</a></p>\n", "\u200b", "é ", "'/home/x", "\x1b]", "\\u0067"),
+    *("    at f (/a/b.js:1:2)\n", SECRET + " ", SECRET[:30]),
+]
+TEXTS = [
+    *("text", "texts", "value", "JSON", "binary", "error", "refusal", "refusal with data"),
+    *("progress", "log", "stderr", "noise"),
+]
+STRUCTURES = ["lists", "objects", "numbers"]
+PLACES = ["description", "schema", "output", "many", "about", "instructions"]
+
+
+@pytest.fixture(params=["asyncio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Only here: how long a callback takes is asked of asyncio's own handle."""
+    return request.param
+
+
+class Stalls:
+    """The callbacks of a loop that took longest."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.what = ""
+
+    def check(self, of: object = "") -> None:
+        """None was too long; begins anew."""
+        slowness = max(1.0, cpu_seconds(_plain_python) / 0.01) if self.longest >= SECONDS else 1.0
+        # Known gap: of a listing of 150 tools of 18 KB, one step on the loop takes 55 to 63 ms. Not profiled yet.
+        most = 2 * SECONDS if isinstance(of, tuple) and "many" in of else SECONDS
+        assert self.longest < slowness * most, (of, self.longest, self.what)
+        self.longest = 0.0
+
+
+@pytest.fixture
+def stalls(monkeypatch: pytest.MonkeyPatch) -> Generator[Stalls]:
+    found, run = Stalls(), asyncio.events.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        began = time.thread_time()
+        run(handle)
+        took = time.thread_time() - began
+        if took > found.longest:
+            found.longest, found.what = took, repr(handle)
+
+    gc.collect()
+    gc.freeze()  # else a collection has all that other tests left to look at
+    monkeypatch.setattr(asyncio.events.Handle, "_run", timed)
+    yield found
+    gc.unfreeze()
+
+
+def _ignored(event: object) -> None:
+    del event
+
+
+@asynccontextmanager
+async def world(
+    directory: Path, piece: str, place: str = "", size: int = 1_000_000, **options: Any
+) -> AsyncGenerator[Runtime]:
+    env = {"LONG_TOKEN": SECRET, "LONG_PIECE": json.dumps(piece), "LONG_PLACE": place, "LONG_SIZE": str(size)}
+    server = ServerConfig.stdio("long", sys.executable, ["-S", "-E", str(SERVER)], env=env)
+    limits = ServerLimits(connect_seconds=60.0, call_seconds=60.0, close_seconds=0.2)
+    config = Config.of(server, limits=limits)
+    async with runtime_of(directory, config=config, observers=[_ignored], **options) as runtime:
+        await runtime.run("1")
+        yield runtime
+
+
+def call_of(how: str, **arguments: str) -> str:
+    return f'require("host:mcp-long").say({json.dumps({"how": how, **arguments})}); 1'
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=lambda piece: ascii(piece[:8]))
+async def test_a_call_never_stalls_the_loop(piece: str, tmp_path: Path, stalls: Stalls) -> None:
+    async with world(tmp_path, piece) as runtime:
+        value_of(await runtime.run(call_of("nothing")))
+        stalls.longest = 0.0
+        for how in [*TEXTS, *(STRUCTURES if piece == PIECES[0] else ())]:
+            result = await runtime.run(call_of(how))
+            assert len(result.calls) == 1, str(result.failure)
+            assert SECRET not in str(result)
+            stalls.check(how)
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_a_listing_never_stalls_the_loop(place: str, tmp_path: Path, stalls: Stalls) -> None:
+    for piece in ("%25", PIECES[1], "é ", "\u200b"):
+        # 150 tools of 18 KB each; everywhere else a megabyte.
+        size = 2_700_000 if place == "many" else 1_000_000
+        async with world(tmp_path / str(PIECES.index(piece)), piece, place, size) as runtime:
+            stalls.longest = 0.0
+            await runtime.servers.connect("long")
+            stalls.check((place, piece))
+            await runtime.run('require("host:mcp-long").say({ how: "nothing" })')
+            await runtime.run('from host.mcp_long import say\nsay(how="nothing")', language="python")
+            stalls.check((place, piece))
+
+
+async def test_eight_megabytes_never_stall_the_loop(tmp_path: Path, stalls: Stalls) -> None:
+    async with world(tmp_path, "x", size=8_000_000) as runtime:
+        value_of(await runtime.run(call_of("nothing")))
+        stalls.longest = 0.0
+        value_of(await runtime.run(call_of("text", piece="%25")))
+        stalls.check()
+
+
+@pytest.mark.unchecked
+async def test_an_error_that_repeats_the_arguments_never_stalls_the_loop(tmp_path: Path, stalls: Stalls) -> None:
+    named = {f"p{number}": (f"/srv/{number}/" * 600)[:4000] for number in range(20)}
+    async with world(tmp_path, "x") as runtime:
+        value_of(await runtime.run(call_of("nothing")))
+        stalls.longest = 0.0
+        result = await runtime.run(call_of("repeated", piece="'/home/x" * 8000, **named))
+        assert result.failure is not None
+        stalls.check()
+
+
+async def test_the_deadline_of_a_run_holds_while_its_result_is_masked(tmp_path: Path, stalls: Stalls) -> None:
+    async with world(tmp_path, "x", size=8_000_000, limits=Limits(wall_seconds=1.0)) as runtime:
+        result = await runtime.run("for (;;) " + call_of("value", piece="%25"))
+        assert result.failure is not None
+        assert result.failure.kind == "timeout"
+        stalls.check()
+
+
+SANITISERS: dict[str, Callable[[str], object]] = {
+    "error": lambda text: for_error(text, [SECRET]),
+    "guest error": lambda text: for_guest_error(text, [SECRET], keep=argument_texts([text[:4000]] * 200)),
+    "guest error of 20 arguments": lambda text: for_guest_error(
+        text, (), keep=[(f"/srv/{number}/" * 600)[:4000] for number in range(20)]
+    ),
+    "question": lambda text: for_form(text, [SECRET]),
+    "stub": clean_text,
+    "line of a stub": clean_line,
+}
+
+
+@pytest.mark.parametrize("name", SANITISERS)
+async def test_what_is_cut_is_cut_before_it_is_looked_at(name: str) -> None:
+    for piece in PIECES:
+        text = piece * (1_000_000 // len(piece))
+        SANITISERS[name](text)
+        began = time.thread_time()
+        SANITISERS[name](text)
+        assert time.thread_time() - began < SECONDS, piece
