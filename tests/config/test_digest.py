@@ -11,6 +11,7 @@ import pytest
 
 from toolbridge.config.digest import configuration_digest, listing_key
 from toolbridge.config.server_config import OAuth, Origin, ServerConfig
+from trust.approval_requests import unchecked
 
 PROCESS = ServerConfig.stdio(
     "one",
@@ -61,7 +62,7 @@ RUNS_DIFFERENTLY: list[tuple[ServerConfig, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("server", "change"), RUNS_DIFFERENTLY, ids=lambda value: str(value)[:60])
 def test_whatever_changes_what_runs_changes_the_digest(server: ServerConfig, change: dict[str, Any]) -> None:
-    changed = replace(server, **change)
+    changed = unchecked(server, **change)
     assert configuration_digest(changed, EXECUTABLE) != configuration_digest(server, EXECUTABLE)
     assert listing_key(changed) != listing_key(server)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from config.loader import Loader
+from growth import work_within
 from toolbridge.errors import ConfigError
 
 # ---- forms
@@ -192,8 +192,7 @@ def test_a_file_of_nothing_but_mistakes_is_refused_in_good_time(load: Loader) ->
         {"mcpServers": {f"s{index}": {"command": "x"} for index in range(20_000)}},
     ]
     for document in documents:
-        began = time.perf_counter()
-        with pytest.raises(ConfigError) as caught:
-            load(document)
-        assert len(str(caught.value)) < 20_000
-        assert time.perf_counter() - began < 5
+        with work_within(5):
+            with pytest.raises(ConfigError) as caught:
+                load(document)
+            assert len(str(caught.value)) < 20_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from config.loader import Loader
+from growth import work_within
 from toolbridge.config.config import Config
 from toolbridge.config.flow_rules import DEFAULT_FLOWS, FLOW_RULES, LABELS, sides_of
 from toolbridge.config.load import load_config
@@ -92,6 +92,7 @@ def test_without_any_of_it_everything_is_as_in_code(files: Files) -> None:
         (having(flows={"private+untrusted>external": "deny"}), "flows.private+untrusted>external", "Did you mean"),
         (having(flows={TRIFECTA: "block"}), f"flows.{TRIFECTA}", "found 'block'"),
         (having(errors="throw"), "errors", "'raise' or 'return', found 'throw'"),
+        (having(unattended="ask"), "unattended", "'allow', 'reads' or 'deny', found 'ask'"),
         (having(strict_results=True), "strict_results", "Did you mean 'strictResults'?"),
         (having(strictResults="yes"), "strictResults", "Write it without quotes"),
         (having(gateway="off"), "gateway", "expected true or false"),
@@ -255,6 +256,12 @@ def test_errors_are_won_by_the_project_and_strictness_by_whoever_wants_it(files:
     assert files.load(having(), having(errors="return")).errors == "return"
 
 
+@pytest.mark.parametrize(("project", "user", "holds"), [("allow", "deny", "deny"), ("deny", "allow", "deny")])
+def test_the_stricter_choice_for_unattended_calls_holds(files: Files, project: str, user: str, holds: str) -> None:
+    assert files.load(having(unattended=project), having(unattended=user)).unattended == holds
+    assert files.load(having(unattended="reads"), having()).unattended == "reads"
+
+
 # ---- the switch
 
 
@@ -306,10 +313,9 @@ def test_a_megabyte_of_rules_is_read_or_refused_in_good_time(load: Loader) -> No
         having(flows={f"private->external{number}": "deny" for number in range(30_000)}),
         {"mcpServers": {"a": {"command": "x", "labels": ["private:" + " " * 500_000]}}},
     ):
-        began = time.perf_counter()
-        (problem, *_) = load.problems(document)
-        assert len(str(problem)) < 20_000
-        assert time.perf_counter() - began < 5
+        with work_within(5):
+            (problem, *_) = load.problems(document)
+            assert len(str(problem)) < 20_000
 
 
 def test_what_is_allowed_besides_is_added_and_replaces_nothing() -> None:
@@ -318,3 +324,13 @@ def test_what_is_allowed_besides_is_added_and_replaces_nothing() -> None:
     assert more == Permissions(("mcp__a__b", "mcp__own__*"), (), ("mcp__a__c",), "deny")
     with pytest.raises(ConfigError):
         permissions.with_allowed("own")
+
+
+@pytest.mark.parametrize("pattern", ["mcp__mail__sen?", "mcp__mail__[ds]end", "mcp:mail_{send}"])
+def test_a_wildcard_of_another_language_under_deny_is_an_error(files: Files, pattern: str) -> None:
+    """It would deny nothing; under `allow` that is a warning, once the tools are known."""
+    with pytest.raises(ConfigError, match=r"'permissions\.deny\[1\]': .* denies nothing: '.' is no wildcard here"):
+        files.load({"mcpServers": {}, "permissions": {"deny": ["*", pattern]}})
+    assert files.load({"mcpServers": {}, "permissions": {"ask": [pattern]}}).project_permissions.ask == (pattern,)
+    with pytest.raises(ConfigError, match="denies nothing"):
+        Permissions(deny=(pattern,))

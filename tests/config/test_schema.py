@@ -89,6 +89,7 @@ VALID: list[dict[str, Any]] = [
     {"servers": {}, "flows": {"private+untrusted->external": "deny", "untrusted->private": "ask"}},
     {"mcpServers": {}, "errors": "return", "strictResults": True},
     {"mcpServers": {}, "errors": "raise", "strictResults": False},
+    *({"mcpServers": {}, "unattended": value} for value in ("allow", "reads", "deny")),
     one(command="x", labels=[]),
     one(url=URL, labels=["private", "untrusted", "external"]),
     one(command="x", labels=["external:send mail", "external:a:b", "private:\u5929", "external: x\n"]),
@@ -181,6 +182,7 @@ INVALID: list[object] = [
     {"mcpServers": {}, "flows": {"private+untrusted->external": True}},
     *({"mcpServers": {}, "errors": value} for value in ("", "throw", True, None, ["raise"])),
     *({"mcpServers": {}, "strictResults": value} for value in ("true", 1, None)),
+    *({"mcpServers": {}, "unattended": value} for value in ("", "ask", "read", True, None)),
     *(one(command="x", labels=value) for value in BAD_LABELS),
     *(one(command="x", labels=[value]) for value in ("private:", "private: ", ":x", "external\n", "external:\0")),
     {"mcpServers": {"one": None}},
@@ -299,16 +301,15 @@ BEYOND_MESSAGES = (
 )
 
 
-@pytest.mark.parametrize("document", VALID, ids=lambda document: json.dumps(document)[:70])
-def test_both_accept(tmp_path: Path, document: object) -> None:
-    assert fits(document)
-    assert problems_of_parser(tmp_path, document) == []
+def test_both_accept(tmp_path: Path) -> None:
+    for document in VALID:
+        assert (fits(document), problems_of_parser(tmp_path, document)) == (True, []), document
 
 
-@pytest.mark.parametrize("document", INVALID, ids=lambda document: json.dumps(document)[:70])
-def test_both_reject(tmp_path: Path, document: object) -> None:
-    assert not fits(document)
-    assert problems_of_parser(tmp_path, document) != []
+def test_both_reject(tmp_path: Path) -> None:
+    for document in INVALID:
+        assert not fits(document), document
+        assert problems_of_parser(tmp_path, document) != [], document
 
 
 @pytest.mark.parametrize("why", BEYOND_A_SCHEMA)
@@ -423,5 +424,10 @@ def test_the_schema_has_the_defaults_of_the_policy() -> None:
     defaults = {rule: written["default"] for rule, written in definitions["flows"]["properties"].items()}
     assert {rule: level for rule, level in defaults.items() if level != "allow"} == DEFAULT_FLOWS
     assert definitions["permissions"]["properties"]["default"]["default"] == Permissions().default
-    for key, attribute in (("gateway", "gateway"), ("errors", "errors"), ("strictResults", "strict_results")):
+    for key, attribute in (
+        ("gateway", "gateway"),
+        ("errors", "errors"),
+        ("strictResults", "strict_results"),
+        ("unattended",) * 2,
+    ):
         assert definitions["file"]["properties"][key]["default"] == getattr(Config(), attribute)

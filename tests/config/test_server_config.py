@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from toolbridge.config.config import Config
 from toolbridge.config.plugin_policy import PluginPolicy
-from toolbridge.config.server_config import OAuth, Origin, ServerConfig
+from toolbridge.config.server_config import OAuth, Origin, ServerConfig, checked_server
 from toolbridge.config.server_limits import ServerLimits
-from toolbridge.config.validate import validate_server
 from toolbridge.errors import ConfigError, MisuseError
 
 URL = "https://example.com/mcp"
@@ -22,6 +22,7 @@ URL = "https://example.com/mcp"
 
 def test_the_factories_make_what_they_say() -> None:
     marker = object()
+    assert ServerConfig.npm("a", "pkg", description="Ours").description == "Ours"
     made = [
         ServerConfig.stdio("a", "node", ["server.js"], env={"A": "1"}),
         ServerConfig.npm("b", "@scope/pkg@1.2.3", ["/data"], inherit_env=True),
@@ -32,8 +33,22 @@ def test_the_factories_make_what_they_say() -> None:
     ]
     assert made == [
         ServerConfig("a", "stdio", command="node", args=("server.js",), env={"A": "1"}),
-        ServerConfig("b", "stdio", command="npx", args=("-y", "@scope/pkg@1.2.3", "/data"), inherit_env=True),
-        ServerConfig("c", "stdio", command="uvx", args=("mcp-server-time==1.0", "--tz", "UTC"), call_timeout=5),
+        ServerConfig(
+            "b",
+            "stdio",
+            command="npx",
+            args=("-y", "@scope/pkg@1.2.3", "/data"),
+            inherit_env=True,
+            description="MCP server: @scope/pkg@1.2.3",
+        ),
+        ServerConfig(
+            "c",
+            "stdio",
+            command="uvx",
+            args=("mcp-server-time==1.0", "--tz", "UTC"),
+            call_timeout=5,
+            description="MCP server: mcp-server-time==1.0",
+        ),
         ServerConfig("d", "http", url=URL, headers={"X": "${Y}"}),
         ServerConfig("e", "sse", url=URL, deny_tools=("t",)),
         ServerConfig("f", "in_process", server=marker, description="here"),
@@ -78,8 +93,8 @@ ENV: dict[str, Any] = {"env": {"A": "b"}}
         (lambda: ServerConfig.http("a", URL, oauth=OAuth(redirect_port=0)), "oauth.redirectPort"),
         (partial(ServerConfig.sse, "a", URL, **ENV), "env"),
         (lambda: ServerConfig.in_process("a", None), "server"),
-        (lambda: validate_server(ServerConfig("a", "ws", url=URL)), "transport"),  # pyright: ignore[reportArgumentType]
-        (lambda: validate_server(ServerConfig("a", "stdio", command="x", url=URL)), None),
+        (lambda: ServerConfig("a", "ws", url=URL), "transport"),  # pyright: ignore[reportArgumentType]
+        (lambda: ServerConfig("a", "stdio", command="x", url=URL), None),
         (lambda: ServerConfig.stdio("Not Valid", "x"), None),
     ],
 )
@@ -139,8 +154,8 @@ def test_printing_a_server_shows_no_value_and_no_path_of_a_url() -> None:
         ServerConfig.stdio("one", "x", env={"A_TOKEN": secret}),
         ServerConfig.http("two", f"https://example.com:8443/{secret}/mcp?key={secret}", headers={"X-Key": secret}),
         ServerConfig.http("three", URL, oauth=OAuth("me", secret)),
-        ServerConfig("four", "http", url=f"https://[{secret}"),
-        ServerConfig("five", "http", url=f"https://me:{secret}@example.com"),
+        checked_server(name="four", transport="http", url=f"https://[{secret}"),
+        checked_server(name="five", transport="http", url=f"https://me:{secret}@example.com"),
         OAuth("me", secret),
     ]
     for server in [*servers, Config.of(*servers[:3])]:
@@ -148,6 +163,53 @@ def test_printing_a_server_shows_no_value_and_no_path_of_a_url() -> None:
     assert "'https://example.com:8443/…'" in repr(servers[1])
     assert "headers=['X-Key']" in repr(servers[1])
     assert repr(servers[-1]) == "OAuth(client_id='me', client_secret=***, scopes=[], redirect_port=None)"
+
+
+WRONG: tuple[Any, ...] = (
+    object(),
+    3,
+    "x",
+    "a\n",
+    None,
+    [3],
+    {3: 4},
+    {"a": None},
+    b"x",
+    True,
+    float("nan"),
+    type,
+    ("a",),
+)
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(ServerConfig)])
+def test_no_value_of_any_field_gets_past_the_constructor_or_ends_in_another_error(field: str) -> None:
+    whole: list[dict[str, Any]] = [
+        {"transport": "stdio", "command": "x"},
+        {"transport": "http", "url": URL},
+        {"transport": "in_process", "server": object()},
+    ]
+    for given in whole:
+        for value in WRONG:
+            with contextlib.suppress(ConfigError):
+                made = ServerConfig(**cast("Any", {"name": "a", **given, field: value}))
+                assert replace(made) == made
+                assert repr(made)
+
+
+@pytest.mark.parametrize("field", ["servers", "optional", "limits", "permissions", "project_permissions", "plugins"])
+def test_no_argument_of_another_type_makes_a_configuration(field: str) -> None:
+    for value in (object(), 3, "x", None, [3], {"a": None}, {"a": "x"}):
+        with pytest.raises(MisuseError, match=rf"^{field}"):
+            Config(**cast("Any", {field: value}))
+
+
+def test_none_is_not_given() -> None:
+    nothing: Any = {"env": None, "env_required": None, "deny_tools": None, "labels": None, "output_schemas": None}
+    assert ServerConfig.stdio("a", "x", None, **nothing) == ServerConfig.stdio("a", "x")  # pyright: ignore[reportArgumentType]
+    for factory in (ServerConfig.npm, ServerConfig.uvx):
+        assert factory("a", "x", None, env=None) == factory("a", "x")  # pyright: ignore[reportArgumentType]
+    assert ServerConfig.http("a", URL, headers=None) == ServerConfig.http("a", URL)  # pyright: ignore[reportArgumentType]
 
 
 # ---- together
@@ -158,8 +220,16 @@ def test_a_configuration_made_in_code_is_checked_like_a_file() -> None:
     with pytest.raises(ConfigError, match="51 servers are configured; at most 50 may be"):
         Config.of(*servers)
     assert len(Config.of(*servers, limits=ServerLimits(servers=51)).servers) == 51
+    with pytest.raises(ConfigError, match="51 servers are configured; at most 50 may be"):
+        Config({server.name: server for server in servers})
     with pytest.raises(ConfigError, match="is missing; transport 'stdio' needs it"):
-        Config.of(ServerConfig("one", "stdio"))
+        ServerConfig("one", "stdio")
+    for twins in ("x-y", "x_y"), ("x_y", "x-y"):
+        with pytest.raises(ConfigError, match="only by '-' and '_'"):
+            Config({name: ServerConfig.stdio(name, "x") for name in twins})
+    for field in ("servers", "optional"):
+        with pytest.raises(ConfigError, match=rf"server 's0': field '{field}': stands under another name, 's0\\n'"):
+            Config(**cast("Any", {field: {"s0\n": servers[0]}}))
     with pytest.raises(ConfigError, match="has the name of another server"):
         Config.of(servers[0], servers[0])
 

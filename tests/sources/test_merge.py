@@ -111,7 +111,7 @@ def test_the_same_server_from_two_sources_is_one_and_nobody_loses() -> None:
 
 def test_bare_names_of_two_plugins_are_both_kept() -> None:
     plugins = [plugin("acme", "db"), plugin("beta", "db")]
-    merged = merge_sources(Config.of(server("db")), task=Task("", servers=("db",)), plugins=plugins)
+    merged = merge_sources(Config.of(server("db")), task=Task("take notes"), plugins=plugins)
     assert list(merged.config.servers) == ["db", "acme__db", "beta__db"]
 
 
@@ -144,6 +144,29 @@ def test_plugins_do_not_push_the_number_of_servers_past_its_limit() -> None:
     assert [event.server for event in merged.events if isinstance(event, ServerIgnored)] == ["acme__b", "acme__c"]
     with pytest.raises(ConfigError, match="at most 2"):
         merge_sources(config, task=Task("", servers=(server("two"), server("three"))))
+
+
+def test_a_server_is_registered_with_the_source_that_it_came_from() -> None:
+    prompt = render([Section("Data", "data", mcps=[server("shown")])])
+    task = Task.of("take notes", [server("brought")], ())
+    merged = merge_sources(from_user(server("own")), prompt=prompt, task=task, plugins=[plugin("acme", "db")])
+    assert {name: merged.registered(name).origin for name in merged.config.servers} == {
+        "brought": "task",
+        "own": "user (/home/me/config.json)",
+        "shown": "section (data)",
+        "acme__db": "plugin (acme)",
+    }
+
+
+def test_a_name_that_two_plugins_have_is_an_error_that_names_both() -> None:
+    plugins = [plugin("one", "db"), plugin("two", "db", "other")]
+    with pytest.raises(ConfigError, match=r"'db' could mean one__db or two__db\. Name one in full"):
+        merge_sources(Config.of(), task=Task.of("", ["db"], ()), plugins=plugins)
+    for wanted in (["one__db"], ["other"]):
+        merged = merge_sources(Config.of(), task=Task.of("", wanted, ()), plugins=plugins)
+        assert len(merged.config.servers) == 1
+    merged = merge_sources(from_user(server("db")), task=Task.of("", ["db"], ()), plugins=plugins)
+    assert list(merged.config.servers) == ["db"], "a configured name means the configured server alone"
 
 
 def test_a_name_that_is_nowhere_is_an_error() -> None:

@@ -268,3 +268,8 @@ def test_sections_are_nested_only_so_deeply() -> None:
         section = Section[None]("S", "s", children=[section])
     with pytest.raises(SectionError, match="nested too deeply"):
         render([section])
+
+
+def test_none_is_not_given() -> None:
+    nothing: Any = None
+    assert Section("Data", "data", mcps=nothing, children=nothing) == Section("Data", "data")

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import fields
 
 from toolbridge.config.server_config import ServerConfig
 
 
-def configuration_digest(server: ServerConfig, executable: str | None, directory: str | None = None) -> str:
+def configuration_digest(
+    server: ServerConfig, executable: str | None, directory: str | None = None, target: str | None = None
+) -> str:
     """`sha256:…` over what would be started or reached; `executable` is the absolute path of the command.
 
     The origin is part of it, kind and place: the same entry in another repository is another server. So is the
     `directory` that it would be started in, which is this program's where its configuration names none: `npx`,
-    `python -m` and a relative argument all run what they find there.
+    `python -m` and a relative argument all run what they find there. `target` is the file that a link leads to, where
+    the command lies in the project: whoever changes the project could point it elsewhere.
     """
-    facts = _facts(server)
-    return _digest({"purpose": "approval", "executable": executable, **facts, "cwd": directory or server.cwd})
+    facts = {**_facts(server), "cwd": directory or server.cwd, **({} if target is None else {"target": target})}
+    return _digest({"purpose": "approval", "executable": executable, **facts})
 
 
 def listing_key(server: ServerConfig) -> str:
@@ -48,6 +52,19 @@ def _facts(server: ServerConfig) -> dict[str, object]:
         "oauth": oauth and [oauth.client_id, oauth.client_secret, sorted(oauth.scopes), oauth.redirect_port],
         "server": _kind_of_object(server.server),
     }
+
+
+_WITHOUT_EFFECT = frozenset(
+    {"allow_tools", "deny_tools", "labels", "output_schemas", "reading", "connect_timeout", "call_timeout"}
+    | {"display_name", "description"}
+)
+"""Fields of what is shown, exposed or waited for: a connection that is open stays as it is."""
+
+
+def same_connection(one: ServerConfig, other: ServerConfig) -> bool:
+    """Whether a server that is connected by one configuration is so by the other as well."""
+    compared = (each.name for each in fields(ServerConfig) if each.name not in _WITHOUT_EFFECT)
+    return all(getattr(one, name) == getattr(other, name) for name in compared)
 
 
 def _kind_of_object(server: object) -> str | None:

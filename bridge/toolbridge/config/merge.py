@@ -13,7 +13,7 @@ from toolbridge.config.config import Config
 from toolbridge.config.parse import ParsedFile
 from toolbridge.config.permissions import Permissions
 from toolbridge.config.plugin_policy import merged_plugins
-from toolbridge.config.policy import Errors, merged_flows, without_effect
+from toolbridge.config.policy import Errors, merged_flows, strictest_unattended, without_effect
 from toolbridge.config.profiles import optional_servers
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.server_limits import ServerLimits
@@ -72,6 +72,7 @@ def merge_files(files: Sequence[ParsedFile]) -> Config:
         project_permissions=projects[0].permissions if projects else Permissions(),
         flows=flows,
         errors=errors or "raise",
+        unattended=strictest_unattended(file.policy for file in files),
         strict_results=any(file.policy.strict_results for file in files),
         plugins=merged_plugins(file.policy.plugins for file in files),
         profiles=profiles,

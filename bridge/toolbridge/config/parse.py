@@ -13,9 +13,9 @@ from toolbridge.config.policy import POLICY_KEYS, Policy, parse_policy
 from toolbridge.config.profiles import Profile, parse_profiles
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.config.server_limits import ServerLimits, check_limit
-from toolbridge.config.validate import check_together
+from toolbridge.config.validate import check_together, starts_toolbridge
 from toolbridge.config.values import absolute_directory, pairs, wrong
-from toolbridge.config.wording import MOST_PROBLEMS_SOUGHT, all_of, shown_path, unknown_keys
+from toolbridge.config.wording import MOST_PROBLEMS_SOUGHT, all_of, quoted, shown_path, unknown_keys
 from toolbridge.errors import ConfigError
 
 FORMS = ("mcpServers", "servers")
@@ -138,7 +138,9 @@ def _servers(
                 break
             found: list[ConfigError] = []
             server = parse_server(written, entry, around, found, warnings)
-            if server is not None:
+            if server is not None and starts_toolbridge(server.command or "", server.args):
+                warnings.append(f"server {quoted(written)} is toolbridge itself, and is left out: no run inside a run.")
+            elif server is not None:
                 servers.append(server)
             if found:
                 problems += all_of(found, server=written[:60]).problems

@@ -13,7 +13,7 @@ from toolbridge.config.names import name_for
 from toolbridge.config.output_schemas import from_file
 from toolbridge.config.references import looks_expandable
 from toolbridge.config.remote_values import SENT_ANYWAY
-from toolbridge.config.server_config import Origin, ServerConfig, Transport
+from toolbridge.config.server_config import Origin, ServerConfig, Transport, checked_server
 from toolbridge.config.validate import check_fields
 from toolbridge.config.values import absolute_directory, flag, pairs
 from toolbridge.config.wording import kind_of, listed, quoted, unknown_keys
@@ -76,7 +76,8 @@ def parse_server(
         kept.setdefault("cwd", around.default_cwd)
     kept.setdefault("unset_env", around.unset_env)
     display_name = written if written != name else ""
-    server = ServerConfig(name, transport, origin=around.origin, display_name=display_name, **kept)
+    known = {"name": name, "transport": transport, "origin": around.origin, "display_name": display_name}
+    server = checked_server(**known, **kept)
     ignored = sorted(key for key in cast("Mapping[str, object]", entry) if key in WITHOUT_EFFECT)
     warnings += [f"server {quoted(written)}: {each}" for each in (*dropped, *_warnings(server, ignored))]
     return server

@@ -20,6 +20,7 @@ MOST_CHARACTERS = 1_000
 # Every name in a catalog is ASCII; of what looks like a letter and is none, a rule could only seem to speak.
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
 _SHORT_NAME = re.compile(r"[a-z0-9][A-Za-z0-9-]*_[A-Za-z0-9_-]+")
+_OTHER_WILDCARDS = "?[]{}"
 _FORMS = "Write mcp__<server>__<tool>, mcp:<server>_<tool>, mcp__<server>__* for all tools of a server, or * for all."
 
 
@@ -93,7 +94,9 @@ def patterns(value: object, field: str) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)):
         raise wrong(value, field, 'a list such as ["mcp__weather__*"]')
     items = cast("list[object] | tuple[object, ...]", value)
-    return tuple(dict.fromkeys(_pattern(item, f"{field}[{index}]") for index, item in enumerate(items)))
+    denies = field.endswith("deny")
+    found = [_pattern(item, f"{field}[{index}]", denies=denies) for index, item in enumerate(items)]
+    return tuple(dict.fromkeys(found))
 
 
 def _is_pattern(text: str) -> bool:
@@ -113,9 +116,13 @@ def _is_pattern(text: str) -> bool:
     return at > 0 and at + len(between) < len(rest)
 
 
-def _pattern(value: object, field: str) -> str:
+def _pattern(value: object, field: str, *, denies: bool) -> str:
     """A pattern that can match something. One that can't would be a rule that its author believes in."""
     text = any_text(value, field)
+    wildcard = next((each for each in text if each in _OTHER_WILDCARDS), "") if denies else ""
+    if wildcard and _is_pattern(text):
+        problem = f"{quoted(text)} denies nothing: {wildcard!r} is no wildcard here, and in no tool's name."
+        raise ConfigError(problem, field=field, fix=_FORMS)
     if _is_pattern(text):
         return text
     problem = f"{quoted(text)} is not a pattern of tools."

@@ -6,10 +6,10 @@ rule holds, and its `allow` makes exceptions to its own `default` only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from toolbridge.config.flow_rules import DEFAULT_FLOWS, parse_flows
 from toolbridge.config.permissions import LEVELS, Level, Permissions, parse_permissions, strictest
@@ -20,6 +20,11 @@ from toolbridge.errors import ConfigError
 
 Errors: TypeAlias = Literal["raise", "return"]
 ERRORS: tuple[Errors, ...] = ("raise", "return")
+Unattended: TypeAlias = Literal["allow", "reads", "deny"]
+UNATTENDED: tuple[Unattended, ...] = ("allow", "reads", "deny")
+"""From the least strict to the strictest."""
+
+_Word = TypeVar("_Word", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Policy:
     errors: Errors | None = None
     strict_results: bool = False
     plugins: PluginPolicy = field(default_factory=PluginPolicy)
+    unattended: Unattended = "allow"
 
 
 def parse_policy(document: Mapping[str, object], problems: list[ConfigError]) -> Policy:
@@ -52,11 +58,29 @@ def check_errors(value: object) -> Errors:
     Raises:
         ConfigError: it is neither.
     """
-    for each in ERRORS:
+    return _one_of(ERRORS, value, "errors")
+
+
+def check_unattended(value: object) -> Unattended:
+    """What becomes of calls that nobody can be asked about.
+
+    Raises:
+        ConfigError: it is none of the three.
+    """
+    return _one_of(UNATTENDED, value, "unattended")
+
+
+def strictest_unattended(policies: Iterable[Policy]) -> Unattended:
+    """That of all files: a repository can't loosen what the user has set."""
+    return UNATTENDED[max((UNATTENDED.index(policy.unattended) for policy in policies), default=0)]
+
+
+def _one_of(words: tuple[_Word, ...], value: object, field: str) -> _Word:
+    for each in words:
         if isinstance(value, str) and value == each:
             return each
     found = quoted(value) if isinstance(value, str) else kind_of(value)
-    raise ConfigError(f"expected {listed(ERRORS)}, found {found}.", field="errors")
+    raise ConfigError(f"expected {listed(words)}, found {found}.", field=field)
 
 
 _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = MappingProxyType(
@@ -65,6 +89,7 @@ _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = MappingProxyType
         "flows": ("flows", parse_flows),
         "errors": ("errors", check_errors),
         "plugins": ("plugins", parse_plugins),
+        "unattended": ("unattended", check_unattended),
         "strictResults": ("strict_results", lambda value: flag(value, "strictResults")),
     }
 )

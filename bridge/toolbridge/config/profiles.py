@@ -16,7 +16,7 @@ from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS
 from toolbridge.config.names import name_for
 from toolbridge.config.output_schemas import from_file
 from toolbridge.config.server_config import Origin, ServerConfig
-from toolbridge.config.validate import check_fields, validate_server
+from toolbridge.config.validate import check_fields
 from toolbridge.config.values import flag, names, pairs, wrong
 from toolbridge.config.wording import quoted, shown_path, unknown_keys
 from toolbridge.errors import ConfigError, MisuseError
@@ -213,7 +213,7 @@ def _overridden(server: ServerConfig, profile: Profile) -> ServerConfig:
     if not changes:
         return server
     try:
-        return validate_server(replace(server, **cast("Any", changes)))
+        return replace(server, **cast("Any", changes))
     except ConfigError as problem:
         where = shown_path(profile.origin.detail)
         raise ConfigError(f"profile {profile.name!r} of {where}: {problem}") from None

@@ -7,7 +7,7 @@ server is started, by `config.environment`, and the values go nowhere but into i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -24,6 +24,8 @@ Transport: TypeAlias = Literal["stdio", "http", "sse", "in_process"]
 OriginKind: TypeAlias = Literal["code", "user", "project", "plugin"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_MAPPINGS = ("env", "headers", "output_schemas")
+_COLLECTIONS = (*_MAPPINGS, "args", "env_required", "allow_tools", "deny_tools", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,11 @@ class OAuth:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ServerConfig:
-    """One server. Made by the factories below or read from a file; checked by `config.validate`."""
+    """One server: read from a file, made by the factories below, or field by field. `config.validate` checks each.
+
+    Raises:
+        ConfigError: it can't be used as it is.
+    """
 
     name: str
     transport: Transport
@@ -94,7 +100,13 @@ class ServerConfig:
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
-        _freeze(self, "args", "env", "env_required", "headers", "allow_tools", "deny_tools", "output_schemas", "labels")
+        for name in _COLLECTIONS:
+            if getattr(self, name) is None and name != "allow_tools":  # for which None says that all are exposed
+                object.__setattr__(self, name, _NOTHING if name in _MAPPINGS else ())
+        _freeze(self, *_COLLECTIONS)
+        from toolbridge.config.validate import check_server
+
+        check_server(self)
 
     def __repr__(self) -> str:
         """Names of variables and headers only: a literal value may be a secret. A URL may have one in its path."""
@@ -116,7 +128,7 @@ class ServerConfig:
         Raises:
             ConfigError: it can't be used as it is.
         """
-        return _checked(name=name, transport="stdio", command=command, args=args, **options)
+        return _made(name=name, transport="stdio", command=command, args=args, **options)
 
     @staticmethod
     def npm(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
@@ -126,7 +138,8 @@ class ServerConfig:
             ConfigError: it can't be used as it is.
         """
         args = ("-y", _package(name, package), *_sequence(name, args))
-        return _checked(name=name, transport="stdio", command="npx", args=args, **options)
+        options["description"] = options.get("description") or f"MCP server: {package}"
+        return _made(name=name, transport="stdio", command="npx", args=args, **options)
 
     @staticmethod
     def uvx(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
@@ -136,7 +149,8 @@ class ServerConfig:
             ConfigError: it can't be used as it is.
         """
         args = (_package(name, package), *_sequence(name, args))
-        return _checked(name=name, transport="stdio", command="uvx", args=args, **options)
+        options["description"] = options.get("description") or f"MCP server: {package}"
+        return _made(name=name, transport="stdio", command="uvx", args=args, **options)
 
     @staticmethod
     def http(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
@@ -145,7 +159,7 @@ class ServerConfig:
         Raises:
             ConfigError: it can't be used as it is.
         """
-        return _checked(name=name, transport="http", url=url, **options)
+        return _made(name=name, transport="http", url=url, **options)
 
     @staticmethod
     def sse(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
@@ -154,7 +168,7 @@ class ServerConfig:
         Raises:
             ConfigError: it can't be used as it is.
         """
-        return _checked(name=name, transport="sse", url=url, **options)
+        return _made(name=name, transport="sse", url=url, **options)
 
     @staticmethod
     def in_process(name: str, server: Any, **options: Unpack[CommonOptions]) -> ServerConfig:
@@ -163,13 +177,22 @@ class ServerConfig:
         Raises:
             ConfigError: it can't be used as it is.
         """
-        return _checked(name=name, transport="in_process", server=server, **options)
+        return _made(name=name, transport="in_process", server=server, **options)
 
 
-def _checked(**fields: Any) -> ServerConfig:
-    from toolbridge.config.validate import validate_server
+def _made(**given: Any) -> ServerConfig:
+    """A server from sequences, which the constructor makes tuples."""
+    return ServerConfig(**given)
 
-    return validate_server(ServerConfig(**fields))
+
+def checked_server(**given: Any) -> ServerConfig:
+    """A server whose name and fields `config.validate` has just checked: the second check would slow down loading."""
+    server = object.__new__(ServerConfig)
+    for each in fields(ServerConfig):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        object.__setattr__(server, each.name, given.get(each.name, default))
+    _freeze(server, *_COLLECTIONS)
+    return server
 
 
 def _freeze(record: object, *names: str) -> None:
@@ -183,6 +206,8 @@ def _freeze(record: object, *names: str) -> None:
 
 
 def _sequence(name: str, args: object) -> tuple[Any, ...]:
+    if args is None:
+        return ()
     if not isinstance(args, (list, tuple)):
         raise ConfigError("expected a list.", server=name, field="args")
     return tuple(cast("list[object] | tuple[object, ...]", args))

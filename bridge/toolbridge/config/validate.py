@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields
+from itertools import pairwise
 from typing import Any
 
 from toolbridge.config.fields import FIELDS, NEEDED_FIELD
 from toolbridge.config.names import check_name, twin_key
-from toolbridge.config.server_config import OAuth, ServerConfig
+from toolbridge.config.server_config import OAuth, Origin, ServerConfig
 from toolbridge.config.wording import all_of, kind_of, listed, quoted, shown_path
 from toolbridge.errors import ConfigError
 
+# A program, a package with extras or a version (`uvx toolbridge@1.2`), or a module (`python -m toolbridge.cli`).
+_OURSELVES = re.compile(r"toolbridge(?i:\.exe|\.cmd)?(?:\[[^\]]*\])?(?:[=<>~!@].*|\.[\w.]+)?")
+_LONGEST_COMMAND = 2_000
 _FIELD = {each.attribute: each for each in FIELDS}
-_PLAIN = ServerConfig("plain", "stdio")
+_DEFAULTS: dict[str, object] = {
+    each.name: each.default if each.default_factory is MISSING else each.default_factory()
+    for each in fields(ServerConfig)
+}
 
 
 def check_fields(
@@ -45,14 +55,16 @@ def check_fields(
     return kept
 
 
-def validate_server(server: ServerConfig) -> ServerConfig:
-    """A server that was made in code, checked like one from a file.
+def check_server(server: ServerConfig) -> None:
+    """Check a server that is being made: the same rules for one from a file and for one made in code.
 
     Raises:
         ConfigError: it can't be used as it is.
     """
     problems: list[ConfigError] = []
     try:
+        if not isinstance(server.origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError("expected Origin(…).", field="origin")
         check_name(server.name, plugin=server.origin.kind == "plugin")
     except ConfigError as problem:
         problems.append(problem)
@@ -65,7 +77,6 @@ def validate_server(server: ServerConfig) -> ServerConfig:
         problems.append(problem)
     if problems:
         raise all_of(problems, server=server.name if isinstance(server.name, str) else None)  # pyright: ignore[reportUnnecessaryIsInstance]
-    return server
 
 
 def _transport(value: object) -> str:
@@ -77,7 +88,7 @@ def _transport(value: object) -> str:
 
 def _given(server: ServerConfig) -> dict[str, object]:
     given = {each.attribute: getattr(server, each.attribute) for each in FIELDS if each.attribute != "server"}
-    given = {attribute: value for attribute, value in given.items() if value != getattr(_PLAIN, attribute)}
+    given = {attribute: value for attribute, value in given.items() if value != _DEFAULTS[attribute]}
     return given if server.server is None else given | {"server": server.server}
 
 
@@ -105,6 +116,19 @@ def _collision(one: ServerConfig, other: ServerConfig) -> str:
     if one.display_name != other.display_name:
         return f"becomes {other.name!r}, as does {first}."
     return f"has the name of another server{elsewhere}."
+
+
+def starts_toolbridge(command: str, args: Iterable[str]) -> bool:
+    """Whether a command is `toolbridge serve`: by its path, or by a runner, interpreter or shell (T22)."""
+    words: list[str] = []
+    for word in (command, *args):
+        try:
+            # As in `sh -c "exec toolbridge serve"`.
+            words += shlex.split(word) if " " in word and len(word) <= _LONGEST_COMMAND else [word]
+        except ValueError:
+            words.append(word)
+    plain = [re.split(r"[/\\]", each)[-1][:_LONGEST_COMMAND] for each in words if not each.startswith("-")]
+    return any(_OURSELVES.fullmatch(one) and other == "serve" for one, other in pairwise(plain))
 
 
 def check_count(count: int, most: int) -> None:

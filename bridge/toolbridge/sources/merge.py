@@ -13,12 +13,12 @@ from types import MappingProxyType
 from toolbridge.config.config import Config
 from toolbridge.config.names import twin_key
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.validate import check_count, validate_server
-from toolbridge.errors import UnknownServerError
+from toolbridge.config.validate import check_count
+from toolbridge.errors import ConfigError, UnknownServerError
 from toolbridge.servers.events import ServerCollided, ServerIgnored, ServerRegistered, SourceEvent
 from toolbridge.sources.plugins import Plugin, provided_servers
 from toolbridge.sources.rendered_prompt import RenderedPrompt
-from toolbridge.sources.task import Task, known_names, missing_names, reason_for, unmet
+from toolbridge.sources.task import Task, ambiguous_names, known_names, missing_names, reason_for, unmet
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,14 @@ class Merged:
     config: Config
     reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """By server: why it is there."""
+    sources: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """By server: where it came from, as events say it: `user (…)`, `task`, `section (…)`, `plugin (…)`."""
     events: tuple[SourceEvent, ...] = ()
     """What was left out, and why. Servers that are there are not among them."""
 
     def registered(self, server: str) -> ServerRegistered:
         """The event for a server that is there."""
-        return ServerRegistered(server, str(self.config.servers[server].origin), self.reasons[server])
+        return ServerRegistered(server, self.sources[server], self.reasons[server])
 
 
 def merge_sources(
@@ -51,7 +53,8 @@ def merge_sources(
     when the configuration has changed: `must_have_names` says whether that is an error.
 
     Raises:
-        ConfigError: there are too many servers, also without those that are found by themselves.
+        ConfigError: there are too many servers, also without those that are found by themselves, or the task names two
+            plugins' server.
         UnknownServerError: the task names a server that is nowhere.
     """
     if not config.gateway:
@@ -64,6 +67,9 @@ def merge_sources(
             if must_have_names:
                 raise UnknownServerError(name, known_names(config.servers, provided))
             merging.ignore(name, "task", "no server has this name any more")
+        for name, meant in ambiguous_names(task, config.servers, provided):
+            could = f"{name!r} could mean {' or '.join(meant)}"
+            raise ConfigError(f"the task asks for a server that is not the only one: {could}.", fix="Name one in full.")
         merging.add_brought(task)
     for server in config.servers.values():
         merging.add(server, _configured(config, server, task), str(server.origin))
@@ -71,7 +77,7 @@ def merge_sources(
         merging.events += prompt.collisions
         for server in prompt.mcps:
             section = prompt.sections[server.name]
-            merging.add(validate_server(server), f"the section {section!r} declares it", f"section ({section})")
+            merging.add(server, f"the section {section!r} declares it", f"section ({section})")
     if len(merging.servers) > len(config.servers):
         check_count(len(merging.servers), config.limits.servers)
     for plugin in plugins:
@@ -121,7 +127,7 @@ class _Merging:
             whose = "task" if part is task else "outer task"
             for server in part.servers:
                 if isinstance(server, ServerConfig):
-                    self.add(validate_server(server), f"the {whose} brings it", whose)
+                    self.add(server, f"the {whose} brings it", whose)
 
     def take(self, plugin: Plugin, task: Task) -> None:
         """What of a plugin belongs to the task."""
@@ -131,7 +137,7 @@ class _Merging:
         for name, problem in plugin.problems:
             self.ignore(name, origin, problem)
         for server in plugin.servers:
-            reason = reason_for(task, server)
+            reason = reason_for(task, server, self._config.servers)
             if not reason:
                 continue
             if len(self.servers) >= self._config.limits.servers:
@@ -151,7 +157,8 @@ class _Merging:
             excepted = config.permissions.allow_except | self._replaced
             permissions = replace(config.permissions, allow_except=frozenset(excepted))
             config = replace(config, servers=self.servers, permissions=permissions)
-        return Merged(config, MappingProxyType(self._reasons), tuple(dict.fromkeys(self.events)))
+        reasons, sources = MappingProxyType(self._reasons), MappingProxyType(self._sources)
+        return Merged(config, reasons, sources, tuple(dict.fromkeys(self.events)))
 
 
 def _configured(config: Config, server: ServerConfig, task: Task | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from toolbridge.config.names import SEPARATOR, twin_key
 from toolbridge.config.server_config import Origin, ServerConfig
-from toolbridge.config.validate import check_fields, validate_server
+from toolbridge.config.validate import check_fields
 from toolbridge.config.values import texts
 from toolbridge.config.wording import all_of, kind_of, unknown_keys
 from toolbridge.errors import ConfigError
@@ -88,7 +88,7 @@ def _server(plugin: str, entry: object) -> ProvidedServer:
     if problems:
         raise all_of(problems)
     whole = f"{plugin}{SEPARATOR}{name}"
-    config = validate_server(ServerConfig(whole, "stdio", origin=Origin("plugin", plugin), **fields))
+    config = ServerConfig(whole, "stdio", origin=Origin("plugin", plugin), **fields)
     return ProvidedServer(config, plugin, str(name), tuple(words["capabilities"]), tuple(words["keywords"]))
 
 

@@ -93,6 +93,8 @@ class Section(Generic[ParamsT]):
 
 def _items(section: Section[Any], name: str) -> tuple[object, ...]:
     given: object = getattr(section, name)
+    if given is None:
+        return ()
     if not isinstance(given, (list, tuple)):
         raise TypeError(f"Section {section.key!r}: {name} is a {type(given).__name__}; expected a list.")
     return tuple(cast("list[object]", given))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -79,13 +79,14 @@ def _listed(name: str, given: object, kinds: tuple[type, ...], each: str) -> tup
     return items
 
 
-def reason_for(task: Task, server: ProvidedServer) -> str:
-    """Why a plugin's server belongs to a task; empty if it does not."""
-    return next(filter(None, (_reason(each, server) for each in task.chain())), "")
+def reason_for(task: Task, server: ProvidedServer, configured: Collection[str] = ()) -> str:
+    """Why a plugin's server belongs to a task; empty if it does not. A configured name means the configured server."""
+    names = {server.config.name, server.name} - ({server.name} & set(configured))
+    return next(filter(None, (_reason(each, server, names) for each in task.chain())), "")
 
 
-def _reason(task: Task, server: ProvidedServer) -> str:
-    if named := next((each for each in task.servers if each in (server.config.name, server.name)), None):
+def _reason(task: Task, server: ProvidedServer, names: Collection[str]) -> str:
+    if named := next((each for each in task.servers if isinstance(each, str) and each in names), None):
         return f"the task asks for {named!r}"
     wanted = {_folded(each) for each in task.capabilities}
     if capability := next((each for each in server.capabilities if _folded(each) in wanted), None):
@@ -108,6 +109,18 @@ def missing_names(task: Task, configured: Iterable[str], provided: Iterable[Prov
     known = known_names(configured, provided)
     named = (each for part in task.chain() for each in part.servers if isinstance(each, str))
     return tuple(each for each in dict.fromkeys(named) if each not in known)
+
+
+def ambiguous_names(
+    task: Task, configured: Iterable[str], provided: Iterable[ProvidedServer]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Names of a task that are the own names of servers of several plugins, and which servers they could mean."""
+    provided = tuple(provided)
+    whole = {*configured, *(each.config.name for each in provided)}
+    for name in dict.fromkeys(each for part in task.chain() for each in part.servers if isinstance(each, str)):
+        meant = tuple(sorted(each.config.name for each in provided if each.name == name))
+        if name not in whole and len(meant) > 1:
+            yield name, meant
 
 
 def known_names(configured: Iterable[str], provided: Iterable[ProvidedServer]) -> tuple[str, ...]:
