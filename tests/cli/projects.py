@@ -60,7 +60,8 @@ class Project:
         for name in names:
             _, out, _ = self.run("approve", name)
             (digest,) = set(re.findall(r"sha256:[0-9a-f]{64}", out))
-            assert self.run("approve", name, "--hash", digest, "--yes") == (0, f"Approved {name}.\n", "")
+            code, out, err = self.run("approve", name, "--hash", digest, "--yes")
+            assert (code, out.partition("\n")[0], err) == (0, f"Approved {name}.", "")
 
     def start(self, *words: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -108,7 +109,7 @@ class Project:
                     seen = len(shown)
                     os.write(leader, waiting.pop(0)[1].encode())
         try:
-            code = process.wait(timeout=10)
+            code = process.wait(timeout=60)
         finally:
             process.kill()
             os.close(leader)

@@ -138,7 +138,8 @@ def test_tools_that_a_person_does_not_want_are_not_pinned_and_can_not_be_called(
     code, shown = home.type("approve", "weather", answers={"[y/N]": "y\n", CALL_THEM: "n\n"})
     assert code == 0
     assert "0 tools of weather can be called." in shown
-    assert "toolbridge lock --update weather" in shown
+    assert "7 tools are refused by you and hidden (" in shown
+    assert "`toolbridge approve weather` shows it, and asks." in shown
     assert not (home.project / "toolbridge.lock").exists()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.projects import Project
+from growth import patience
 
 COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()"]
 # As a person has it: a script in the environment's directory, which doesn't look for modules where it is called.
@@ -98,7 +99,7 @@ def test_the_demo_goes_on_without_an_image_for_python() -> None:
 def test_calls_of_the_demo_that_are_made_at_once_overlap() -> None:
     out = run("demo")[1]
     (took,) = re.findall(r"10 calls, (\d+) ms", out)
-    assert 300 <= int(took) < 1000  # one after the other, they would take 1.5 s
+    assert 300 <= int(took) < 1000 * patience(0.25)  # one after the other, they would take 1.5 s
 
 
 def test_the_demo_is_readable_where_only_ascii_can_be_shown() -> None:
@@ -126,7 +127,7 @@ def test_an_interrupt_ends_the_demo_without_a_traceback() -> None:
         if "while (true)" in line:  # it runs for a second now
             break
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=90)
     assert (process.returncode, err.strip()) == (130, "Interrupted.")
 
 
@@ -137,6 +138,7 @@ def test_help_lists_the_commands(arguments: list[str]) -> None:
     assert re.findall(r"^  ([\w-]+) +(\S.*)$", out.split("Commands:\n", 1)[1], re.MULTILINE) == [
         ("approve", "Let a server be started or reached."),
         ("audit", "Look for hostile text in what servers say of their tools."),
+        ("call", "Call one tool."),
         ("check", "Check a program against the types of the tools it calls."),
         ("completion", "Print what makes a shell complete commands."),
         ("demo", "See it at work: two servers, eight programs."),

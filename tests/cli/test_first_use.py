@@ -41,8 +41,13 @@ class Shop(Project):
     def list(self, *tools: dict[str, Any]) -> None:
         (self.directory / "tools.json").write_text(json.dumps(tools), encoding="utf-8")
 
-    def pinned(self) -> set[str] | None:
-        return set(json.loads(self.lock.read_text())["servers"]["shop"]["tools"]) if self.lock.exists() else None
+    def pinned(self, lock: Path | None = None) -> set[str] | None:
+        lock = lock or self.lock
+        return set(json.loads(lock.read_text())["servers"]["shop"]["tools"]) if lock.exists() else None
+
+    def pinned_by_user(self) -> set[str] | None:
+        (lock,) = Path(self.environ["TOOLBRIDGE_STATE_DIR"], "locks").glob("*.lock")
+        return self.pinned(lock)
 
 
 @pytest.fixture
@@ -67,11 +72,13 @@ def test_at_a_terminal_looking_pins_nothing_and_says_what_does(shop: Shop, words
 
 
 @pytest.mark.parametrize("words", LOOKING, ids=lambda words: words[0])
-def test_where_nobody_can_be_asked_only_clean_tools_are_pinned(shop: Shop, words: tuple[str, ...]) -> None:
+def test_where_nobody_can_be_asked_only_clean_tools_are_used_and_not_in_the_projects_lock(
+    shop: Shop, words: tuple[str, ...]
+) -> None:
     _, _, problems = shop.run(*words, "--connect")
-    assert "Server 'shop': tool 'evil' is not pinned and hidden: the audit found " in problems
-    assert "`toolbridge lock shop` shows it, and asks." in problems
-    assert shop.pinned() == {"echo"}
+    assert "Server 'shop': tool 'evil' is not accepted and hidden: the audit found " in problems
+    assert "`toolbridge approve shop` shows it, and asks." in problems
+    assert (shop.pinned(), shop.pinned_by_user()) == (None, {"echo"})
 
 
 def test_lock_in_a_script_leaves_out_what_the_audit_finds_until_it_is_accepted(shop: Shop) -> None:
@@ -138,8 +145,7 @@ def test_a_tool_that_is_too_long_costs_itself_and_not_its_neighbour(shop: Shop) 
 def test_a_tool_that_is_too_long_costs_its_neighbour_nothing_where_nobody_can_be_asked(shop: Shop) -> None:
     shop.list(BIG, ECHO)
     assert "tool 'big' can't be pinned" in shop.run("list", "--connect")[2]
-    assert shop.pinned() == {"echo"}
-    shop.lock.unlink()
+    assert shop.pinned_by_user() == {"echo"}
     code, shown, _ = shop.run("lock")
     assert (code, shop.pinned()) == (1, {"echo"})
     assert "  unpinnable big\n    takes more than 1,048,576 bytes\n" in shown
@@ -147,16 +153,17 @@ def test_a_tool_that_is_too_long_costs_its_neighbour_nothing_where_nobody_can_be
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
-def test_whoever_approves_a_server_is_told_that_its_tools_could_not_be_pinned(shop: Shop) -> None:
+def test_in_a_project_that_can_not_be_written_the_pins_are_the_users_own(shop: Shop) -> None:
     shop.list(ECHO, {**ECHO, "name": "other"})
     shop.directory.chmod(0o555)
     try:
         code, shown = shop.at_terminal("approve", "shop", answers=[YES_TO_TOOLS])
+        assert (code, shop.pinned(), shop.pinned_by_user()) == (0, None, {"echo", "other"}), shown
+        assert f"{shop.lock} can't be written: its pins are in {shop.environ['TOOLBRIDGE_STATE_DIR']}" in shown
+        assert shop.run("lock", "--check")[:2] == (0, "shop: as pinned (2 tools)\n")
+        assert "function echo(" in shop.run("stubs")[1]
     finally:
         shop.directory.chmod(0o755)
-    assert (code, shop.pinned()) == (4, None), shown
-    assert "It is approved, but its tools can't be pinned, so none can be used: " in shown
-    assert "Permission denied" in shown
 
 
 def test_whoever_approves_a_server_is_told_that_all_of_its_tools_are_too_much(shop: Shop) -> None:
@@ -189,7 +196,7 @@ def test_run_at_a_terminal_shows_what_changed_and_asks(shop: Shop, answer: str, 
 
 def test_run_at_a_terminal_does_not_ask_about_new_tools_alone(shop: Shop) -> None:
     shop.list(ECHO)
-    assert shop.run("lock")[0] == 0
+    assert shop.run("lock", "--update")[0] == 0
     shop.list(ECHO, {**ECHO, "name": "other"})
     ended, shown = shop.at_terminal("run", shop.write(PROGRAM))
     assert (ended, "[y/N]" in shown) == (0, False), shown

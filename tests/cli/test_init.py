@@ -78,6 +78,8 @@ def test_servers_of_every_client_are_taken_over_without_secrets(project: Project
         "codex": {"url": "https://z.example/mcp", "headers": {"Authorization": "Bearer ${TOK}"}},
     }
     assert SECRET not in out
+    assert "The clients still start these servers themselves, past toolbridge: take them out of " in out
+    assert "`toolbridge approve " in out
     assert "Set these variables before you use them: API_KEY, GITHUB_TOKEN, MY_KEY, REMOTE_AUTHORIZATION, TOK" in out
     assert set(load_config(project.directory / "toolbridge.json").servers) == set(servers)
     assert not Path(project.environ["TOOLBRIDGE_STATE_DIR"]).exists()  # nothing is approved

@@ -6,6 +6,7 @@ import json
 import os
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -143,3 +144,22 @@ def test_a_member_is_added_to_any_object(text: str) -> None:
 def test_a_key_that_is_there_twice_is_not_guessed_at() -> None:
     with pytest.raises(SpliceError):
         with_member('{"mcpServers": {"a": {}}, "mcpServers": {}}', "mcpServers", "toolbridge", ENTRY)
+
+
+def test_a_projects_file_has_no_path_of_this_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = home / "project"
+    (project / ".venv" / "bin").mkdir(parents=True)
+    (project / "toolbridge.json").write_text('{"mcpServers": {}}', encoding="utf-8")
+    monkeypatch.chdir(project)
+
+    def entry(*words: str) -> dict[str, Any]:
+        return json.loads(invoke("install", "claude-code", *words, "--json").output)["entry"]
+
+    monkeypatch.setattr("shutil.which", {"toolbridge": "/opt/bin/toolbridge"}.get)
+    assert entry("--project")["command"] == "toolbridge"
+    assert entry("--project")["args"] == ["serve", "--config", "toolbridge.json"]
+    assert entry()["command"] == "/opt/bin/toolbridge"
+    assert entry()["args"][-1] == str(project / "toolbridge.json")
+    monkeypatch.setattr("shutil.which", {"toolbridge": str(project / ".venv" / "bin" / "toolbridge")}.get)
+    assert entry("--project")["command"] == os.path.join(".venv", "bin", "toolbridge")
+    assert entry("--project", "--config", "/etc/other.json")["args"][-1] == "/etc/other.json"

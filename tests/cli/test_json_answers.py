@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from cli.projects import COMMAND, Project, weather
+from toolbridge import cli
+from toolbridge.cli.commands import toolbridge
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def answer(project: Project, *words: str) -> tuple[int, Any]:
 def test_an_approval_is_told_to_programs(project: Project) -> None:
     code, refused = answer(project, "approve", "weather")
     assert (code, refused["approved"]) == (4, False)
-    assert refused["error"].startswith("Not approved: nobody can be asked here.")
+    assert refused["error"]["message"].startswith("Not approved: nobody can be asked here.")
     code, given = answer(project, "approve", "weather", "--hash", refused["digest"], "--yes")
     assert code == 0
     assert given == {
@@ -38,14 +42,63 @@ def test_an_approval_is_told_to_programs(project: Project) -> None:
         "enabled": True,
         "callable": None,
         "blocked": None,
+        "unseen": None,
         "findings": [],
-        "error": "",
+        "error": None,
     }
     code, known = answer(project, "approve", "weather")
     assert (code, known["callable"], known["blocked"]) == (0, 7, 0)
     code, revoked = answer(project, "revoke", "weather")
     assert (code, [each["name"] for each in revoked["revoked"]]) == (0, ["weather"])
-    assert answer(project, "revoke", "weather") == (4, {"name": "weather", "revoked": []})
+    code, nothing = answer(project, "revoke", "weather")
+    assert (code, nothing["revoked"], nothing["error"]["message"]) == (4, [], "There is no approval of 'weather'.")
+
+
+def test_several_approvals_are_told_one_by_one(project: Project) -> None:
+    code, given = answer(project, "approve", "weather", "remote")
+    assert code == 4
+    assert [(each["name"], each["approved"]) for each in given["servers"]] == [("weather", False), ("remote", False)]
+    assert all(each["digest"].startswith("sha256:") and each["error"]["message"] for each in given["servers"])
+    assert [each["name"] for each in answer(project, "approve", "--all")[1]["servers"]] == ["remote", "weather"]
+
+
+WITH_JSON = [
+    name
+    for name in toolbridge.list_commands(click.Context(toolbridge))
+    if (found := toolbridge.get_command(click.Context(toolbridge), name)) is not None
+    and any("--json" in parameter.opts for parameter in found.params)
+]
+WORDS = {"run": ["-"], "check": ["-"], "search": ["x"], "call": ["a.b"], "plugins": [], "list": [], "doctor": []} | {
+    name: list[str]() for name in ("audit", "lock", "stubs", "init", "install")
+}
+
+
+@pytest.mark.parametrize("wrong", ["--config", "--no-such-option"])
+@pytest.mark.parametrize("name", WITH_JSON)
+def test_an_error_is_json_with_the_same_exit_code(
+    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1")))
+    missing = ["--config", str(tmp_path / "none.json")] if wrong == "--config" else [wrong]
+    words = [name, *WORDS.get(name, ["server"]), *missing]
+    if wrong == "--config" and name in ("init", "install", "doctor", "revoke"):
+        pytest.skip("it has no such option, or no configuration is no error of it")
+    codes: list[int] = []
+    for more in ([], ["--json", "{}"] if name == "call" else ["--json"]):
+        monkeypatch.setattr("sys.argv", ["toolbridge", *words, *more])
+        codes.append(cli._run())
+        out, err = capsys.readouterr()
+        assert bool(out) == bool(more), (out, err)
+    assert codes[0] == codes[1] != 0
+    assert set(json.loads(out)["error"]) == {"kind", "message"}
+    assert "--json" not in json.loads(out)["error"]["message"]
+
+
+def test_the_known_clients_are_told_to_programs(project: Project) -> None:
+    code, known = answer(project, "install")
+    assert code == 0
+    assert "claude-code" in [each["client"] for each in known["clients"]]
 
 
 def test_switching_is_told_to_programs(project: Project) -> None:

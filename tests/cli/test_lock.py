@@ -125,7 +125,7 @@ def test_the_way_of_a_lock_from_first_pins_to_an_accepted_change(project: Projec
 
     code, shown, _ = project.run("lock", "--update")
     assert code == 0
-    assert shown.startswith("bank: as pinned (1 tool)\nshop: accepted: 1 changed; 1 tool as pinned\n")
+    assert shown.startswith("bank: accepted, as pinned (1 tool)\nshop: accepted: 1 changed; 1 tool as pinned\n")
     assert project.pinned()["shop"] == {"echo", "wipe"}
     assert project.run("lock", "--check")[0] == 0
 
@@ -152,7 +152,8 @@ def test_the_diff_is_there_for_programs(project: Project) -> None:
     diff = found["tools"][0].pop("diff")
     assert "\\u200b" in diff
     findings = found.pop("findings")
-    assert {(each["place"], each["severity"]) for each in findings} == {("tools/echo/description", "high")}
+    assert {each["place"] for each in findings} == {"tools/echo/description"}
+    assert "high" in {each["severity"] for each in findings}
     assert found == {
         "name": "shop",
         "lock": str(project.lock),
@@ -220,7 +221,7 @@ def test_a_server_that_is_down_does_not_hide_what_changed_in_another(project: Pr
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--check", "--update"), "does not go with --update"),
+        (("--check", "--update"), "don't go with each other"),
         (("shop", "echo"), "named with --update only"),
         (("--check", "shop", "echo"), "named with --update only"),
     ],
@@ -234,7 +235,7 @@ def test_wrong_usage_is_said_to_be_that(project: Project, words: tuple[str, ...]
 def test_unknown_servers_and_tools_are_named(project: Project) -> None:
     code, _, errors = project.run("lock", "shp")
     assert code != 0
-    assert "No server 'shp' is configured. Known servers: bank, shop." in errors
+    assert "No server 'shp' is configured. Did you mean 'shop'? Known servers: bank, shop." in errors
     project.approve("shop")
     project.run("lock", "shop")
     code, shown, _ = project.run("lock", "--update", "shop", "ecco")

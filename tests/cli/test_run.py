@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from growth import patience
+
 COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()", "run"]
 
 
@@ -219,7 +221,7 @@ def test_the_timeout_is_kept() -> None:
     began = time.perf_counter()
     code, _, err = run("-", "--timeout", "0.3", text="await new Promise((resolve) => setTimeout(resolve, 60_000))")
     assert (code, err) == (3, "The run took longer than 0.3 s.\n")
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < patience(5)
 
 
 @pytest.mark.parametrize("size", ["32", "32M", "32MB", "32mib", "32768K", " 32 M ", "1G"])
@@ -296,10 +298,10 @@ def test_an_interrupt_in_the_middle_exits_with_130_and_no_traceback(program: Pat
     time.sleep(0.05)
     began = time.perf_counter()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=90)
     # An empty line first: the terminal has shown ^C.
     assert (process.returncode, out, err.strip()) == (130, "", "Interrupted.")
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < patience(5)
 
 
 @pytest.mark.parametrize("source", ["'x'.repeat(1_000_000)", "console.log('x'.repeat(500_000)); 1", "[1]"])

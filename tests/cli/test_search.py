@@ -65,3 +65,11 @@ def test_wrong_usage_exits_with_two(tmp_path: Path, words: list[str]) -> None:
     code, out, err = Project(tmp_path).run(*words)
     assert (code, out) == (2, "")
     assert err != ""
+
+
+def test_tools_of_servers_that_are_not_approved_are_marked(known: Project) -> None:
+    assert json.loads(known.run("search", "forecast", "--json")[1])["hits"][0]["approval"] == "approved"
+    assert "[" not in known.run("search", "forecast", "--limit", "1")[1].split("\n")[2]
+    known.run("revoke", "weather")
+    assert "    [its approval was revoked: `toolbridge approve weather`]\n" in known.run("search", "forecast")[1]
+    assert json.loads(known.run("search", "forecast", "--json")[1])["hits"][0]["approval"] == "revoked"

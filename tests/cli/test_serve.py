@@ -52,7 +52,7 @@ class Served:
 
     def end(self) -> tuple[int, str, str]:
         """Closes stdin, if that is open; gives exit code, the rest of stdout, and stderr."""
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=90)
         return self.process.returncode, out, err
 
     def send(self, method: str, params: dict[str, Any], number: int | None = None) -> None:
@@ -116,6 +116,21 @@ def test_every_line_is_protocol_and_nothing_is_left(project: Project, how: str) 
         assert all(json.loads(line)["jsonrpc"] == "2.0" for line in [*served.lines, *rest.splitlines()])
         assert "Traceback" not in shown
         assert anyio.run(left_after, word) == {}
+
+
+def test_a_hang_up_that_nohup_ignores_ends_nothing(project: Project) -> None:
+    project.configure({})
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        served = Served(project)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with served:
+        served.begin()
+        served.process.send_signal(signal.SIGHUP)
+        served.send("tools/call", {"name": "run_code", "arguments": {"code": "6 * 7"}}, 2)
+        assert served.answer_to(2)["result"]["structuredContent"]["value"] == 42
+        assert served.end()[0] == 0
 
 
 def test_lines_that_are_no_messages_do_no_harm(project: Project) -> None:
@@ -188,7 +203,8 @@ def test_a_client_that_is_not_there_ends_it_at_once(project: Project) -> None:
         timeout=60,
         check=False,
     )
-    assert (served.returncode, served.stdout, served.stderr) == (0, "", "")
+    assert (served.returncode, served.stdout) == (0, "")
+    assert "(unattended: allow)" in served.stderr
 
 
 @pytest.mark.parametrize("words", [("--host", "0.0.0.0"), ("--port", "99"), ("--allow-host", "a.example")])

@@ -86,8 +86,8 @@ def test_list_shows_every_server_and_starts_none(project: Project, tmp_path: Pat
         "ERROR",
     ]
     assert [line.split() for line in shown.splitlines()[1:]] == [
-        ["trap", "project", "stdio", "idle", "needed", "?"],
-        ["weather", "project", "stdio", "idle", "needed", "?"],
+        ["trap", "project", "stdio", "needs_approval", "needed", "?"],
+        ["weather", "project", "stdio", "needs_approval", "needed", "?"],
     ]
     assert project.run("list", "--connect")[0] == 0
     assert project.run("doctor")[0] == 0
@@ -104,9 +104,10 @@ def test_list_as_json_has_every_field(project: Project) -> None:
         "displayName": "weather",
         "origin": {"kind": "project", "detail": str(project.directory / "toolbridge.json")},
         "transport": "stdio",
-        "state": "idle",
+        "state": "needs_approval",
         "enabled": True,
         "tools": None,
+        "unseen": 0,
         "lastError": "",
         "problems": [],
     }
@@ -197,7 +198,10 @@ def test_a_missing_file_and_an_unknown_server_are_wrong_usage(project: Project) 
     code, _, errors = project.run("list", "--config", "nowhere.json")
     assert (code, "nowhere.json" in errors) == (2, True)
     code, _, errors = project.run("info", "wether")
-    assert (code, errors) == (2, "Error: No server 'wether' is configured. Known servers: weather.\n")
+    assert (code, errors) == (
+        2,
+        "Error: No server 'wether' is configured. Did you mean 'weather'? Known servers: weather.\n",
+    )
 
 
 def test_without_any_configuration_the_doctor_names_the_places(project: Project) -> None:
@@ -206,6 +210,7 @@ def test_without_any_configuration_the_doctor_names_the_places(project: Project)
     code, shown, _ = project.run("doctor")
     assert code == 0
     assert ".vscode/mcp.json" in shown
+    assert "`toolbridge init` takes over those of your clients" in shown
     assert "Nothing is wrong." in shown
 
 
@@ -225,7 +230,7 @@ def test_a_command_that_is_ended_takes_its_servers_along(
             assert time.monotonic() < until
             time.sleep(0.02)
         command.send_signal(number)
-        assert command.wait(20) == code
+        assert command.wait(60) == code
         assert command.stderr is not None
         assert "Traceback" not in command.stderr.read()
     with pytest.raises(ProcessLookupError):
@@ -272,3 +277,54 @@ def test_the_doctor_says_that_the_gateway_is_off(project: Project) -> None:
     file.write_text(json.dumps({"gateway": False}), encoding="utf-8")
     notes = [finding["text"] for finding in project.json("doctor") if finding["subject"] == "configuration"]
     assert notes == [f"MCP is switched off in {file}: there are no servers."]
+
+
+def test_the_last_error_outlives_the_command_until_the_server_answers(project: Project, tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text("raise SystemExit('no \\x1b[31mluck')")
+    project.configure(mortal={"command": sys.executable, "args": [str(script)], "connectTimeout": 60})
+    project.approve("mortal")
+    assert project.json("list")[0]["state"] == "idle"
+    project.run("list", "--connect")
+    (status,) = project.json("list")
+    assert status["state"] == "error"
+    assert "ended before it was connected" in status["lastError"]
+    assert "\x1b" not in status["lastError"]
+    assert "ended before it was connected" in project.run("list")[1]
+    script.write_text(WEATHER.read_text(encoding="utf-8"))  # the approval is of the command
+    assert project.run("info", "mortal", "--connect")[0] == 0, project.run("approve", "mortal")
+    (status,) = project.json("list")
+    assert (status["state"], status["lastError"]) == ("idle", "")
+
+
+def test_info_shows_schemas_filters_and_instructions(project: Project) -> None:
+    project.configure(weather=weather(allowTools=["get_forecast", "big"], denyTools=["big"]))
+    project.approve("weather")
+    facts = project.json("info", "weather", "--connect")
+    assert (facts["allowTools"], facts["denyTools"]) == (["big", "get_forecast"], ["big"])
+    (tool,) = facts["exposed"]
+    assert tool["inputSchema"]["properties"]["days"]["maximum"] == 14
+    assert tool["outputSchema"]["required"] == ["location", "days"]
+    shown = project.run("info", "weather")[1]
+    assert "  allowTools big, get_forecast\n  denyTools  big\n" in shown
+    assert "      - days (integer, default 3, maximum 14, minimum 1)\n" in shown
+    assert "      Forecasts, alerts and stations." in shown
+
+
+def test_a_server_that_can_not_be_reached_names_its_url_without_secrets(project: Project) -> None:
+    project.configure(gone={"url": "http://127.0.0.1:9/mcp?key=hush-hush-hush"})
+    project.approve("gone")
+    (finding,) = [each for each in project.json("doctor") if each["verdict"] == "problem"]
+    assert "could not be reached at http://127.0.0.1:9/mcp?key=***: " in finding["text"]
+
+
+def test_a_missing_program_is_told_once_and_its_path_by_the_doctor_only(project: Project) -> None:
+    project.configure(lost={"command": "no-such-program"})
+    program = project.directory / "program.js"
+    program.write_text('require("host:mcp-lost")')
+    code, out, err = project.run("run", str(program))
+    assert (code, out, err.count("there is no program")) == (1, "", 1)
+    assert "/bin" not in err
+    found = [each for each in project.json("doctor") if each["verdict"] == "problem"]
+    assert len(found) == 1
+    assert "/bin" in found[0]["fix"]

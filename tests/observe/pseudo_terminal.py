@@ -30,7 +30,7 @@ class PseudoTerminal:
     def close(self) -> None:
         """Hangs up."""
         self.stream.close()
-        self._reader.join(5)
+        self._reader.join(60)
         os.close(self._controller)
 
     @property
@@ -39,7 +39,7 @@ class PseudoTerminal:
         with self._news:
             return self._written.decode(errors="replace")
 
-    def wait_until(self, condition: Callable[[str], bool], seconds: float = 5) -> None:
+    def wait_until(self, condition: Callable[[str], bool], seconds: float = 60.0) -> None:
         """Returns as soon as what was written fulfils a condition."""
         until = time.monotonic() + seconds
         with self._news:

@@ -96,7 +96,7 @@ def test_the_line_lives_while_the_run_does(terminal: PseudoTerminal) -> None:
     progress(CALL_ENDED)
     progress(ENDED)
     terminal.wait_for_screen("")
-    thread.join(5)
+    thread.join(60)
     assert drawing_threads() == []
     assert terminal.screen() == [""]
 
@@ -178,14 +178,14 @@ def test_a_terminal_that_is_stopped_does_not_stop_the_calls(terminal: PseudoTerm
     events = (CALL_ENDED, call(2), end(2))
     calls = threading.Thread(target=lambda: [progress(event) for event in events], daemon=True)
     calls.start()
-    calls.join(5)
+    calls.join(60)
     stopped = calls.is_alive()
     assert terminal.written == ""
     termios.tcflow(terminal.stream, termios.TCOON)
     assert not stopped
     terminal.wait_until(lambda text: "2 done" in text)
     progress(ENDED)
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -197,7 +197,7 @@ def test_a_terminal_that_is_gone_ends_the_drawing_and_nothing_else() -> None:
         progress(STARTED)
         progress(CALL_STARTED)
         for thread in drawing_threads():
-            thread.join(5)
+            thread.join(60)
         assert drawing_threads() == []
         progress(CALL_ENDED)
         progress(ENDED)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import sys
 import threading
+from contextlib import suppress
 
 from toolbridge.cli.exit_codes import FAILED, INTERRUPTED, USAGE
 
@@ -22,8 +25,7 @@ def _run() -> int:
     import click
 
     from toolbridge.cli.commands import toolbridge
-    from toolbridge.cli.terminal import write
-    from toolbridge.errors import ConfigError, ToolbridgeError
+    from toolbridge.errors import ConfigError, ToolbridgeError, ToolNotFoundError, UnknownServerError
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,28 +34,43 @@ def _run() -> int:
         if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, when the parent closed it
             sys.stdout.flush()
     except click.ClickException as error:
-        if isinstance(error, click.UsageError):
+        if isinstance(error, click.UsageError) and not _wants_json():
             error.show()
         else:
-            write(sys.stderr, f"Error: {error.format_message()}\n")  # it may quote a file's name
-        return USAGE
-    except ConfigError as error:
-        write(sys.stderr, f"Error: {error}\n")
+            _tell("usage", error.format_message())  # it may quote a file's name
         return USAGE
     except ToolbridgeError as error:
-        write(sys.stderr, f"Error: {error}\n")
-        return FAILED
+        _tell(re.sub("(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower(), str(error))
+        return USAGE if isinstance(error, ConfigError | UnknownServerError | ToolNotFoundError) else FAILED
     except (KeyboardInterrupt, click.Abort):
-        write(sys.stderr, "Interrupted.\n")
+        _tell("interrupted", "Interrupted.", before="")
         return INTERRUPTED
     except (OSError, SystemExit) as error:
         # Whoever read our output has gone (click turns that into an exit), or the system refused something.
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            write(sys.stderr, f"Error: {_words_of(error)}.\n")
+            with suppress(OSError):
+                _tell("system", f"{_words_of(error)}.")
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nothing is left to flush at the end
         is_done = isinstance(error, SystemExit) and error.code == 0  # a shell asked for completions
         return 0 if is_done else FAILED
     return code if isinstance(code, int) else 0
+
+
+def _wants_json() -> bool:
+    """Whether the command was asked for JSON; from the words themselves, which may be what is wrong."""
+    words = sys.argv[1:]
+    words = words[: words.index("--")] if "--" in words else words
+    return any(word == "--json" or word.startswith("--json=") for word in words)
+
+
+def _tell(kind: str, message: str, before: str = "Error: ") -> None:
+    """Why the command failed: to a person on stderr, to a program as one JSON object on stdout."""
+    from toolbridge.cli.terminal import write
+
+    if _wants_json():
+        write(sys.stdout, json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
+    else:
+        write(sys.stderr, f"{before}{message}\n")
 
 
 def _words_of(error: OSError) -> str:

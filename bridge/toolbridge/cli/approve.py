@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolbridge.cli.exit_codes import FAILED, OK
+from toolbridge.cli.list_servers import unseen_words
 from toolbridge.cli.server_options import (
     chosen_profiles,
     complete_servers,
@@ -19,23 +20,27 @@ from toolbridge.cli.server_options import (
     read_config,
 )
 from toolbridge.cli.terminal import write
+from toolbridge.describe.summaries import count_of_tools
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
-    from toolbridge import ApprovalRequest, Config, ServerManager
+    from toolbridge import ApprovalRequest, Config, ServerConfig, ServerManager
     from toolbridge.trust.approval_store import StoredAnswer
 
 
 @click.command(
-    "approve", epilog="Exit codes: 0 it is approved; 2 wrong usage; 4 it is not, or its tools can't be pinned."
+    "approve", epilog="Exit codes: 0 all are approved; 2 wrong usage; 4 one is not, or its tools can't be pinned."
 )
-@click.argument("name", shell_complete=complete_servers)
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_servers)
+@click.option("--all", "is_all", is_flag=True, help="Every server that is configured, one after another.")
 @config_option
 @click.option("--hash", "digest", metavar="sha256:…", help="Approve it only if this is its digest.")
 @click.option("--yes", is_flag=True, help="Don't ask, and don't start it. Only together with --hash.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; questions go to standard error.")
-def command(name: str, *, config_file: str | None, digest: str | None, yes: bool, as_json: bool) -> int:
-    """Let a server be started or reached: shows what it is, asks, and remembers the answer.
+def command(
+    names: tuple[str, ...], *, is_all: bool, config_file: str | None, digest: str | None, yes: bool, as_json: bool
+) -> int:
+    """Let servers be started or reached: shows what each is, asks, and remembers the answer.
 
     Then it is started once, and its tools are shown. An approval holds for exactly what was shown: a changed command,
     argument, variable or file asks again.
@@ -44,17 +49,54 @@ def command(name: str, *, config_file: str | None, digest: str | None, yes: bool
 
     \b
     Examples:  toolbridge approve weather
+               toolbridge approve weather tracker
+               toolbridge approve --all
                toolbridge approve weather --hash sha256:… --yes
     """
+    if yes and digest is None:
+        raise click.UsageError("--yes goes only with --hash: without it, nobody knows what is approved.")
+    if is_all == bool(names):
+        raise click.UsageError("Give the NAME of a server, or several, or --all.")
+    if digest is not None and (is_all or len(names) > 1):
+        raise click.UsageError("--hash is the digest of one server: give one NAME with it.")
+    config = read_config(config_file, plugins=is_all, named=names)
+    wanted = [configured_server(config, name) for name in (sorted(config.servers) if is_all else dict.fromkeys(names))]
+    if len(wanted) == 1 and not is_all:
+        said = _Said(wanted[0], as_json=as_json)
+        code = _approve(config, wanted[0], said, config_file, digest, yes=yes)
+        return said.end(code)
+    if not wanted and not as_json:
+        write(sys.stdout, "No servers are configured. `toolbridge init` takes over those of your clients.\n")
+    return _approve_each(config, wanted, config_file, as_json=as_json)
+
+
+def _approve_each(config: Config, wanted: list[ServerConfig], config_file: str | None, *, as_json: bool) -> int:
+    """One after another: an answer to one says nothing of the next, nor does its failure."""
+    from toolbridge import ToolbridgeError
+
+    worst, facts = OK, list[dict[str, Any]]()
+    for server in wanted:
+        said = _Said(server, as_json=as_json)
+        try:
+            code = _approve(config, server, said, config_file, None, yes=False)
+        except ToolbridgeError as error:
+            code = said.refused(f"{server.name} is not approved: {error}")
+        worst = max(worst, code)
+        facts.append(said.facts)
+    if as_json:
+        write(sys.stdout, json.dumps({"servers": facts}, indent=2) + "\n")
+    return worst
+
+
+def _approve(
+    config: Config, server: ServerConfig, said: _Said, config_file: str | None, digest: str | None, *, yes: bool
+) -> int:
     from toolbridge.servers.start import prepare
     from toolbridge.trust.approval_store import ApprovalStore
 
-    if yes and digest is None:
-        raise click.UsageError("--yes goes only with --hash: without it, nobody knows what is approved.")
-    config = read_config(config_file, named=(name,))
-    server = configured_server(config, name)
+    name = server.name
     request, _ = prepare(server, os.environ)
-    said = _Said(name, request.digest, server.enabled, as_json=as_json)
+    said.facts["digest"] = request.digest
     if digest is not None and digest.strip().lower() != request.digest:
         return said.refused(f"Not approved: the digest of {name} is {request.digest}, not the one given.")
     store = ApprovalStore()
@@ -62,7 +104,7 @@ def command(name: str, *, config_file: str | None, digest: str | None, yes: bool
     if answer.standing == "approved":
         said.approved(f"{name} is approved already.\n")
     else:
-        refusal = "" if yes else _refusal(request, answer, config_file, shows=not as_json)
+        refusal = "" if yes else _refusal(request, answer, config_file, shows=not said.as_json)
         if refusal:
             return said.refused(refusal)
         store.approve(request)
@@ -71,43 +113,46 @@ def command(name: str, *, config_file: str | None, digest: str | None, yes: bool
         said.tell(f"It is disabled: `toolbridge enable {name}` lets it be used.\n")
     elif not yes:
         return _show_tools(config, name, config_file, said)
-    return said.end(OK)
+    else:
+        _show_pinned(config, name, said)
+    return OK
 
 
 class _Said:
     """What is told of one approval: line by line to a person, or as one object to a program."""
 
-    def __init__(self, name: str, digest: str, enabled: bool, *, as_json: bool) -> None:
-        self._as_json = as_json
-        self._facts: dict[str, Any] = {
-            "name": name,
-            "digest": digest,
+    def __init__(self, server: ServerConfig, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.facts: dict[str, Any] = {
+            "name": server.name,
+            "digest": None,
             "approved": False,
-            "enabled": enabled,
+            "enabled": server.enabled,
             "callable": None,
             "blocked": None,
+            "unseen": None,
             "findings": [],
-            "error": "",
+            "error": None,
         }
 
     def approved(self, text: str) -> None:
-        self._facts["approved"] = True
+        self.facts["approved"] = True
         self.tell(text)
 
     def tell(self, text: str, **facts: Any) -> None:
-        self._facts.update(facts)
-        if not self._as_json:
+        self.facts.update(facts)
+        if not self.as_json:
             write(sys.stdout, text)
 
     def refused(self, error: str) -> int:
-        self._facts["error"] = error
-        if not self._as_json:
+        self.facts["error"] = {"kind": "refused", "message": error}
+        if not self.as_json:
             write(sys.stderr, f"{error}\n")
-        return self.end(FAILED)
+        return FAILED
 
     def end(self, code: int) -> int:
-        if self._as_json:
-            write(sys.stdout, json.dumps(self._facts, indent=2) + "\n")
+        if self.as_json:
+            write(sys.stdout, json.dumps(self.facts, indent=2) + "\n")
         return code
 
 
@@ -132,6 +177,30 @@ def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | 
     )
 
 
+def _show_pinned(config: Config, name: str, said: _Said) -> None:
+    """Without starting it: those texts of its lock in which the audit finds something. Nobody accepts them by this."""
+    from toolbridge.trust.audit_report import finding_as_json
+    from toolbridge.trust.lock_text import LockError
+    from toolbridge.trust.pins import LockPins
+    from toolbridge.trust.tools_prompt import found_prompt, pinned_listing
+
+    server = config.servers[name]
+    try:
+        pinned = LockPins().pinned(server)
+    except LockError as error:
+        said.tell(f"Its lock can't be used: {error}\n", error=str(error))
+        return
+    if pinned is None:
+        return
+    first = pinned_listing(server, pinned)
+    shown = found_prompt(first)
+    if shown:
+        found = [finding_as_json(finding) for finding in first.findings]
+        said.tell(f"Of what the lock pins of {name}, look at this:\n{shown}\n\n", findings=found)
+        if first.withheld:
+            said.tell(f"What has a high finding stays hidden until you accept it: `toolbridge approve {name}`.\n")
+
+
 def _show_tools(config: Config, name: str, config_file: str | None, said: _Said) -> int:
     """The second stage: connect it for the first time; its tools are shown, asked about, and pinned."""
     from toolbridge import ServerError
@@ -141,16 +210,25 @@ def _show_tools(config: Config, name: str, config_file: str | None, said: _Said)
         return _tell_standing(manager, name, said)
 
     try:
-        problem = open_servers(config, work, config_file=config_file, ask=True)
+        problem = open_servers(config, work, config_file=config_file, ask=True, again=True)
     except ServerError as error:
         return said.refused(f"It is approved, but its tools are not known yet: {error}")
-    return said.refused(f"It is approved, but {problem}") if problem else said.end(OK)
+    return said.refused(f"It is approved, but {problem}") if problem else OK
+
+
+def _tell_place(server: ServerConfig, said: _Said) -> None:
+    """Where the pins are that this user accepted, if the lock that they belong into can't be written."""
+    from toolbridge.trust.pins import LockPins
+
+    pins = LockPins()
+    shared, own = pins.place(server), pins.where(server)
+    if shared is not None and own is not None and own != shared:
+        said.tell(f"{shared.path} can't be written: its pins are in {own.path}.\n")
 
 
 def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
     """What can be called, or else why nothing can; and what the audit finds in it.
 
-    Others may have accepted that, in a project's lock.
     Whoever was asked about it just now has read all of it already, and once more at the end does no harm.
     """
     from toolbridge.trust.audit_report import finding_as_json
@@ -165,14 +243,21 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
     if shown:
         found = [finding_as_json(finding) for finding in first.findings]
         said.tell(f"Of what {name} says to models, look at this:\n{shown}\n\n", findings=found)
-    said.tell(f"{len(tools)} tool{'' if len(tools) == 1 else 's'} of {name} can be called.\n", callable=len(tools))
+    said.tell(f"{count_of_tools(len(tools))} of {name} can be called.\n", callable=len(tools))
     if admission is None:
         said.tell("", blocked=0)
         return ""
     unpinnable = [tool for tool in admission.blocked if tool.why == "unpinnable"]
     for tool in unpinnable:
         said.tell(f"{for_error(tool.name, limit=200)} can't be, and not be pinned either: it {tool.problem}.\n")
-    waiting = len(admission.blocked) - len(unpinnable)
+    status = manager.status(name)
+    said.tell(f"{unseen_words(status)}\n" if status.unseen else "", unseen=status.unseen)
+    if tools and not status.unseen:
+        _tell_place(manager.config_of(name), said)
+    decided = [tool for tool in admission.blocked if tool.why in ("unseen", "refused")]
+    for problem in admission.problems(name, {tool.name for tool in decided}) if decided else ():
+        said.tell(f"{problem}.\n")
+    waiting = len(admission.blocked) - len(unpinnable) - len(decided)
     accept = f"{waiting} can't: `toolbridge lock --update {name}` accepts what it lists now.\n"
     said.tell(accept if waiting and not admission.problem else "", blocked=len(admission.blocked))
     return admission.problem

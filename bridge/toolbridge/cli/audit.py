@@ -13,6 +13,7 @@ from toolbridge.cli.exit_codes import FAILED, OK
 from toolbridge.cli.listing_file import read_listing
 from toolbridge.cli.server_options import config_option, configured_server, connect_option, read_config, with_servers
 from toolbridge.cli.terminal import write
+from toolbridge.describe.summaries import count_of_tools
 
 if TYPE_CHECKING:
     from toolbridge import ServerManager, ServerStatus
@@ -150,8 +151,9 @@ def _print_for_people(listings: Sequence[Listing], findings: Sequence[Finding], 
         if names and listing.server not in names:
             continue
         own = [finding for finding in findings if finding.server == listing.server]
-        tools = f"{len(listing.tools)} tool{'' if len(listing.tools) == 1 else 's'}"
-        write(sys.stdout, f"{listing.server}: {tools}, {counted(own) or 'nothing found'}\n")
+        write(
+            sys.stdout, f"{listing.server}: {count_of_tools(len(listing.tools))}, {counted(own) or 'nothing found'}\n"
+        )
         for finding in own:
             write(sys.stdout, f"  {finding.severity.ljust(6)}  {finding.place}  [{finding.rule}]\n")
             write(sys.stdout, f"          {finding.why}:\n          {finding.excerpt}\n")

@@ -61,14 +61,17 @@ def command(
         write(sys.stdout, json.dumps(_as_json(report), ensure_ascii=False) + "\n")
     else:
         _show(report)
-    return (OK if report.is_checked else FAILED) if report.ok else PROGRAM_FAILED
+    if report.ok or report.unended is not None:
+        return OK if report.is_checked else FAILED
+    return PROGRAM_FAILED
 
 
 def _show(report: CheckReport) -> None:
     if report.warning:
         write(sys.stderr, f"Warning: {report.warning}\n")
-    if report.syntax is not None:
-        write(sys.stdout, f"{report.syntax}\n")
+    failure = report.syntax or report.unended
+    if failure is not None:
+        write(sys.stdout, f"{failure}\n")
     for problem in report.problems:
         write(sys.stdout, f"{problem}\n\n")
     if report.ok:
@@ -86,5 +89,6 @@ def _as_json(report: CheckReport) -> dict[str, Any]:
         "checked": report.is_checked,
         "problems": [asdict(problem) for problem in report.problems],
         "syntax": None if report.syntax is None else {**asdict(report.syntax), "text": str(report.syntax)},
+        "unended": None if report.unended is None else str(report.unended),
         "warning": report.warning,
     }

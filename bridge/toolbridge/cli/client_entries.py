@@ -86,12 +86,6 @@ def converted(written: str, given: object, source: ClientFile, *, copy_values: b
     return FoundServer(written, source, entry, tuple(dict.fromkeys(notes.variables)), tuple(notes.left_out))
 
 
-def is_toolbridge(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry starts toolbridge itself: taking that over would have it start itself."""
-    words = [str(each) for each in (entry.get("command"), *_list(entry.get("args"))) if each]
-    return "serve" in words and any(os.path.basename(word).startswith("toolbridge") for word in words)
-
-
 def _take_transport(entry: dict[str, Any], theirs: Mapping[str, Any]) -> None:
     """Said only where it can't be guessed: a URL is HTTP unless its client says that it is the older SSE."""
     said = str(theirs.get("type") or theirs.get("transport") or "").lower()

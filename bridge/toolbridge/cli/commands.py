@@ -10,6 +10,7 @@ import click
 _COMMANDS = {
     "approve": ("toolbridge.cli.approve", "Let a server be started or reached."),
     "audit": ("toolbridge.cli.audit", "Look for hostile text in what servers say of their tools."),
+    "call": ("toolbridge.cli.call", "Call one tool."),
     "check": ("toolbridge.cli.check", "Check a program against the types of the tools it calls."),
     "completion": ("toolbridge.cli.completion", "Print what makes a shell complete commands."),
     "demo": ("toolbridge.cli.demo", "See it at work: two servers, eight programs."),

@@ -14,6 +14,7 @@ import click
 from toolbridge.cli.exit_codes import FAILED, OK
 from toolbridge.cli.server_options import chosen_profiles, config_option, switched, switched_off, with_servers
 from toolbridge.cli.terminal import write
+from toolbridge.describe.summaries import count_of_tools
 from toolbridge.trust.sanitise import for_terminal
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def command(config_file: str | None, as_json: bool) -> int:
             findings.append(_Finding("configuration", "note", switched_off(config), 'Remove `"gateway": false`.'))
         elif not config.servers:
             text = "no servers are configured"
-            findings.append(_Finding("configuration", "note", text, "Add some to one of the files above."))
+            fix = "`toolbridge init` takes over those of your clients; or add some to one of the files above."
+            findings.append(_Finding("configuration", "note", text, fix))
         findings += _store_findings()
         config = switched(config)
         statuses, stray = with_servers(config, _looked_at(config), connect=None, config_file=config_file)
@@ -73,7 +75,9 @@ def command(config_file: str | None, as_json: bool) -> int:
         answers = _answers(config, statuses)
         for name, server in config.servers.items():
             # What kept a server from being started is seen twice: before, and when it was tried.
-            findings += dict.fromkeys([*_server_findings(server, os.environ), *answers[name]])
+            found = _server_findings(server, os.environ)
+            seen = {finding.text for finding in found}
+            findings += [*found, *(finding for finding in answers[name] if finding.text not in seen)]
     if as_json:
         write(sys.stdout, json.dumps([asdict(finding) for finding in findings], indent=2) + "\n")
     else:
@@ -145,7 +149,8 @@ def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_
         try:
             found = find_executable(server, environment.env.get("PATH", os.defpath))
         except ServerError as error:
-            return [*findings, _Finding(subject, "problem", str(error))]
+            searched = f"Its PATH is {for_terminal(environment.env.get('PATH', os.defpath)) or 'empty'}"
+            return [*findings, _Finding(subject, "problem", str(error), searched)]
         findings.append(_Finding(subject, "ok", f"its command is {found}"))
     return findings
 
@@ -157,7 +162,7 @@ def _answers(config: Config, statuses: Sequence[ServerStatus]) -> dict[str, list
         found = findings[status.name] = []
         subject = f"server {status.name}"
         if status.state == "connected":
-            found.append(_Finding(subject, "ok", f"answers, with {status.tools} tools"))
+            found.append(_Finding(subject, "ok", f"answers, with {count_of_tools(status.tools)}"))
             found += [_Finding(subject, "note", problem) for problem in status.problems]
         elif status.state == "needs_approval":
             found.append(_Finding(subject, "note", f"was not started. {status.last_error}."))

@@ -19,6 +19,7 @@ TERMINATED = 143
 OF_FAILURE = {
     "syntax": PROGRAM_FAILED,
     "type": PROGRAM_FAILED,
+    "check_timeout": STOPPED,
     "raised": PROGRAM_FAILED,
     "denied": PROGRAM_FAILED,
     "timeout": STOPPED,

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from toolbridge.cli.client_entries import FoundServer, converted, is_toolbridge
+from toolbridge.cli.client_entries import FoundServer, converted
 from toolbridge.cli.json_splice import SpliceError, read_json
 from toolbridge.cli.known_clients import ClientFile, client_files
 from toolbridge.config.names import name_for, twin_key
 from toolbridge.config.parse_server import Surroundings, parse_server
 from toolbridge.config.server_config import Origin
+from toolbridge.config.validate import starts_toolbridge
 from toolbridge.errors import ConfigError
 
 _MOST_BYTES = 16 * 2**20
@@ -50,7 +51,8 @@ def look_for_servers(directory: str, environ: Mapping[str, str], *, copy_values:
         for written, entry in entries:
             found = converted(written, entry, file, copy_values=copy_values)
             known = any(each.written == written and each.entry == found.entry for each in servers)
-            if not is_toolbridge(found.entry) and not known:
+            words = [str(each) for each in cast("list[object]", found.entry.get("args") or [])]
+            if not known and not starts_toolbridge(str(found.entry.get("command") or ""), words):
                 servers.append(found)
     return Search(tuple(servers), tuple(files), tuple(problems))
 

@@ -23,10 +23,17 @@ from toolbridge.cli.server_options import (
 )
 from toolbridge.cli.terminal import write
 from toolbridge.config.secret_arguments import masked_arguments
-from toolbridge.trust.sanitise import for_error
+from toolbridge.describe.parameters import shown_schema
+from toolbridge.trust.sanitise import for_error, for_terminal
+from toolbridge.trust.tool_lines import schema_lines, text_lines
 
 if TYPE_CHECKING:
     from toolbridge import ServerConfig, ServerManager, ServerStatus
+
+_WIDTH = 100
+_MOST_LINES = 40
+"""Of one tool's schemas."""
+_LONGEST_INSTRUCTIONS = 2_000
 
 
 @click.command(
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
 @connect_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(name: str, config_file: str | None, connect: bool, as_json: bool) -> int:
-    """Show one server: its configuration without secrets, its state, its approval, and its tools.
+    """Show one server: its configuration without secrets, its state, its approval, its tools and their schemas.
 
     Nothing is started: the tools are those of the last time. With --connect, an approved server is.
 
@@ -49,11 +56,11 @@ def command(name: str, config_file: str | None, connect: bool, as_json: bool) ->
     config = read_config(config_file, named=[name])
     server = configured_server(config, name)
 
-    def look(manager: ServerManager, _: Sequence[ServerStatus]) -> dict[str, Any]:
-        return _facts(server, manager)
+    def look(manager: ServerManager, _: Sequence[ServerStatus]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+        return _facts(server, manager), _schema_lines(server, manager)
 
-    shown = with_servers(config, look, connect=[name] if connect else (), config_file=config_file, ask=True)
-    write(sys.stdout, json.dumps(shown, indent=2) + "\n" if as_json else _for_people(shown))
+    shown, schemas = with_servers(config, look, connect=[name] if connect else (), config_file=config_file, ask=True)
+    write(sys.stdout, json.dumps(shown, indent=2) + "\n" if as_json else _for_people(shown, schemas))
     return FAILED if connect and shown["state"] != "connected" else OK
 
 
@@ -77,15 +84,30 @@ def _facts(server: ServerConfig, manager: ServerManager) -> dict[str, Any]:
         "serverVersion": listing.server_version if listing else None,
         "protocolVersion": listing.protocol_version if listing else None,
         "live": listing.live if listing else False,
+        "instructions": "" if listing is None else for_terminal(listing.instructions[:_LONGEST_INSTRUCTIONS]),
+        "allowTools": None if server.allow_tools is None else sorted(server.allow_tools),
+        "denyTools": sorted(server.deny_tools),
         "labels": sorted(server.labels),
         "suggestedLabels": _suggested(manager, server.name),
         "findings": _findings(manager, server.name),
         "module": module.specifier if module else None,
         "exposed": [
-            {"name": tool.name, "identifier": tool.identifier, "description": tool.definition.description}
+            {
+                "name": tool.name,
+                "identifier": tool.identifier,
+                "description": tool.definition.description,
+                "inputSchema": shown_schema(tool.definition.input_schema),
+                "outputSchema": None if tool.output_schema is None else shown_schema(tool.output_schema),
+            }
             for tool in (module.tools if module else ())
         ],
     }
+
+
+def _schema_lines(server: ServerConfig, manager: ServerManager) -> dict[str, list[str]]:
+    """Identifier → what the function takes and gives, as `toolbridge approve` shows it."""
+    module = manager.catalog.module(f"host:mcp-{server.name}")
+    return {tool.identifier: schema_lines(tool.definition, _WIDTH) for tool in (module.tools if module else ())}
 
 
 def _suggested(manager: ServerManager, name: str) -> list[dict[str, Any]]:
@@ -109,7 +131,7 @@ def _findings(manager: ServerManager, name: str) -> list[dict[str, str]]:
     return [finding_as_json(each) for each in found]
 
 
-def _for_people(facts: dict[str, Any]) -> str:
+def _for_people(facts: dict[str, Any], schemas: dict[str, list[str]]) -> str:
     origin = facts["origin"]
     lines = [
         f"{facts['name']}: {facts['state'] if facts['enabled'] else 'disabled'}",
@@ -134,6 +156,11 @@ def _for_people(facts: dict[str, Any]) -> str:
     if facts["lastError"]:
         lines.append(f"  last error {for_error(facts['lastError'], limit=2000)}")
     lines += [f"  problem    {for_error(problem, limit=300)}" for problem in facts["problems"]]
+    for field in ("allowTools", "denyTools"):
+        if facts[field]:
+            lines.append(f"  {field.ljust(10)} {for_error(', '.join(facts[field]), limit=1000)}")
+    if facts["instructions"]:
+        lines += ["  it tells models about itself:", *text_lines(facts["instructions"], _WIDTH)]
     if facts["labels"]:
         lines.append(f"  labels     {', '.join(facts['labels'])}")
     elif facts["suggestedLabels"]:
@@ -143,12 +170,18 @@ def _for_people(facts: dict[str, Any]) -> str:
         f"  audit      {each['severity']}: {each['place']} {each['why']}: {each['excerpt']}"
         for each in facts["findings"]
     ]
+    return "\n".join([*lines, *_tools(facts, schemas)]) + "\n"
+
+
+def _tools(facts: dict[str, Any], schemas: dict[str, list[str]]) -> list[str]:
     if facts["tools"] is None:
-        lines.append("  tools      not known: the server was never asked (use --connect)")
-    else:
-        when = "" if facts["live"] else ", as of the last time it was connected"
-        lines.append(f"  tools      {facts['tools']}{when}; import them from {facts['module']!r}")
-        for tool in facts["exposed"]:
-            words = for_error(tool["description"], limit=100)
-            lines.append(f"    {tool['identifier']}" + (f"  {words}" if words else ""))
-    return "\n".join(lines) + "\n"
+        return ["  tools      not known: the server was never asked (use --connect)"]
+    when = "" if facts["live"] else ", as of the last time it was connected"
+    lines = [f"  tools      {facts['tools']}{when}; import them from {facts['module']!r}"]
+    for tool in facts["exposed"]:
+        words, shown = for_error(tool["description"], limit=100), schemas[tool["identifier"]]
+        lines.append(f"    {tool['identifier']}" + (f"  {words}" if words else ""))
+        lines += shown[:_MOST_LINES]
+        if len(shown) > _MOST_LINES:
+            lines.append(f"      … {len(shown) - _MOST_LINES} more lines: --json has the schema")
+    return lines

@@ -145,14 +145,19 @@ def _add(target: str, text: str | None, key: str, chosen: list[tuple[str, FoundS
     write(
         sys.stdout, f"Added {', '.join(entries)} to {target}." + (f" What it was is in {copy}." if copy else "") + "\n"
     )
+    files = ", ".join(sorted({server.source.path for _, server in chosen}))
+    write(
+        sys.stdout,
+        f"The clients still start these servers themselves, past toolbridge: take them out of {files} once "
+        "`toolbridge install CLIENT` has put toolbridge there.\n",
+    )
     variables = sorted({each for _, server in chosen for each in server.variables} - set(os.environ))
     if variables:
         write(sys.stdout, f"Set these variables before you use them: {', '.join(variables)}\n")
     if ask:
         _approve(target, list(entries))
     else:
-        names = " ".join(entries)
-        write(sys.stdout, f"None of them is approved yet. For each of {names}: toolbridge approve NAME\n")
+        write(sys.stdout, f"None of them is approved yet: `toolbridge approve {' '.join(entries)}` asks about each.\n")
     return OK
 
 

@@ -25,7 +25,7 @@ from toolbridge.cli.terminal import write
 @click.option("--print", "only_print", is_flag=True, help="Print what to write, and where; change nothing.")
 @click.option("--project", is_flag=True, help="Into the project's file in this directory, not the user's own.")
 @click.option("--name", default="toolbridge", show_default=True, help="What the client calls it.")
-@click.option("--json", "as_json", is_flag=True, help="Print the client's file, key and entry as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, and change nothing.")
 def command(
     client: str | None, config_file: str | None, *, only_print: bool, project: bool, name: str, as_json: bool
 ) -> int:
@@ -39,13 +39,17 @@ def command(
                toolbridge install claude-code
                toolbridge install vscode --print
     """
+    if client is None and as_json:
+        each_client = [{"client": each.name, "file": user_path(each, os.environ)} for each in CLIENTS]
+        write(sys.stdout, json.dumps({"clients": each_client}, indent=2) + "\n")
+        return OK
     if client is None:
         lines = [f"  {each.name.ljust(16)}{user_path(each, os.environ) or '-'}" for each in CLIENTS]
         write(sys.stdout, "Known clients, and their files:\n" + "\n".join(lines) + "\n")
         return OK
     known = BY_NAME[client]
     path = _path(known, project=project)
-    entry = serve_entry(known, config_file)
+    entry = serve_entry(known, config_file, project=project)
     if as_json:
         facts = {"client": client, "file": path, "key": known.key, "name": name, "entry": entry}
         write(sys.stdout, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
@@ -75,15 +79,31 @@ def _install(known: KnownClient, path: str, name: str, entry: dict[str, Any]) ->
     return OK
 
 
-def serve_entry(known: KnownClient, config_file: str | None) -> dict[str, Any]:
-    """What starts us. Paths are absolute: who knows from where a client starts its servers."""
-    program = shutil.which("toolbridge") or os.path.join(os.path.dirname(sys.executable), "toolbridge")
+def serve_entry(known: KnownClient, config_file: str | None, *, project: bool = False) -> dict[str, Any]:
+    """What starts us. In a user's own file paths are absolute: a client starts its servers from anywhere.
+
+    A project's file is shared, and its servers are started in the project: nothing in it is of this machine only, if
+    that can be.
+    """
+    found = shutil.which("toolbridge")
+    program = os.path.abspath(found or os.path.join(os.path.dirname(sys.executable), "toolbridge"))
     args = ["serve"]
     chosen = config_file or _project_config()
     if chosen is not None:
-        args += ["--config", os.path.abspath(chosen)]
-    entry: dict[str, Any] = {"command": os.path.abspath(program), "args": args}
+        args += ["--config", _portable(os.path.abspath(chosen)) if project else os.path.abspath(chosen)]
+    if project:
+        program = _portable(program) if _is_inside(program) or not found else "toolbridge"
+    entry: dict[str, Any] = {"command": program, "args": args}
     return {"type": "stdio", **entry} if known.names_transport else entry
+
+
+def _is_inside(path: str) -> bool:
+    return not os.path.relpath(path).startswith(os.pardir)
+
+
+def _portable(path: str) -> str:
+    """A path in this directory relative to it; any other as it is."""
+    return os.path.relpath(path) if _is_inside(path) else path
 
 
 def snippet(known: KnownClient, name: str, entry: dict[str, Any]) -> str:

@@ -49,14 +49,27 @@ def command(config_file: str | None, connect: bool, as_json: bool) -> int:
         write(sys.stdout, table(header, [_row(*facts) for facts in each]))
         if connect:
             tell_problems(statuses)
+        for status in statuses:
+            if status.unseen:
+                write(sys.stdout, f"{unseen_words(status)}\n")
     return OK
 
 
 def _row(status: ServerStatus, server: ServerConfig, approval: ApprovalState) -> tuple[str, ...]:
     tools = "?" if status.tools is None else str(status.tools)
     state = status.state if server.enabled else "disabled"
-    error = status.last_error or approval.problem
+    # Without --connect nobody is told the problems at length; a server without any tool says why here.
+    error = (
+        status.last_error or approval.problem or (status.problems[0] if status.tools == 0 and status.problems else "")
+    )
     return status.name, status.origin.kind, status.transport, state, approval.in_a_word, tools, error
+
+
+def unseen_words(status: ServerStatus) -> str:
+    """Says that tools are used which this user has not seen, and how to see them."""
+    which = "1 tool" if status.unseen == 1 else f"{status.unseen} tools"
+    see = f"`toolbridge approve {status.name}` shows what programs can call"
+    return f"Nobody has seen {which} of {status.name} yet: {see}."
 
 
 def status_as_json(status: ServerStatus, server: ServerConfig, approval: ApprovalState) -> dict[str, Any]:
@@ -70,6 +83,7 @@ def status_as_json(status: ServerStatus, server: ServerConfig, approval: Approva
         "enabled": server.enabled,
         "approval": {"standing": approval.standing, "when": approval.when or None, "digest": approval.digest},
         "tools": status.tools,
+        "unseen": status.unseen,
         "lastError": status.last_error,
         "problems": list(status.problems),
     }

@@ -30,6 +30,7 @@ _DIFFERS = 1
 @click.argument("tools", nargs=-1, metavar="[TOOL]...")
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 and a diff if anything differs from its pin.")
 @click.option("--update", is_flag=True, help="Accept what the servers list now: all, one server, or some of its tools.")
+@click.option("--trust", is_flag=True, help="Accept for this user what the lock pins, shown or not. Starts nothing.")
 @config_option
 @click.option("--json", "as_json_object", is_flag=True, help="Print one JSON object.")
 def command(
@@ -38,6 +39,7 @@ def command(
     tools: tuple[str, ...],
     check: bool,
     update: bool,
+    trust: bool,
     config_file: str | None,
     as_json_object: bool,
 ) -> int:
@@ -45,6 +47,7 @@ def command(
 
     At a terminal they are shown first, with what the audit finds in them, and you are asked; so is what changed. Where
     nobody can be asked, a text in which the audit finds something grave is left out until --update accepts it.
+    What is pinned so, nobody has accepted: another person who uses this lock is shown the tools once, too.
 
     A pinned tool that changes is blocked, and a new one hidden, until somebody accepts it with --update. The lock of
     a project lies next to its configuration and is meant to be committed. Approved servers are connected, others never.
@@ -54,8 +57,8 @@ def command(
                toolbridge lock --check
                toolbridge lock --update weather get_forecast
     """
-    if check and update:
-        raise click.UsageError("--check changes nothing: it does not go with --update.")
+    if check + update + trust > 1:
+        raise click.UsageError("--check, --update and --trust don't go with each other: give one of them.")
     if tools and not update:
         raise click.UsageError("Tools are named with --update only; a check is of whole servers.")
     config = read_config(config_file, named=[] if name is None else [name])
@@ -64,6 +67,8 @@ def command(
         servers = [configured_server(config, name)]
     else:
         servers = [server for _, server in sorted(config.servers.items()) if server.enabled]
+    if trust:
+        return _trust(servers)
     outcomes = _outcomes(config, servers, tools, mode, config_file)
     if as_json_object:
         write(sys.stdout, json.dumps({"servers": [as_json(outcome) for outcome in outcomes]}, indent=2) + "\n")
@@ -75,6 +80,26 @@ def command(
     return FAILED if any(outcome.error for outcome in outcomes) else OK
 
 
+def _trust(servers: Sequence[ServerConfig]) -> int:
+    """For machines on which nobody can be asked, with a lock that somebody reviewed: it says what that was."""
+    import anyio
+
+    from toolbridge.trust.pins import LockPins
+    from toolbridge.trust.tools_prompt import found_prompt, pinned_listing
+
+    pins, missing = LockPins(), False
+    for server in servers:
+        pinned = anyio.run(pins.trust, server)
+        if pinned is None:
+            write(sys.stdout, f"{server.name}: has no pins; write them with `toolbridge lock {server.name}`\n")
+            missing = True
+            continue
+        found = found_prompt(pinned_listing(server, pinned))
+        count = "1 tool" if len(pinned.tools) == 1 else f"{len(pinned.tools)} tools"
+        write(sys.stdout, f"{server.name}: accepted {count} as pinned\n{found and found + chr(10)}")
+    return _DIFFERS if missing else OK
+
+
 def _outcomes(
     config: Config, servers: Sequence[ServerConfig], tools: Sequence[str], mode: LockMode, config_file: str | None
 ) -> list[LockOutcome]:
@@ -82,7 +107,7 @@ def _outcomes(
 
     from toolbridge.trust.pins import FirstListing, LockPins
 
-    pins = LockPins(on_first_use="refuse")
+    pins = LockPins(on_first_use="refuse", own=False)
     for server in servers:
         pins.pinned(server)  # a lock that can't be used is an error of the command, before anything is started
     found: dict[str, LockOutcome] = {}
@@ -119,7 +144,7 @@ def _outcomes(
 
 
 def _path(pins: LockPins, server: ServerConfig) -> str:
-    place = pins.place(server)
+    place = pins.where(server)
     return "" if place is None else place.path
 
 
@@ -132,12 +157,15 @@ async def _outcome(
 
     server = first.server
     outcome = LockOutcome(server.name, _path(pins, server), pins.admit(server, listing))
-    if not outcome.differs and not tools:
+    person_needed = outcome.admission is not None and outcome.admission.needs_person
+    if not outcome.differs and not tools and not (mode == "update" and person_needed):
         return outcome
     outcome = outcome.with_findings(first.findings)
     wanted: Listing | None = listing
+    seen = True
     if mode != "update":
-        outcome, wanted = (outcome, None) if mode == "check" else await _agreed(first, listing, outcome)
+        outcome, wanted = (outcome, None) if mode == "check" else await _agreed(pins, first, listing, outcome)
+        seen = outcome.was_shown
     if wanted is None:
         return outcome
     try:
@@ -146,7 +174,9 @@ async def _outcome(
             *(tool.name for tool in wanted.tools),
             *(() if outcome.admission is None else outcome.admission.removed),
         ]
-        await pins.accept(server, wanted, original_names(server.name, known, tools) if tools else None)
+        names = original_names(server.name, known, tools) if tools else None
+        await pins.accept(server, wanted, names, seen=seen)
+        outcome = replace(outcome, lock=_path(pins, server))
     except ToolbridgeError as error:
         return replace(outcome, error=str(error))
     left = pins.admit(server, listing)
@@ -155,7 +185,9 @@ async def _outcome(
     return replace(outcome, admission=left, was_shown=False).with_findings(first.findings)
 
 
-async def _agreed(first: FirstListing, listing: Listing, outcome: LockOutcome) -> tuple[LockOutcome, Listing | None]:
+async def _agreed(
+    pins: LockPins, first: FirstListing, listing: Listing, outcome: LockOutcome
+) -> tuple[LockOutcome, Listing | None]:
     """What is pinned without --update: what the person at the terminal agrees to.
 
     Where nobody is there, pins that exist are left alone, and of a server without any that is pinned in which the audit
@@ -173,4 +205,7 @@ async def _agreed(first: FirstListing, listing: Listing, outcome: LockOutcome) -
         agreed = await accepted_at(terminal, outcome)
     else:
         agreed = await TerminalAcceptance(terminal)(first)
+    if agreed is False:
+        different = {tool.name for tool in outcome.admission.blocked} if outcome.admission else set[str]()
+        await pins.refuse(first.server, listing, different)
     return replace(outcome, was_shown=True), listing if agreed else None

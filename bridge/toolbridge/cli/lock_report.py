@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from toolbridge.describe.summaries import count_of_tools
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
@@ -55,25 +56,33 @@ class LockOutcome:
         return replace(self, findings=tuple(each for each in findings if each.tool in different))
 
 
-async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool:
-    """Whether the person at the terminal accepts what differs, all of which is shown."""
-    answer = await terminal.ask(for_people(outcome), "Accept all of this, and let programs call it? [y/N] ")
-    return answer.strip().lower() in ("y", "yes")
+async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool | None:
+    """Whether the person at the terminal accepts what differs, all of which is shown; None without an answer."""
+    from toolbridge.trust.tools_prompt import is_agreed
+
+    return is_agreed(await terminal.ask(for_people(outcome), "Accept all of this, and let programs call it? [y/N] "))
 
 
 def for_people(outcome: LockOutcome) -> str:
     """A server and what is different about it, hidden characters and all."""
     from toolbridge.trust.audit import counted
+    from toolbridge.trust.tools_prompt import finding_lines
 
     admission = outcome.admission
     if admission is None:
         return f"{outcome.server}: not known: {outcome.error}\n"
     if admission.is_as_pinned and not outcome.error:
-        return f"{outcome.server}: as pinned ({_tools(len(admission.tools))})\n"
+        waiting = sum(tool.why in ("unseen", "refused") for tool in admission.blocked)
+        count = count_of_tools(len(admission.tools) + waiting)
+        asks = f"; {count_of_tools(waiting)} not accepted by you: `toolbridge approve {outcome.server}`"
+        note, verb = ("", "accepted, ") if outcome.pinned else (asks if waiting else "", "")
+        return f"{outcome.server}: {verb}as pinned ({count}{note})\n"
     if outcome.pinned and not admission.is_pinned:
         unfit = [tool for tool in admission.blocked if tool.why == "unpinnable"]
-        head = f"{outcome.server}: pinned {_tools(len(admission.blocked) - len(unfit))} in {outcome.lock}\n"
-        return head + "".join(_tool_text(tool) for tool in unfit)
+        listed = len(admission.tools) + len(admission.blocked) - len(unfit)
+        found = finding_lines(outcome.findings, _width() - 2) if outcome.findings and not outcome.was_shown else []
+        head = f"{outcome.server}: pinned {count_of_tools(listed)} in {outcome.lock}\n"
+        return head + "".join(_tool_text(tool) for tool in unfit) + "".join(f"  {line}\n" for line in found)
     head = _summary(admission)
     if outcome.error:
         return f"{outcome.server}: {head}; not pinned: {outcome.error}\n"
@@ -106,7 +115,7 @@ def _summary(admission: Admission) -> str:
     counts = {why: sum(tool.why == why for tool in admission.blocked) for why in ("changed", "new", "unpinnable")}
     parts = [f"{number} {why}" for why, number in {**counts, "removed": len(admission.removed)}.items() if number]
     parts += ["instructions changed"] if admission.instructions_diff else []
-    return "; ".join([*([", ".join(parts)] if parts else []), f"{_tools(len(admission.tools))} as pinned"])
+    return "; ".join([*([", ".join(parts)] if parts else []), f"{count_of_tools(len(admission.tools))} as pinned"])
 
 
 def _tool_text(tool: BlockedTool) -> str:
@@ -115,10 +124,6 @@ def _tool_text(tool: BlockedTool) -> str:
 
 def _indented(text: str) -> str:
     return "".join(f"    {line}\n" for line in text.split("\n"))
-
-
-def _tools(count: int) -> str:
-    return "1 tool" if count == 1 else f"{count} tools"
 
 
 def _name(name: str) -> str:

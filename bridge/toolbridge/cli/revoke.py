@@ -44,7 +44,9 @@ def command(name: str, config_file: str | None, as_json: bool) -> int:
             }
             for record in revoked
         ]
-        write(sys.stdout, json.dumps({"name": name, "revoked": facts}, indent=2) + "\n")
+        words = f"There is no approval of {name!r}."
+        missing = {} if revoked else {"error": {"kind": "refused", "message": words}}
+        write(sys.stdout, json.dumps({"name": name, "revoked": facts, **missing}, indent=2) + "\n")
         return OK if revoked else FAILED
     if not revoked:
         write(sys.stderr, f"There is no approval of {name!r}.\n")

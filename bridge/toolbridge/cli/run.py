@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ from toolbridge import Limits, LimitsError, RunResult, Sandbox
 from toolbridge.cli.engines import make_ready
 from toolbridge.cli.exit_codes import OF_FAILURE, OK
 from toolbridge.cli.server_choice import ServerChoice, choice_options
-from toolbridge.cli.server_options import config_option
+from toolbridge.cli.server_options import config_option, refuse_inside_run
 from toolbridge.cli.source import language_of, read_source
 from toolbridge.cli.terminal import write
 from toolbridge.sandbox.dialect import DIALECTS
@@ -51,7 +52,7 @@ class _Memory(click.ParamType[int]):
         "file that can't be read; 3 it was stopped at a limit; 4 toolbridge itself failed; 130 interrupted."
     ),
 )
-@click.argument("file", required=False)
+@click.argument("files", metavar="FILE...", nargs=-1)
 @click.option(
     "--language",
     type=click.Choice(["javascript", "typescript", "python"]),
@@ -64,11 +65,12 @@ class _Memory(click.ParamType[int]):
 )
 @config_option
 @choice_options
+@click.option("--session", metavar="NAME", help="Run several files in one guest: each sees what earlier ones defined.")
 @click.option("--dry-run", is_flag=True, help="Print which servers there would be, and why. Nothing is run or started.")
 @click.option("--no-check", is_flag=True, help="Run it without checking it against the types of the tools first.")
 @click.option("--audit-log", metavar="FILE", help="Append a record of every call to this file, as lines of JSON.")
 def command(
-    file: str | None,
+    files: tuple[str, ...],
     *,
     language: SandboxLanguage | None,
     as_json: bool,
@@ -78,6 +80,7 @@ def command(
     servers: tuple[str, ...],
     task: str | None,
     capabilities: tuple[str, ...],
+    session: str | None,
     dry_run: bool,
     no_check: bool,
     audit_log: str | None,
@@ -89,11 +92,15 @@ def command(
     against their types first, and not run if that finds a mistake. Its value is its last expression; in JavaScript also
     the default export or a top-level return, in Python also a variable "result".
 
+    With --session, several files are run one after another in one guest, up to the first that fails; the audit log has
+    the session's NAME. A guest's state lives in this process: it ends with the command, and no later one finds it.
+
     \b
     Examples:  toolbridge run program.py
                echo '[1, 2, 3].map((n) => n * n)' | toolbridge run -
                echo 'require("host:mcp-weather").list_stations()' | toolbridge run -
                echo 'sum(range(10))' | toolbridge run --language python -
+               toolbridge run --session report fetch.py sum.py
                toolbridge run --task "rename the shared assets" --dry-run
     """
     chosen = ServerChoice(config_file, servers, task, capabilities)
@@ -101,16 +108,33 @@ def command(
         from toolbridge.cli.dry_run import show_servers
 
         return show_servers(chosen)
-    if file is None:
+    refuse_inside_run()
+    if not files:
         raise click.MissingParameter(param_hint="'FILE'", param_type="argument")
-    told = language or language_of(file)
+    if len(files) > 1 and session is None:
+        raise click.UsageError("Several files are run in a session: give it a name with --session.")
+    told = language or _one_language(files)
     written_in: SandboxLanguage = told or "javascript"
-    limits = _limits(timeout, memory, written_in)
-    source = read_source(file, limits)
-    if chosen.is_made or audit_log or any(word in source for word in _WORDS_OF_MODULES[written_in]):
+    limits = limits_of(timeout, memory, written_in)
+    sources = [read_source(file, limits) for file in files]
+    source = sources[-1]
+    if session is not None or chosen.is_made or audit_log or _imports(source, written_in):
         from toolbridge.cli.run_with_servers import run_with_servers
 
-        result = run_with_servers(source, written_in, limits, chosen, check=not no_check, audit_log=audit_log)
+        def tell(result: RunResult) -> None:
+            if session is not None and not as_json:
+                write(sys.stderr, "" if result.ok else f"{files[len(results)]}:\n")
+                _show(result)
+            results.append(result)
+
+        results: list[RunResult] = []
+        options: Any = {"check": not no_check, "audit_log": audit_log, "session": session, "on_result": tell}
+        result = run_with_servers(sources, written_in, limits, chosen, **options)
+        if session is not None:
+            if as_json:
+                facts = {"session": session, "ok": result.ok, "results": [_as_json(each) for each in results]}
+                write(sys.stdout, json.dumps(facts, ensure_ascii=False) + "\n")
+            return OK if result.failure is None else OF_FAILURE[result.failure.kind]
     else:
         if written_in == "typescript":
             make_ready("javascript")
@@ -126,7 +150,19 @@ def command(
     return OK if result.failure is None else OF_FAILURE[result.failure.kind]
 
 
-def _limits(timeout: float | None, memory: int | None, language: SandboxLanguage) -> Limits:
+def _imports(source: str, language: SandboxLanguage) -> bool:
+    return any(word in source for word in _WORDS_OF_MODULES[language])
+
+
+def _one_language(files: Sequence[str]) -> SandboxLanguage | None:
+    languages: set[SandboxLanguage | None] = {language_of(file) for file in files}
+    if len(languages) > 1:
+        raise click.UsageError("A session has one language: give files of one, or --language.")
+    return languages.pop()
+
+
+def limits_of(timeout: float | None, memory: int | None, language: SandboxLanguage) -> Limits:
+    """The limits that the options ask for."""
     limits = Limits()
     least = DIALECTS[language].least_memory
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -26,6 +26,7 @@ from toolbridge import (
     ServerManager,
     ServerNotApprovedError,
     ToolbridgeError,
+    ToolNotFoundError,
     ToolUse,
     open_runtime,
 )
@@ -44,6 +45,7 @@ from toolbridge.trust.tools_prompt import TerminalAcceptance
 if TYPE_CHECKING:
     from toolbridge.observe.events import Observer
     from toolbridge.sandbox.dialect import SandboxLanguage
+    from toolbridge_codegen.catalog import ToolSpec
 
 _Result = TypeVar("_Result")
 
@@ -59,6 +61,8 @@ class _Person:
         self._terminal = Terminal()
         self._approver = TerminalApprover(config_file=config_file, profiles=chosen_profiles())
         self._acceptance = TerminalAcceptance(self._terminal)
+        self.pins = LockPins(on_first_use="ask", accept=self.accept_tools) if self.is_there else LockPins()
+        """The lock's; definitions that this user has not accepted are asked about, if there is somebody."""
         self._turn = anyio.Lock()
         self._refused: dict[str, Approval] = {}
 
@@ -77,8 +81,8 @@ class _Person:
                 self._refused[request.digest] = approval
             return approval
 
-    async def accept_tools(self, first: FirstListing) -> bool:
-        """Whether the tools of a server that was never used may be pinned, and called."""
+    async def accept_tools(self, first: FirstListing) -> bool | None:
+        """Whether tools that this user has not accepted may be pinned, and called."""
         async with self._turn:
             with self._progress.hidden():
                 return await self._acceptance(first)
@@ -104,11 +108,8 @@ class _Person:
                 agreed = await accepted_at(self._terminal, outcome)
         if agreed:
             await servers.accept_tools(name, listing)  # what was shown, whatever it lists by now
-
-    @property
-    def pins(self) -> LockPins:
-        """The lock's; a server without any is asked about, if there is somebody."""
-        return LockPins(on_first_use="ask", accept=self.accept_tools) if self.is_there else LockPins()
+        elif agreed is False:
+            await self.pins.refuse(server, listing, [tool.name for tool in admission.blocked])
 
     async def can_use_tool(self, use: ToolUse) -> Decision:
         """Whether a call may be made."""
@@ -125,22 +126,75 @@ class _Person:
 
 
 def run_with_servers(
-    source: str,
+    sources: Sequence[str],
     language: SandboxLanguage,
     limits: Limits,
     chosen: ServerChoice,
     *,
     check: bool,
     audit_log: str | None,
+    session: str | None = None,
+    on_result: Callable[[RunResult], None] = lambda _: None,
 ) -> RunResult:
-    """Run a program with the chosen servers as its modules."""
+    """Run a program with the chosen servers as its modules; several, one after another, in a session.
+
+    `on_result` is told of each when it has ended; one that fails is the last. Gives the last result.
+    """
 
     async def run(runtime: Runtime) -> RunResult:
-        return await runtime.run(source, language=language, check=check)
+        if session is None:
+            result = await runtime.run(sources[0], language=language, check=check)
+            on_result(result)
+            return result
+        async with runtime.session(language, check=check, name=session) as opened:
+            for source in sources[:-1]:
+                result = await opened.run(source)
+                on_result(result)
+                if result.failure is not None:
+                    return result
+            result = await opened.run(sources[-1])
+            on_result(result)
+            return result
 
     make_ready("python" if language == "python" else "javascript")
     _make_compiler_ready(language, check=check)
-    return _with_servers(source, run, limits, chosen, audit_log=audit_log)
+    return _with_servers("\n".join(sources), run, limits, chosen, audit_log=audit_log, runs=True)
+
+
+def call_with_servers(
+    server: str,
+    tool: str,
+    arguments: Callable[[ToolSpec], dict[str, Any]],
+    limits: Limits,
+    chosen: ServerChoice,
+    *,
+    audit_log: str | None,
+) -> RunResult:
+    """Call one tool, by its name or its identifier, with what `arguments` makes of its definition.
+
+    Raises:
+        ServerError: the server is not approved or not reached, or has no such tool.
+    """
+    from toolbridge.cli.call import program_of
+
+    async def call(runtime: Runtime) -> RunResult:
+        spec = _tool(runtime, server, tool)
+        # The host validates the arguments: its words name them, and no line of a program that nobody wrote.
+        return await runtime.run(program_of(spec, arguments(spec)), check=False)
+
+    make_ready("javascript")
+    named = f'require("host:mcp-{server}")'
+    return _with_servers(named, call, limits, chosen, audit_log=audit_log, runs=True, must_connect=True)
+
+
+def _tool(runtime: Runtime, server: str, tool: str) -> ToolSpec:
+    module = runtime.catalog.module(f"host:mcp-{server}")
+    known = () if module is None else module.tools
+    found = [each for each in known if each.identifier == tool] or [each for each in known if each.name == tool]
+    if found:
+        return found[0]
+    runtime.servers.check_exposed(server, tool)
+    raise ToolNotFoundError(server, f"exposes no tool {for_terminal(tool)!r}")
 
 
 def check_with_servers(source: str, language: SandboxLanguage, chosen: ServerChoice) -> CheckReport:
@@ -150,7 +204,7 @@ def check_with_servers(source: str, language: SandboxLanguage, chosen: ServerCho
         return await runtime.check(source, language=language)
 
     _make_compiler_ready(language, check=True)
-    return _with_servers(source, check, Limits(), chosen, audit_log=None)
+    return _with_servers(source, check, Limits(), chosen, audit_log=None, runs=False)
 
 
 def _make_compiler_ready(language: SandboxLanguage, *, check: bool) -> None:
@@ -169,6 +223,8 @@ def _with_servers(
     chosen: ServerChoice,
     *,
     audit_log: str | None,
+    runs: bool,
+    must_connect: bool = False,
 ) -> _Result:
     """What is done in a runtime of these servers, with those connected that a program names."""
     config = chosen_servers(chosen).config
@@ -183,12 +239,21 @@ def _with_servers(
             can_use_tool=person.can_use_tool if person.is_there else None,
             limits=limits,
             observers=observers,
+            errors="raise" if must_connect else None,
             pins=person.pins,
         ) as runtime:
             with _drawn(progress):
-                await _connect_named(runtime, source, person)
-            _warn_of_rules(config, runtime)
-            return await work(runtime)
+                failed = await _connect_named(runtime, source, person)
+                if must_connect:  # not only if it can be: its error is the command's
+                    for name in runtime.servers_named_in(source):
+                        await runtime.servers.connect(name)
+            _warn_of_rules(config, None if runs else runtime)
+            result = await work(runtime)
+            told = str(result.failure) if isinstance(result, RunResult) else ""
+            for words in failed:
+                if words not in told:  # with paths of this machine, say, which programs never hear of
+                    _warn(words)
+            return result
 
     with ExitStack() as stack:
         observers: list[Observer] = [progress]
@@ -210,8 +275,12 @@ def _drawn(progress: Progress) -> Generator[None]:
         progress(RunEnded(run, "ok", 0.0, 0.0, 0))
 
 
-async def _connect_named(runtime: Runtime, source: str, person: _Person) -> None:
-    """Connects what the program will need, before its time begins to count: a person may have to be asked first."""
+async def _connect_named(runtime: Runtime, source: str, person: _Person) -> list[str]:
+    """Connects what the program will need, before its time begins to count: a person may have to be asked first.
+
+    Why servers could not be connected is given back: most programs fail of it, and say so themselves.
+    """
+    failed: list[str] = []
 
     async def connect(name: str) -> None:
         try:
@@ -222,20 +291,24 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person) -> None
         except ServerNotApprovedError:
             pass  # the person knows, and the program hears of it when it imports the module
         except ToolbridgeError as error:
-            _warn(str(error))  # the program hears of this, too, but not of paths on this machine
+            failed.append(str(error))
 
     async with anyio.create_task_group() as tasks:
         for name in runtime.servers_named_in(source):
             tasks.start_soon(connect, name)
+    return failed
 
 
-def _warn_of_rules(config: Config, runtime: Runtime) -> None:
-    """Tells which rules do nothing, before the program runs without them: the log, where it is said, is not shown."""
+def _warn_of_rules(config: Config, runtime: Runtime | None) -> None:
+    """Tells which rules name no server; of a runtime's that match no tool: a run has those among its warnings."""
     from toolbridge.trust.flow_labels import label_warnings
     from toolbridge.trust.gate_patterns import pattern_warnings, stray_patterns
 
-    listed = runtime.servers.listed()
-    for warning in (*stray_patterns(config), *pattern_warnings(config, listed), *label_warnings(config, listed)):
+    warnings = stray_patterns(config)
+    if runtime is not None:
+        listed = runtime.servers.listed()
+        warnings += (*pattern_warnings(config, listed), *label_warnings(config, listed))
+    for warning in warnings:
         _warn(warning)
 
 

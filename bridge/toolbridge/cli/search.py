@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolbridge.cli.approval_state import approval_state
 from toolbridge.cli.exit_codes import OK, PROGRAM_FAILED
 from toolbridge.cli.server_choice import ServerChoice, choice_options, chosen_servers
 from toolbridge.cli.server_options import config_option, connect_option, tell_problems, with_servers
@@ -16,6 +17,12 @@ from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
     from toolbridge import SearchHit, ServerManager, ServerStatus
+
+_MARKS = {
+    "unknown": "    [not approved: `toolbridge approve {}`]\n",
+    "changed": "    [changed since it was approved: `toolbridge approve {}`]\n",
+    "revoked": "    [its approval was revoked: `toolbridge approve {}`]\n",
+}
 
 
 @click.command(
@@ -59,12 +66,16 @@ def command(
         return ToolSearch(manager.catalog).find(" ".join(words), limit, errors=config.errors), unknown
 
     hits, unknown = with_servers(config, look, connect=None if connect else (), config_file=config_file)
+    named = {hit.server for hit in hits}
+    standings: dict[str, str] = {name: approval_state(config.servers[name]).standing for name in named}
     if as_json:
-        facts = {"hits": [hit.as_json() for hit in hits], "neverAsked": unknown}
+        shown = [{**hit.as_json(), "approval": standings[hit.server]} for hit in hits]
+        facts = {"hits": shown, "neverAsked": unknown}
         write(sys.stdout, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
     else:
         for hit in hits:
-            write(sys.stdout, f"{hit.module}  {hit.signature}\n    {hit.summary}\n")
+            mark = _MARKS.get(standings[hit.server], "").format(hit.server)
+            write(sys.stdout, f"{hit.module}  {hit.signature}\n    {hit.summary}\n{mark}")
     if unknown and not as_json:
         write(sys.stderr, f"Never asked for their tools: {', '.join(unknown)}. Use --connect.\n")
     if not hits and not as_json:

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from toolbridge.cli.exit_codes import INTERRUPTED, OK, TERMINATED
 from toolbridge.cli.server_choice import ServerChoice, choice_options, chosen_servers
-from toolbridge.cli.server_options import config_option
+from toolbridge.cli.server_options import config_option, heard_signals, refuse_inside_run
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolbridge.serve.http_guard import Guard
     from toolbridge.serve.service import ServeOptions
 
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_SIGNALS = "SIGINT", "SIGTERM", "SIGHUP"
 TOKEN_VARIABLE = "TOOLBRIDGE_SERVE_TOKEN"  # noqa: S105  # the name of a variable
 
 
@@ -74,6 +74,7 @@ def command(config_file: str | None, audit_log: str | None, **given: Any) -> int
 
     from toolbridge import AuditLog
 
+    refuse_inside_run()
     token = _token(given["token_file"])
     _check(given, token)
     chosen = ServerChoice(config_file, given["servers"], given["task"], given["capabilities"])
@@ -116,7 +117,7 @@ async def _unless_stopped(main: Callable[[], Awaitable[None]]) -> int:
     failure: Exception | None = None
 
     async def obey_signals() -> None:
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+        with anyio.open_signal_receiver(*heard_signals(*_SIGNALS)) as signals:
             async for number in signals:
                 codes.append(_code_of(number))
                 tasks.cancel_scope.cancel()
@@ -147,6 +148,7 @@ async def _over_stdio(config: Config, options: ServeOptions) -> None:
         raise click.UsageError("stdin or stdout is closed: there is no client to serve. --http needs neither.")
     if sys.stdin.isatty():
         write(sys.stderr, "Waiting for an MCP client on standard input. `toolbridge install` sets one up.\n")
+    _say_what_is_unattended(config, options)
     async with Service(config, options) as service:
         await serve_stdio(CodeModeServer(service))
 
@@ -171,12 +173,13 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
         write(sys.stderr, f"Serving at http://{shown}:{port}/mcp\n")
         if not is_loopback(host):
             write(sys.stderr, "Warning: the token and all data travel unencrypted: put TLS in front of it.\n")
+        _say_what_is_unattended(config, options)
 
     stop = anyio.Event()
     codes: list[int] = []
 
     async def obey_signals() -> None:
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+        with anyio.open_signal_receiver(*heard_signals(*_SIGNALS)) as signals:
             async for number in signals:
                 if stop.is_set():
                     tasks.cancel_scope.cancel()
@@ -191,6 +194,13 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
             await serve_http(app, listening, limits, ready=ready, stop=stop)
         tasks.cancel_scope.cancel()
     return codes[0] if codes else OK
+
+
+def _say_what_is_unattended(config: Config, options: ServeOptions) -> None:
+    from toolbridge.serve.managing import UNATTENDED_WORDS
+
+    where = "Where a client can't ask its person" if options.asks else "Nobody is asked"
+    write(sys.stderr, f"{where}: {UNATTENDED_WORDS[config.unattended]}.\n")
 
 
 def _guard(given: dict[str, Any], port: int, token: str | None) -> Guard:

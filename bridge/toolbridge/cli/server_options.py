@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -87,6 +88,21 @@ def read_config(config_file: str | None, *, plugins: bool = False, named: Sequen
     return switched(config)
 
 
+def refuse_inside_run() -> None:
+    """SECURITY: a server that toolbridge started runs no programs by toolbridge: their flow labels would be new (T22).
+
+    Raises:
+        ClickException: we are such a server, or were started by one.
+    """
+    from toolbridge.servers.process_tree import MARK
+
+    if MARK in os.environ:
+        raise click.ClickException(
+            "a run inside a run is refused: this process was started by a server of toolbridge. Configure the servers "
+            f"that you want in the outer one. In a shell of your own, run `unset {MARK}` first."
+        )
+
+
 def switched_off(config: Config) -> str:
     """Why there are no servers where the gateway is off."""
     return f"MCP is switched off in {', '.join(config.files)}: there are no servers."
@@ -145,9 +161,13 @@ def switched(config: Config) -> Config:
 def configured_server(config: Config, name: str) -> ServerConfig:
     """One server of the configuration; an error in the command's usage where there is none of this name."""
     if name not in config.servers:
+        import difflib
+
         known = ", ".join(sorted(config.servers)) or "none"
         has_it = [profile.name for profile in config.profiles if name in profile.servers]
-        hint = f" It is in a profile: add --profile {has_it[0]}." if has_it else f" Known servers: {known}."
+        near = difflib.get_close_matches(name, config.servers, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        hint = f" It is in a profile: add --profile {has_it[0]}." if has_it else f"{meant} Known servers: {known}."
         raise click.ClickException(f"No server {name!r} is configured.{hint}")
     return config.servers[name]
 
@@ -158,12 +178,13 @@ def open_servers(
     *,
     config_file: str | None = None,
     ask: bool = False,
+    again: bool = False,
     pins: Pins | None = None,
 ) -> _Result:
     """Do something with a manager of the configured servers.
 
     Those that are approved can be started and reached; with `ask`, others once the person at the terminal agrees.
-    `pins` are by default those of `toolbridge.lock`.
+    With `again`, so are tools that they refused. `pins` are by default those of `toolbridge.lock`.
     """
     import anyio
 
@@ -176,15 +197,15 @@ def open_servers(
         directory = os.path.join(cache_directory(), "listings")
         approver = (TerminalApprover if ask else StoredApprovals)(config_file=config_file, profiles=profiles)
         async with ServerManager(
-            config, approver=approver, pins=pins or lock_pins(ask=ask), directory=directory
+            config, approver=approver, pins=pins or lock_pins(ask=ask, again=again), directory=directory
         ) as manager:
             return await work(manager)
 
     return anyio.run(unless_terminated, main)
 
 
-def lock_pins(*, ask: bool) -> Pins:
-    """The pins of `toolbridge.lock`, and what becomes of a server that has none.
+def lock_pins(*, ask: bool, again: bool = False) -> Pins:
+    """The pins of `toolbridge.lock`, and what becomes of tools that this user has not accepted.
 
     Where a person sits at the terminal, nothing is pinned that they were not shown: they are asked, or, by commands
     that only look, told how to see it.
@@ -195,7 +216,13 @@ def lock_pins(*, ask: bool) -> Pins:
     acceptance = TerminalAcceptance()
     if not acceptance.can_ask:
         return LockPins()
-    return LockPins(on_first_use="ask", accept=acceptance) if ask else LockPins(on_first_use="refuse")
+    return LockPins(on_first_use="ask", accept=acceptance, again=again) if ask else LockPins(on_first_use="refuse")
+
+
+def heard_signals(*names: str) -> list[signal.Signals]:
+    """Those of these signals that this process was not told to ignore: `nohup` lets a command outlive its terminal."""
+    numbers = [signal.Signals[name] for name in names if hasattr(signal, name)]
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 async def unless_terminated(main: Callable[[], Awaitable[_Result]]) -> _Result:
@@ -203,12 +230,10 @@ async def unless_terminated(main: Callable[[], Awaitable[_Result]]) -> _Result:
 
     By default these end a process on the spot, and a server that doesn't read its stdin would live on.
     """
-    import signal
-
     import anyio
 
     async def cancel_at_signal() -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGHUP) as signals:
+        with anyio.open_signal_receiver(*heard_signals("SIGTERM", "SIGHUP")) as signals:
             async for _ in signals:
                 tasks.cancel_scope.cancel()
 
@@ -241,6 +266,7 @@ def with_servers(
     """Connect these servers, or all for None, and look at what they list and how each of them fared."""
 
     async def work(manager: ServerManager) -> _Result:
+        await manager.note_approvals()
         names = manager.enabled_servers() if connect is None else connect
         fared = await _connect_in_turns(manager, names, config.limits.connections)
         return look(manager, [fared.get(status.name, status) for status in manager.statuses()])

@@ -117,6 +117,9 @@ def command(
         config = read_config(config_file, named=servers)
         errors = errors or config.errors
         listings = _from_configuration(config, config_file, servers, connect)
+        if not any(listing.tools for listing in listings):
+            write(sys.stderr, "No tool of these servers can be used, so there are no stubs.\n")
+            return FAILED
     catalog = build_catalog(replace(each, reading=reading or each.reading) for each in listings)
     language = "python" if models else language or "typescript"
     made = _models(catalog, models) if models else _stubs(catalog, language, errors or "raise", compact=compact)
@@ -146,8 +149,7 @@ def _from_configuration(
             if status.tools is None:
                 hint = f"connect once: `toolbridge approve {status.name}`, or with --connect once it is approved."
                 write(sys.stderr, f"The tools of {status.name} are not known; {status.last_error or hint}\n")
-        if connect:
-            tell_problems(wanted)
+        tell_problems(wanted)
         listings = [manager.exposed(status.name) for status in wanted]
         return [listing for listing in listings if listing is not None]
 

@@ -102,5 +102,10 @@ def add_picture(
     return Picture(name=name, size=len(picture), sha256=hashlib.sha256(picture).hexdigest())
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve until the client is gone."""
     server.run("stdio")
+
+
+if __name__ == "__main__":
+    main()
