@@ -18,6 +18,7 @@ from weakref import WeakSet
 import anyio
 import anyio.to_thread
 
+from toolbridge.callbacks import observers_of, settle
 from toolbridge.calls.call_rules import CallRules
 from toolbridge.calls.run_modules import mentioned_servers
 from toolbridge.calls.run_scope import RunScope
@@ -40,10 +41,10 @@ from toolbridge.errors import (
     UnknownModuleError,
 )
 from toolbridge.limits import Limits
-from toolbridge.observe.events import Observer, wants_arguments, wants_progress
+from toolbridge.observe.events import Observer, new_run, wants_arguments, wants_progress
 from toolbridge.runtime_options import RuntimeOptions
 from toolbridge.runtime_session import RuntimeSession
-from toolbridge.sandbox.outcome import RunResult
+from toolbridge.sandbox.outcome import RunResult, Usage
 from toolbridge.sandbox.sandbox import Sandbox, check_types
 from toolbridge.sandbox.scheduler import is_in_event_loop
 from toolbridge.servers.manager import ServerManager
@@ -67,25 +68,27 @@ if TYPE_CHECKING:
     from toolbridge.check.report import CheckReport
     from toolbridge.config.server_config import ServerConfig
     from toolbridge.sandbox.engine import CompileNotice
-    from toolbridge.servers.server_requests import Elicitor, Roots, Sampler
-    from toolbridge.servers.sign_in import SignIn
+    from toolbridge.servers.server_requests import ElicitorLike, RootsLike, SamplerLike
+    from toolbridge.servers.sign_in import SignInLike
     from toolbridge.servers.slot import ServerStatus
-    from toolbridge.trust.approver import Approver
+    from toolbridge.trust.approver import ApproverLike
 
 _log = logging.getLogger("toolbridge")
 
 Language: TypeAlias = Literal["javascript", "typescript", "python"]
 """What a program may be written in."""
+Check: TypeAlias = bool | Literal["advisory"]
+"""Whether a program is checked before it runs, and whether that may keep it from running."""
 
 
 def open_runtime(
     config: ConfigSource = None,
     *,
-    approver: Approver | None = None,
-    elicitor: Elicitor | None = None,
-    sampler: Sampler | None = None,
-    roots: Roots | None = None,
-    sign_in: SignIn | None = None,
+    approver: ApproverLike | None = None,
+    elicitor: ElicitorLike | None = None,
+    sampler: SamplerLike | None = None,
+    roots: RootsLike | None = None,
+    sign_in: SignInLike | None = None,
     can_use_tool: CanUseTool | None = None,
     limits: Limits | None = None,
     observers: Iterable[Observer] = (),
@@ -99,10 +102,11 @@ def open_runtime(
 ) -> Runtime:
     """A runtime for a configuration: made in code, read from a file, or looked for (None). Use it with `async with`.
 
-    Without an approver no server is started or reached. `can_use_tool` is asked about calls that the permissions leave
-    open. `errors` and `strict_results` override the configuration's. `pins` are by default those of `toolbridge.lock`.
-    `profiles` are those of the configuration whose servers are wanted; `prompt` brings the servers of its sections.
-    `directory` keeps listings and stubs between runs (by default the user's cache).
+    A callback is an object with its method, an async function, or a plain one, which runs on a thread (observers: at
+    once, on the event loop's). Without an approver no server is started or reached. `can_use_tool` is asked about calls
+    that the permissions leave open. `errors` and `strict_results` override the configuration's. `pins` are by default
+    those of `toolbridge.lock`. `profiles` are those of the configuration whose servers are wanted; `prompt` brings the
+    servers of its sections. `directory` keeps listings and stubs between runs (by default the user's cache).
 
     Raises:
         ConfigError: the configuration can't be used as it is, or there is no such profile.
@@ -119,7 +123,7 @@ def open_runtime(
         sign_in=sign_in,
         can_use_tool=can_use_tool,
         limits=limits or Limits(),
-        observers=tuple(observers),
+        observers=observers_of(observers),
         errors=errors,
         strict_results=strict_results,
         pins=LockPins() if pins == "lock" else None if pins == "none" else pins,
@@ -153,7 +157,7 @@ class Runtime:
         self._shows_arguments = wants_arguments(options.observers)
         self._shows_progress = wants_progress(options.observers)
         self._checks = CheckStore()
-        self._gate = PermissionGate(self._config, options.can_use_tool)
+        self._gate = PermissionGate(self._config, options.can_use_tool, listed=self._listed)
         self._stub_cache = StubCache(os.path.join(options.directory, "stubs"))
         self._search: tuple[Catalog, ToolSearch] | None = None
         self._sandbox = Sandbox(limits=options.limits, on_compile=options.on_compile)
@@ -169,7 +173,6 @@ class Runtime:
             observers=options.observers,
         )
         self._checks_of_programs: CheckedRuns | None = None
-        self._warned_of: Catalog | None = None
         self._warnings: set[str] = set() if above is None else above._warnings
         self._state: Literal["new", "open", "closed"] = "new"
 
@@ -191,12 +194,14 @@ class Runtime:
         self._state = "closed"
         self._sandbox.close()
         await self._manager.__aexit__(kind, error, traceback)
+        await settle(self._options.observers)
 
     async def close(self) -> None:
         """End every run and close every server. Safe to call again, in any state, and from any task."""
         self._state = "closed"
         self._sandbox.close()
         await self._manager.close()
+        await settle(self._options.observers)
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -207,12 +212,14 @@ class Runtime:
         language: Language = "javascript",
         limits: Limits | None = None,
         seed: bytes | None = None,
-        check: bool = True,
+        check: Check = True,
     ) -> RunResult:
         """Run a program in a fresh guest. Whatever it does comes back in the result; cancelling ends it.
 
-        With `check`, one that names a module of a server is checked against the stubs first: a mistake that its types
-        show is a failure of kind `type`, and no call is made. Without a checker it just runs.
+        With `check`, one that names a module of a server is checked against the stubs first, in the time of the run: a
+        mistake that its types show is a failure of kind `type`, a check that doesn't end one of kind `check_timeout`,
+        and no call is made. With `check="advisory"` both are warnings, and the program runs. Without a checker it just
+        runs.
 
         Raises:
             ToolbridgeError: the runtime is not open, or the installation is broken.
@@ -223,12 +230,15 @@ class Runtime:
         scope = self._scope(language, limits)
 
         async def execute(host: HostSide) -> RunResult:
-            async def run(erased: str | None) -> RunResult:
+            async def run(erased: str | None, spent: Usage) -> RunResult:
                 return await self._sandbox.run(
-                    code, language=language, limits=limits, seed=seed, host=host, erased=erased
+                    code, language=language, limits=limits, seed=seed, host=host, erased=erased, spent=spent
                 )
 
-            return await self._checked_runs.run(code, language, scope, run) if check else await run(None)
+            if not check:
+                return await run(None, Usage())
+            is_advisory = check == "advisory"
+            return await self._checked_runs.run(code, language, scope, run, limits=limits, is_advisory=is_advisory)
 
         try:
             return await scope.run(code, language, execute)
@@ -236,12 +246,12 @@ class Runtime:
             scope.close()
             self._warn_of_rules()
 
+    def _listed(self) -> Catalog:
+        return self._manager.listed()
+
     def _warn_of_rules(self) -> None:
         """Say once which permissions and labels match no tool: a rule that is misspelt protects nothing."""
-        if not self._gate.has_rules or self._manager.catalog is self._warned_of:
-            return
-        self._warned_of = self._manager.catalog
-        self._warn(self._gate.warnings(self._manager.listed()))
+        self._warn(self._gate.warnings(self._manager.catalog))
 
     def _warn_of_stray_rules(self) -> None:
         """Say once which permissions name no server, unless a section that is closed may yet bring it."""
@@ -268,16 +278,23 @@ class Runtime:
             scope.close()
 
     def session(
-        self, language: Language = "javascript", *, limits: Limits | None = None, check: bool = True
+        self,
+        language: Language = "javascript",
+        *,
+        limits: Limits | None = None,
+        check: Check = True,
+        name: str | None = None,
     ) -> RuntimeSession:
         """A guest that keeps its state from one program to the next, with its handles and granted permissions.
 
-        With `check`, each program is checked first, as `run` does, with what earlier ones declared.
+        With `check`, each program is checked first, as `run` does, with what earlier ones declared. Observers are told
+        its `name`; without one, it is made up.
         """
         self._check(language)
         check_types("", limits or self._options.limits, None)
-        scope = self._scope(language, limits or self._options.limits, is_session=True)
-        return RuntimeSession(self._sandbox, scope, language, self._checked_runs if check else None)
+        scope = self._scope(language, limits or self._options.limits, session=name or new_run())
+        checked_runs = self._checked_runs if check else None
+        return RuntimeSession(self._sandbox, scope, language, checked_runs, is_advisory=check == "advisory")
 
     @property
     def _checked_runs(self) -> CheckedRuns:
@@ -287,7 +304,7 @@ class Runtime:
             self._checks_of_programs = CheckedRuns(self._manager, self._sandbox, self.stub_set)
         return self._checks_of_programs
 
-    def _scope(self, language: Language, limits: Limits, *, is_session: bool = False) -> RunScope:
+    def _scope(self, language: Language, limits: Limits, *, session: str | None = None) -> RunScope:
         self._warn_of_rules()
         return RunScope(
             self._manager,
@@ -296,7 +313,7 @@ class Runtime:
             checks=self._checks,
             gate=self._gate,
             observers=self._options.observers,
-            is_session=is_session,
+            session=session,
         )
 
     def _rules(self, language: Language) -> CallRules:

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from toolbridge.limits import Limits
     from toolbridge.observe.events import Observer
     from toolbridge.sandbox.engine import CompileNotice
-    from toolbridge.servers.server_requests import Elicitor, Roots, Sampler
-    from toolbridge.servers.sign_in import SignIn
-    from toolbridge.trust.approver import Approver
+    from toolbridge.servers.server_requests import ElicitorLike, RootsLike, SamplerLike
+    from toolbridge.servers.sign_in import SignInLike
+    from toolbridge.trust.approver import ApproverLike
     from toolbridge.trust.pins import Pins
     from toolbridge.trust.tool_use import CanUseTool
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 class RuntimeOptions:
     """`open_runtime` says what each of these is for."""
 
-    approver: Approver | None
-    elicitor: Elicitor | None
-    sampler: Sampler | None
-    roots: Roots | None
-    sign_in: SignIn | None
+    approver: ApproverLike | None
+    elicitor: ElicitorLike | None
+    sampler: SamplerLike | None
+    roots: RootsLike | None
+    sign_in: SignInLike | None
     can_use_tool: CanUseTool | None
     limits: Limits
     observers: tuple[Observer, ...]

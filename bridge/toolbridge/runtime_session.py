@@ -14,17 +14,26 @@ if TYPE_CHECKING:
     from toolbridge.check.world import SessionNames
     from toolbridge.limits import Limits
     from toolbridge.runtime import Language
-    from toolbridge.sandbox.outcome import RunResult
+    from toolbridge.sandbox.outcome import RunResult, Usage
     from toolbridge.sandbox.sandbox import Sandbox
 
 
 class RuntimeSession:
     """Several programs, one after another, in one guest. Use it with `async with`, or close it."""
 
-    def __init__(self, sandbox: Sandbox, scope: RunScope, language: Language, checked_runs: CheckedRuns | None) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        scope: RunScope,
+        language: Language,
+        checked_runs: CheckedRuns | None,
+        *,
+        is_advisory: bool = False,
+    ) -> None:
         self._scope = scope
         self._language: Language = language
         self._checked_runs = checked_runs
+        self._is_advisory = is_advisory
         self._names: SessionNames | None = None
         self._is_busy = False
         self._session = sandbox.session(language=language, limits=scope.limits, host=scope.host)
@@ -45,17 +54,25 @@ class RuntimeSession:
         if self._is_busy:
             raise SessionBusyError
 
-        async def run(erased: str | None) -> RunResult:
-            return await self._session.run(code, seed=seed, erased=erased, limits=limits)
+        async def run(erased: str | None, spent: Usage | None) -> RunResult:
+            return await self._session.run(code, seed=seed, erased=erased, spent=spent, limits=limits)
 
         async def execute(_: HostSide) -> RunResult:
             if self._checked_runs is None:
-                return await run(None)
+                return await run(None, None)
             if self._names is None:
                 from toolbridge.check.world import SessionNames
 
                 self._names = SessionNames()
-            return await self._checked_runs.run(code, self._language, self._scope, run, self._names)
+            return await self._checked_runs.run(
+                code,
+                self._language,
+                self._scope,
+                run,
+                limits=limits or self._scope.limits,
+                session=self._names,
+                is_advisory=self._is_advisory,
+            )
 
         self._is_busy = True
         try:

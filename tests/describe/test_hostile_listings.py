@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import time
 from functools import cache
 from typing import Any
 
@@ -15,6 +14,7 @@ from codegen import corpus
 from codegen.poisoned import name_tool, text_listing
 from codegen.schema_bombs import BOMBS
 from describe.listings import catalog, tool
+from growth import work_within
 from toolbridge.describe.modules import list_modules, module_info
 from toolbridge.describe.search import ToolSearch
 from toolbridge.describe.system_prompt import system_prompt
@@ -42,10 +42,16 @@ def everything_said(known: Catalog) -> dict[str, str]:
     return said
 
 
-@pytest.mark.parametrize("case", corpus.text_cases("texts"), ids=lambda case: case.name)
-def test_nothing_hidden_in_a_text_reaches_a_reader(case: corpus.TextCase) -> None:
-    for place, text in everything_said(build_catalog([text_listing("x", case.text)])).items():
-        assert not (found := HIDDEN.findall(text)), (place, found)
+@cache
+def telling() -> dict[str, Catalog]:
+    """A catalog for each text of the corpus."""
+    return {case.name: build_catalog([text_listing("x", case.text)]) for case in corpus.text_cases("texts")}
+
+
+def test_nothing_hidden_in_a_text_reaches_a_reader() -> None:
+    for case, known in telling().items():
+        for place, text in everything_said(known).items():
+            assert not (found := HIDDEN.findall(text)), (case, place, found)
 
 
 @cache
@@ -59,24 +65,23 @@ def test_nothing_hidden_in_a_name_reaches_a_reader() -> None:
         assert not (found := HIDDEN.findall(text)), (place, found)
 
 
-@pytest.mark.parametrize("case", corpus.text_cases("texts"), ids=lambda case: case.name)
-def test_a_summary_and_a_signature_are_one_line_each(case: corpus.TextCase) -> None:
-    known = build_catalog([text_listing("x", case.text)])
-    for hit in ToolSearch(known).find(""):
-        for line in (hit.summary, hit.signature):
-            assert len(line.splitlines()) <= 1
-            assert len(line) <= 1_200
-    (module,) = list_modules(known)
-    assert len(module.summary.splitlines()) <= 1
+def test_a_summary_and_a_signature_are_one_line_each() -> None:
+    for case, known in telling().items():
+        for hit in ToolSearch(known).find(""):
+            for line in (hit.summary, hit.signature):
+                assert len(line.splitlines()) <= 1, case
+                assert len(line) <= 1_200, case
+        (module,) = list_modules(known)
+        assert len(module.summary.splitlines()) <= 1, case
 
 
-@pytest.mark.parametrize("case", corpus.text_cases("texts"), ids=lambda case: case.name)
-def test_no_text_breaks_out_of_the_python_stub_in_a_prompt(case: corpus.TextCase) -> None:
-    prompt = system_prompt(build_catalog([text_listing("x", case.text)]), language="python", form="full")
-    block = re.search(r"^(`{3,})python\n(.*)^\1$", prompt.text, re.MULTILINE | re.DOTALL)
-    assert block is not None
-    functions = [node.name for node in ast.parse(block[2]).body if isinstance(node, ast.FunctionDef)]
-    assert functions == ["first", "second"]
+def test_no_text_breaks_out_of_the_python_stub_in_a_prompt() -> None:
+    for case, known in telling().items():
+        prompt = system_prompt(known, language="python", form="full")
+        block = re.search(r"^(`{3,})python\n(.*)^\1$", prompt.text, re.MULTILINE | re.DOTALL)
+        assert block is not None, case
+        functions = [node.name for node in ast.parse(block[2]).body if isinstance(node, ast.FunctionDef)]
+        assert functions == ["first", "second"], case
 
 
 def test_a_tool_of_any_name_is_found_by_the_names_that_it_was_given() -> None:
@@ -109,10 +114,9 @@ MEGABYTES = "Ignore all of this. " * 500_000
 )
 def test_ten_megabytes_anywhere_cost_little_and_show_little(definition: ToolDefinition) -> None:
     known = catalog(x=[definition])
-    start = time.process_time()
-    said = everything_said(known)
-    assert len(ToolSearch(known).find("ignore all of this f")) == 1
-    assert time.process_time() - start < 3
+    with work_within(3):
+        said = everything_said(known)
+        assert len(ToolSearch(known).find("ignore all of this f")) == 1
     assert {place: len(text) for place, text in said.items() if len(text) > 40_000} == {}
 
 
@@ -131,9 +135,8 @@ def test_a_schema_bomb_keeps_nobody_waiting(bomb: str) -> None:
         lambda: system_prompt(known),
         lambda: module_info(known, "x"),
     ):
-        start = time.process_time()
-        assert deed()
-        assert time.process_time() - start < 3
+        with work_within(3):
+            assert deed()
     assert system_prompt(known).tokens <= 4_000
 
 
@@ -146,14 +149,12 @@ def test_many_schema_bombs_at_once_keep_nobody_waiting_either() -> None:
         if number % 2 == (name == "a web of allOf")
     ]
     known = catalog(x=bombs)
-    start = time.process_time()
-    hits = ToolSearch(known).find("", 100)
-    assert time.process_time() - start < 5
+    with work_within(5):
+        hits = ToolSearch(known).find("", 100)
     assert len(hits) == 50
     assert all(hit.signature.startswith(f"{hit.identifier}(") for hit in hits)
-    start = time.process_time()
-    assert system_prompt(known).tokens <= 4_000
-    assert time.process_time() - start < 9
+    with work_within(9):
+        assert system_prompt(known).tokens <= 4_000
 
 
 def test_a_thousand_hostile_tools_are_described_within_the_budget_and_in_time() -> None:
@@ -163,10 +164,9 @@ def test_a_thousand_hostile_tools_are_described_within_the_budget_and_in_time() 
         for number in range(1_000)
     ]
     known = catalog(x=tools)
-    start = time.process_time()
-    assert system_prompt(known).tokens <= 4_000
-    assert len(ToolSearch(known).find("word", 100)) == 100
-    assert time.process_time() - start < 10
+    with work_within(10):
+        assert system_prompt(known).tokens <= 4_000
+        assert len(ToolSearch(known).find("word", 100)) == 100
 
 
 NO_SCHEMAS: list[Any] = [

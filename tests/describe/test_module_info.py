@@ -60,7 +60,7 @@ def test_types_are_in_the_language_that_was_asked_for() -> None:
     "name",
     [
         *("host:mcp-weather", "host.mcp_weather", "weather"),
-        *("mcp__weather__get-forecast", "weather_get-forecast", "mcp:weather_get-forecast"),
+        *("mcp__weather__get-forecast", "weather_get_forecast", "mcp:weather_get_forecast"),
     ],
 )
 def test_a_module_is_found_by_any_of_its_names_and_of_its_tools_full_names(name: str) -> None:

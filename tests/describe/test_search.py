@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from describe import listings
 from describe.listings import catalog, tool
+from growth import is_at_most, linear, work_within
 from toolbridge.describe import search
 from toolbridge.describe.search import SearchHit, ToolSearch
 from toolbridge.describe.search_index import FullTextIndex, PlainIndex, SearchIndex
@@ -195,9 +196,8 @@ def test_a_query_of_twenty_megabytes_is_cut() -> None:
     search_ = ToolSearch(FILES)
     search_.find("file")
     query = "readFile " * 2_200_000
-    start = time.process_time()
-    assert search_.find(query)
-    assert time.process_time() - start < 0.5
+    with work_within(0.5):
+        assert search_.find(query)
 
 
 def test_nothing_is_indexed_before_the_first_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,20 +242,60 @@ def test_a_search_that_is_forgotten_closes_its_connection() -> None:
         connection.execute("SELECT 1")
 
 
-def fastest(deed: Callable[[], object], tries: int = 7) -> float:
-    """Milliseconds. The best of several: other work on the machine only ever adds."""
-    times: list[float] = []
-    for _ in range(tries):
-        start = time.process_time()
-        deed()
-        times.append(time.process_time() - start)
-    return min(times) * 1_000
-
-
-def test_indexing_and_asking_are_quick() -> None:
-    """500 tools in 50 ms, a query in 2 ms; here with room for a machine that is slow or busy."""
-    tools = listings.large(1, 500)
-    assert fastest(lambda: ToolSearch(tools)._index()) < 150
-    search_ = ToolSearch(tools)
+def test_indexing_takes_time_in_proportion_and_a_query_a_fraction_of_it() -> None:
+    linear(lambda tools: ToolSearch(tools)._index(), lambda count: listings.large(1, count), 500)
+    search_ = ToolSearch(listings.large(1, 500))
     search_.find("delete a customer")
-    assert fastest(lambda: search_.find("delete a customer")) < 10
+    tools = listings.large(1, 500)
+    assert is_at_most(0.2, lambda: search_.find("delete a customer"), lambda: ToolSearch(tools)._index())
+
+
+MARKS = """
+DEPRECATED: Use read_text_file instead.
+[deprecated] Read a file.
+Read the complete contents of a file as text. DEPRECATED: Use read_text_file instead.
+Read a file (Deprecated).
+Deprecated - use read_text_file.
+**Deprecated**: use read_text_file.
+Deprecated. Use read_text_file.
+Read a file. This tool is now deprecated.
+Deprecated in favour of read_text_file
+"""
+NO_MARKS = """
+Deprecated packages of a project.
+List deprecated APIs and what replaced them.
+Find calls of functions that are deprecated.
+Read a file. Deprecated encodings are converted.
+"""
+
+
+def readers(description: str) -> list[str]:
+    tools = [
+        tool("read_file", description),
+        tool("read_text_file", "Read a file as text."),
+        tool("write_file", "Write."),
+    ]
+    return [hit.tool for hit in ToolSearch(catalog(files=tools)).find("read file")]
+
+
+@pytest.mark.parametrize("description", MARKS.strip().splitlines())
+def test_a_deprecated_tool_sinks_and_says_so(description: str) -> None:
+    assert readers(description).index("read_text_file") == 0
+    tools = catalog(files=[tool("read_file", description), tool("read_text_file", "Read a file as text.")])
+    hits = {hit.tool: hit for hit in ToolSearch(tools).find("read file")}
+    assert hits["read_file"].deprecated
+    assert "deprecated" in hits["read_file"].summary.lower()
+    assert not hits["read_text_file"].deprecated
+    assert ToolSearch(tools).find("read_file")[0].tool == "read_file"  # it is named
+
+
+@pytest.mark.parametrize("description", NO_MARKS.strip().splitlines())
+def test_a_tool_that_speaks_of_deprecation_is_not_deprecated(description: str) -> None:
+    assert readers(description)[0] == "read_file"
+
+
+def test_an_annotation_or_a_schema_marks_a_tool_as_deprecated() -> None:
+    marked = tool("read_file", "Read a file.", input_schema={"type": "object", "deprecated": True})
+    assert ToolSearch(catalog(files=[marked])).find("read")[0].summary == "Deprecated. Read a file"
+    marked = replace(tool("read_file", "Read a file."), annotations={"deprecated": True})
+    assert ToolSearch(catalog(files=[marked])).find("read")[0].deprecated

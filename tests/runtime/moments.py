@@ -11,7 +11,7 @@ from observe.recorder import Recorder
 from toolbridge import RunResult, Runtime
 from toolbridge.observe.events import DecisionMade, Event
 
-SOON = 8.0
+SOON = 25.0
 """Seconds within which everything must be over. A wait for a timeout would be longer."""
 
 Matches = Callable[[Event], bool]
@@ -57,7 +57,7 @@ async def run_and(
     async def run() -> None:
         results.append(await runtime.run(program))
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             await until()
@@ -70,7 +70,7 @@ async def run_and(
 async def cancel_in(runtime: Runtime, program: str, until: Callable[[], Awaitable[Any]]) -> None:
     """Cancels a run in the middle. Being over must not take long."""
     began = 0.0
-    with anyio.fail_after(30):
+    with anyio.fail_after(120):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(runtime.run, program)
             await until()

@@ -165,6 +165,30 @@ async def test_a_server_that_dies_in_a_call_fails_that_call_and_is_there_for_the
     assert [(call.tool, call.outcome) for call in result.calls] == [("faulty", "disconnected"), ("echo", "ok")]
 
 
+ODD_BYTES = Program(
+    'import { faulty, echo } from "host:mcp-latin"; [faulty({ text: "x" }), echo({ text: "y" })]',
+    "from host.mcp_latin import faulty, echo\n[faulty(text='x'), echo(text='y')]",
+)
+
+
+@in_each_language
+@pytest.mark.parametrize(
+    ("mode", "text", "notes"),
+    [
+        ("invalid-utf8-answer", "caf\ufffd \ufffd", ("bytes that are not UTF-8 are given as U+FFFD",)),
+        ("encoded-surrogate", "a\ufffd\ufffd\ufffdb", ("bytes that are not UTF-8 are given as U+FFFD",)),
+        ("lone-surrogates", "a\ufffdb\ufffdc", ()),
+    ],
+)
+async def test_a_result_that_is_not_utf8_arrives_with_replacements_and_a_note(
+    tmp_path: Path, language: Language, mode: str, text: str, notes: tuple[str, ...]
+) -> None:
+    async with patient_runtime_of(tmp_path, fault_server("latin", mode)) as runtime:
+        result = await runtime.run(ODD_BYTES.of(language), language=language)
+    assert value_of(result) == [text, "y"]
+    assert [call.notes for call in result.calls] == [notes, ()]
+
+
 MANY = Program(
     'import { list_stations } from "host:mcp-weather"; for (;;) list_stations()',
     "from host.mcp_weather import list_stations\nwhile True: list_stations()",

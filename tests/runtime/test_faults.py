@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,8 @@ from toolbridge.observe.events import CallEnded
 from toolbridge.servers.events import ToolsChanged
 
 pytestmark = pytest.mark.anyio
+
+LONG_TEXTS = Path(__file__).resolve().parents[2] / "fixtures" / "hostile" / "servers" / "long_texts.py"
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -260,3 +264,23 @@ async def test_a_tool_with_a_schema_that_is_none_is_called_and_its_server_decide
         problems = runtime.servers.status("odd").problems
     assert value_of(result) == "heard"
     assert any("spoilt" in problem and "putSchema" in problem for problem in problems)
+
+
+# ---- a server that says where it works
+
+
+async def test_an_error_names_the_roots_that_the_operator_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home" / "jane"
+    (home / "work").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    words = f"'{home}/x' is outside the allowed repository '{home}/repo', in {home}/work/sub: see {home}/.cache"
+    env = {"LONG_PIECE": json.dumps(words), "LONG_SIZE": str(len(words))}
+    arguments = ["-S", "-E", str(LONG_TEXTS), "--repository", f"{home}/repo"]
+    server = ServerConfig.stdio("git", sys.executable, arguments, env=env, cwd=str(home / "work"))
+    async with patient_runtime_of(tmp_path, server) as runtime:
+        result = await runtime.run('require("host:mcp-git").say({ how: "error" })')
+    check_failure(
+        result, "raised", f"'~/x' is outside the allowed repository '{home}/repo', in {home}/work/sub: see ~/.cache"
+    )

@@ -62,7 +62,7 @@ get_server_info = tool(
 @tool
 async def fail(path: str) -> None:
     """Raises."""
-    raise ValueError(f"{path} and {Path(__file__).parent / 'secret.py'} \x1b[31mred")
+    raise ValueError(f"{path} and {Path.home() / 'secret.py'} \x1b[31mred")
 
 
 @tool
@@ -156,7 +156,7 @@ async def test_what_a_handler_raises_is_an_error_without_anything_of_the_host(
         async with opened(tmp_path) as runtime:
             result = await runtime.run('require("host:mcp-host-tools").fail({ path: "/given/by/guest.txt" })')
             check_failure_words(result.failure, "ToolFailedError", "ValueError: /given/by/guest.txt and")
-            assert str(Path(__file__).parent) not in str(result.failure)
+            assert "and ~/secret.py" in str(result.failure)
             assert "\x1b" not in str(result.failure)
             check_failure(await runtime.run('require("host:mcp-host-tools").leave()'), "raised", "SystemExit: 3")
             assert value_of(await runtime.run('require("host:mcp-host-tools").ping()')) == "pong"
@@ -253,7 +253,7 @@ async def test_closing_one_ends_its_calls(tmp_path: Path) -> None:
                 await runtime.servers.call("own", "wait", {})
 
         tasks.start_soon(call)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await began.wait()
             await runtime.servers.close_server("own")
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from runtime.worlds import ApproveAll, runtime_of, value_of, weather, weather_process
-from toolbridge import Config, ConfigError, Runtime, open_runtime
+from observe.recorder import Recorder
+from runtime.worlds import ApproveAll, check_failure, runtime_of, value_of, weather, weather_process
+from toolbridge import Config, ConfigError, Runtime, StateChanged, ToolsChanged, open_runtime
 
 pytestmark = pytest.mark.anyio
 
@@ -87,3 +90,37 @@ async def test_a_function_that_a_session_holds_calls_its_server_as_it_is_configu
         await runtime.reload(Config.of(weather_process()))
         assert runtime.servers.listing("weather") is None
         assert value_of(await session.run("list_stations().length")) == 3
+
+
+NEUTRAL: dict[str, Any] = {
+    "description": "Forecasts",
+    "display_name": "Weather",
+    "deny_tools": ("get_alerts",),
+    "allow_tools": ("get_forecast", "list_stations"),
+    "labels": ("untrusted",),
+    "call_timeout": 7.0,
+    "connect_timeout": 7.0,
+    "reading": "literal",
+    "output_schemas": {"get_alerts": {"type": "string"}},
+}
+
+
+@pytest.mark.parametrize("field", NEUTRAL)
+async def test_a_server_of_which_only_what_is_shown_changed_stays_connected(field: str, tmp_path: Path) -> None:
+    server, told = weather(), Recorder()
+    async with runtime_of(tmp_path, server, observers=[told]) as runtime:
+        await runtime.start_all()
+        before = len(told.of(StateChanged))
+        await runtime.reload(Config.of(replace(server, **{field: NEUTRAL[field]})))
+        assert len(told.of(StateChanged)) == before
+        assert runtime.servers.status("weather").state == "connected"
+        assert getattr(runtime.servers.config_of("weather"), field) == NEUTRAL[field]
+        exposed = {tool.name for tool in runtime.catalog.tools}
+        assert ("get_alerts" in exposed) == (field not in ("deny_tools", "allow_tools"))
+        result = await runtime.run('require("host:mcp-weather").get_forecast({ location: "Oslo" })')
+        assert result.failure is None
+        if field == "deny_tools":
+            assert len(told.of(ToolsChanged)) >= 1
+            check_failure(await runtime.run('require("host:mcp-weather").get_alerts({})'), "type")
+        await runtime.reload(Config.of(replace(server, enabled=False)))
+        assert runtime.servers.status("weather").state != "connected"

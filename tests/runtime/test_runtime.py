@@ -12,7 +12,9 @@ import pytest
 from mcp.server import MCPServer
 
 import toolbridge
+from growth import patience
 from runtime import programs
+from runtime.moments import Moments, call_of
 from runtime.programs import Program, in_each_language, on_each_backend_and_in_each_language
 from runtime.worlds import ApproveAll, runtime_of, weather, weather_process
 from toolbridge import (
@@ -111,7 +113,8 @@ async def test_calls_of_the_async_twin_overlap(tmp_path: Path, language: Languag
         await runtime.start_all()
         result = await runtime.run(programs.TEN_AT_ONCE.of(language), language=language)
     assert value_of(result) == ["Waited 0.5 s"] * 10
-    assert result.usage.wall_seconds < 3
+    # One after the other, the run would take as long as all of them.
+    assert sum(call.seconds for call in result.calls) > 2 * result.usage.wall_seconds
 
 
 @on_each_backend_and_in_each_language
@@ -222,7 +225,7 @@ async def test_a_server_may_be_given_more_time_for_its_calls_than_others(tmp_pat
 async def test_the_run_ends_at_its_deadline_in_the_middle_of_a_call(tmp_path: Path, language: Language) -> None:
     async with runtime_of(tmp_path, weather()) as runtime:
         await runtime.start_all()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             result = await runtime.run(
                 programs.ENDLESS_CALL.of(language), language=language, limits=Limits(wall_seconds=0.5)
             )
@@ -234,8 +237,12 @@ async def test_the_run_ends_at_its_deadline_in_the_middle_of_a_call(tmp_path: Pa
 async def test_an_engine_that_is_compiled_first_takes_none_of_the_calls_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def compile_for_long(*_: object) -> None:
-        await anyio.sleep(3.1)  # longer than the run may take
+    compiled: list[object] = []
+
+    async def compile_for_long(_: Sandbox, dialect: object) -> None:
+        if dialect not in compiled:
+            compiled.append(dialect)
+            await anyio.sleep(3.1)  # longer than the run may take
 
     async with runtime_of(tmp_path, weather()) as runtime:
         await runtime.start_all()
@@ -271,7 +278,8 @@ async def test_programs_run_at_the_same_time_without_mixing_up(tmp_path: Path, l
 @on_each_backend_and_in_each_language
 async def test_a_closed_runtime_ends_its_runs_and_takes_no_more(tmp_path: Path, language: Language) -> None:
     results: list[RunResult] = []
-    async with runtime_of(tmp_path, weather_process()) as runtime:
+    moments = Moments()
+    async with runtime_of(tmp_path, weather_process(), observers=[moments]) as runtime:
         await runtime.start_all()
         async with anyio.create_task_group() as tasks:
 
@@ -279,8 +287,8 @@ async def test_a_closed_runtime_ends_its_runs_and_takes_no_more(tmp_path: Path, 
                 results.append(await runtime.run(programs.ENDLESS_CALL.of(language), language=language))
 
             tasks.start_soon(run)
-            await anyio.sleep(0.3)
-            with anyio.fail_after(8):
+            with anyio.fail_after(60):
+                await moments.wait_for(call_of("slow"))
                 await runtime.close()
         await runtime.close()
         with pytest.raises(SandboxClosedError):
@@ -405,7 +413,7 @@ async def test_the_time_that_a_person_takes_to_answer_is_not_the_runs(tmp_path: 
         result = await runtime.run(programs.CALL_AND_LOOP.of(language), language=language)
         assert result.failure is not None
         assert result.failure.kind == "timeout"
-        assert result.usage.wall_seconds < 4
+        assert result.usage.wall_seconds < patience(4)
     assert seen == ["list_stations {}"] * 2
 
 
@@ -419,7 +427,7 @@ async def test_an_answer_that_never_comes_ends_with_its_own_limit(tmp_path: Path
     limits = Limits(wall_seconds=0.3, ask_seconds=0.3)
     async with runtime_of(tmp_path, config=config, can_use_tool=never, limits=limits) as runtime:
         await runtime.start_all()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             result = await runtime.run('require("host:mcp-weather").list_stations()')
     assert result.failure is not None
     assert result.failure.kind == "timeout"
@@ -478,12 +486,20 @@ async def test_a_script_inside_an_event_loop_is_told_what_to_use(tmp_path: Path)
     assert isinstance(open_runtime(Config.of(), directory=tmp_path), Runtime)
 
 
-async def test_rules_that_match_no_tool_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    permissions = Permissions(deny=("mcp__own__pong",))
+async def test_rules_that_match_no_tool_are_logged_once_and_told_with_each_result(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    permissions, warnings = (
+        Permissions(deny=("mcp__own__pong",)),
+        ("permissions.deny: 'mcp__own__pong' matches no tool.",),
+    )
     config = Config.of(create_server("own", [tool("ping", "", None, lambda: "pong")]), permissions=permissions)
     async with open_runtime(config, directory=tmp_path) as runtime:
         for _ in range(2):
-            assert (await runtime.run('require("host:mcp-own").ping()')).value == "pong"
+            result = await runtime.run('require("host:mcp-own").ping()')
+            assert (result.value, result.warnings) == ("pong", warnings)
+        async with runtime.session() as session:
+            assert (await session.run("1")).warnings == warnings
     told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("permissions.deny")]
     assert told[0] == "permissions.deny: 'mcp__own__pong' matches no tool."
     assert len(told) == len(set(told))

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 
+from growth import patience
 from toolbridge import EngineError, Limits, Sandbox
 from toolbridge.boundary import library
 from toolbridge.sandbox import execution, fiber_call
@@ -171,7 +172,7 @@ def test_ctrl_c_in_a_program_that_computes_ends_it_and_is_raised(demo: Sandbox) 
     with pytest.raises(KeyboardInterrupt):
         demo.run_sync("for (;;);")
     timer.join()
-    assert time.monotonic() - began < 0.1 + 0.25
+    assert time.monotonic() - began < 0.1 + patience(0.25)
     assert demo.run_sync("1 + 1").value == 2
 
 
@@ -246,9 +247,9 @@ def test_closing_the_sandbox_ends_a_run_that_has_gone_on_elsewhere() -> None:
         time.sleep(0.001)
     began = time.monotonic()
     sandbox.close()
-    runner.join(5)
+    runner.join(60)
     assert kinds == ["cancelled"]
-    assert time.monotonic() - began < 0.25
+    assert time.monotonic() - began < patience(0.25)
 
 
 # ---- stacks
@@ -267,7 +268,7 @@ def test_recursion_needs_nothing_of_the_callers_stack(demo: Sandbox, stack_bytes
         thread.start()
     finally:
         threading.stack_size(before)
-    thread.join(10)
+    thread.join(60)
     assert values == [["RangeError", True]]
     assert demo.run_sync(RECURSION).value == ["RangeError", True]
 

@@ -17,7 +17,7 @@ def run_and_wait(threads: GuestThreads) -> threading.Thread:
     """Runs a job; the thread that it ran on."""
     done: SimpleQueue[threading.Thread] = SimpleQueue()
     threads.submit(lambda: done.put(threading.current_thread()))
-    return done.get(timeout=5)
+    return done.get(timeout=60)
 
 
 def wait_until_idle(threads: GuestThreads, count: int) -> None:
@@ -46,7 +46,7 @@ def test_jobs_that_follow_each_other_share_one_thread() -> None:
 
 def test_jobs_at_the_same_time_have_a_thread_each() -> None:
     threads = GuestThreads(STACK)
-    together = threading.Barrier(5, timeout=5)
+    together = threading.Barrier(5, timeout=60)
 
     def meet() -> None:
         together.wait()
@@ -67,7 +67,7 @@ def test_an_idle_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest_threads, "_IDLE_SECONDS", 0.05)
     threads = GuestThreads(STACK)
     thread = run_and_wait(threads)
-    thread.join(timeout=5)
+    thread.join(60)
     assert not thread.is_alive()
     assert threads._idle == []
 
@@ -76,7 +76,7 @@ def test_a_job_after_the_threads_have_ended_gets_a_new_one(monkeypatch: pytest.M
     monkeypatch.setattr(guest_threads, "_IDLE_SECONDS", 0.02)
     threads = GuestThreads(STACK)
     first = run_and_wait(threads)
-    first.join(timeout=5)
+    first.join(60)
     assert run_and_wait(threads) is not first
 
 
@@ -87,13 +87,13 @@ def test_a_thread_that_works_for_longer_than_idle_threads_live_goes_on(monkeypat
     release = threading.Event()
 
     def job() -> None:
-        release.wait(5)
+        release.wait(60)
         done.put("done")
 
     threads.submit(job)
-    run_and_wait(threads).join(timeout=5)
+    run_and_wait(threads).join(60)
     release.set()
-    assert done.get(timeout=5) == "done"
+    assert done.get(timeout=60) == "done"
 
 
 def test_a_finished_job_is_not_kept_alive() -> None:
@@ -111,6 +111,6 @@ def test_a_finished_job_is_not_kept_alive() -> None:
     done, kept = job.done, weakref.ref(job)
     threads.submit(job)
     del job
-    assert done.wait(5)
+    assert done.wait(60)
     wait_until_idle(threads, 1)
     assert kept() is None

@@ -29,7 +29,7 @@ def on_guest_thread(job: Callable[[], Any]) -> Any:
             done.put(error)
 
     shared_engine().threads.submit(work)
-    result = done.get(timeout=20)
+    result = done.get(timeout=60)
     if isinstance(result, BaseException):
         raise result
     return result

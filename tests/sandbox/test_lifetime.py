@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from growth import patience
 from toolbridge import Limits, MisuseError, Sandbox, ToolbridgeError
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -77,7 +78,7 @@ FORK = """
 import os, sys
 from toolbridge import Limits, Sandbox
 async def double(number): return 2 * number
-sandbox = Sandbox({"host:demo": {"double": double}}, limits=Limits(wall_seconds=0.5))
+sandbox = Sandbox({"host:demo": {"double": double}}, limits=Limits(cpu_seconds=0.5))
 session = sandbox.session()
 call = 'import { double } from "host:demo"; double(2)'
 assert session.run_sync("let x = 1; x").value == 1 and sandbox.run_sync(call).value == 4
@@ -101,7 +102,7 @@ def test_closing_does_not_wait_for_a_plain_function() -> None:
 
     def stuck() -> None:
         entered.set()
-        leave.wait(20)
+        leave.wait(60)
 
     sandbox = Sandbox({"host:demo": {"stuck": stuck}})
     kinds: list[str] = []
@@ -113,25 +114,26 @@ def test_closing_does_not_wait_for_a_plain_function() -> None:
 
     runner = threading.Thread(target=run)
     runner.start()
-    assert entered.wait(5)
+    assert entered.wait(60)
     began = time.monotonic()
     sandbox.close()
-    runner.join(5)
+    runner.join(60)
     took = time.monotonic() - began
     leave.set()
-    assert (kinds, took < 1) == (["cancelled"], True)
+    assert kinds == ["cancelled"]
+    assert took < patience(1)
 
 
 @pytest.mark.anyio
 async def test_cancelling_does_not_wait_for_a_plain_function() -> None:
     leave = threading.Event()
-    sandbox = Sandbox({"host:demo": {"stuck": lambda: leave.wait(20)}})
+    sandbox = Sandbox({"host:demo": {"stuck": lambda: leave.wait(60)}})
     began = time.monotonic()
     with anyio.move_on_after(0.1):
         await sandbox.run('import { stuck } from "host:demo"; stuck()')
     took = time.monotonic() - began
     leave.set()
-    assert took < 0.6
+    assert took < 0.1 + patience(0.5)
 
 
 def test_a_forged_error_does_not_make_the_host_compute() -> None:
@@ -142,7 +144,7 @@ def test_a_forged_error_does_not_make_the_host_compute() -> None:
     began = time.monotonic()
     failure = Sandbox(limits=Limits(wall_seconds=1)).run_sync(program).failure
     assert failure is not None
-    assert time.monotonic() - began < 1.25
+    assert time.monotonic() - began < 1 + patience(0.25)
 
 
 @pytest.mark.parametrize("source", [None, b"1", ["1"], 1])

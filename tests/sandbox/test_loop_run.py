@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from growth import patience
 from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.boundary.run_time import RunTime
 from toolbridge.sandbox import execution
@@ -165,7 +166,7 @@ async def test_a_call_that_takes_too_long_ends_with_the_run_and_is_told_of(demo:
     result = await demo.run('import { pause } from "host:demo"; pause(60)', limits=Limits(wall_seconds=0.2))
     assert kind_of(result) == "timeout"
     assert [(call.function, call.outcome) for call in result.calls] == [("pause", "unfinished")]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < patience(5)
 
 
 async def test_a_call_has_its_own_time_too(demo: Sandbox) -> None:
@@ -186,7 +187,7 @@ async def test_cancelling_ends_the_guest_wherever_it_is(demo: Sandbox, program: 
     with anyio.move_on_after(0.1) as scope:
         await demo.run(program)
     assert scope.cancelled_caught
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while shared_engine().ticker._active:  # noqa: ASYNC110  # a guest thread ends it
             await anyio.sleep(0.001)
     assert (await demo.run("1 + 1")).value == 2
@@ -202,7 +203,7 @@ async def test_closing_the_sandbox_ends_a_run_that_is_awaited(program: str) -> N
     async def run() -> None:
         results.append(await sandbox.run(program))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(run)
             await anyio.sleep(0.1)

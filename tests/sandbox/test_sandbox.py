@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import anyio
 import pytest
 
+from growth import patience
 from toolbridge import RunResult, Sandbox, SandboxClosedError
 
 
@@ -229,11 +229,9 @@ def test_fifty_calls_of_fifty_milliseconds_overlap(demo: Sandbox) -> None:
     program = (
         'import { slow } from "host:demo/async"; (await Promise.all(Array.from({ length: 50 }, () => slow(50)))).length'
     )
-    demo.run_sync(program)
-    began = time.perf_counter()
     result = demo.run_sync(program)
     assert value_of(result) == 50
-    assert time.perf_counter() - began < 0.5
+    assert result.usage.wall_seconds < patience(0.25)  # one after the other, 2.5 s
     assert [call[:3] for call in result.calls] == [("host:demo", "slow", "ok")] * 50
 
 
@@ -257,7 +255,7 @@ def test_a_record_has_the_sizes_of_request_and_reply(demo: Sandbox) -> None:
     (call,) = demo.run_sync('require("host:demo").add(1, 2)').calls
     request = '{"op":"call","module":"host:demo","function":"add","arguments":[1,2]}'
     assert (call.request_bytes, call.reply_bytes) == (len(request), len('{"ok":3}'))
-    assert 0 <= call.seconds < 1
+    assert 0 <= call.seconds < patience(1)
 
 
 # ---- closing

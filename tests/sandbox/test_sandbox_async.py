@@ -12,6 +12,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
+from growth import patience
 from toolbridge import Limits, Sandbox, SandboxClosedError
 from toolbridge.sandbox import sandbox as sandbox_module
 from toolbridge.sandbox.dialect import SandboxLanguage
@@ -19,7 +20,7 @@ from toolbridge.sandbox.engine import Engine, shared_engine
 from toolbridge_guest import GuestImage
 
 
-async def wait_until(condition: Any, seconds: float = 5.0) -> None:
+async def wait_until(condition: Any, seconds: float = 60.0) -> None:
     with anyio.fail_after(seconds):
         while not condition():  # noqa: ASYNC110  # nothing announces that a run has begun
             await anyio.sleep(0.005)
@@ -32,6 +33,18 @@ def active_runs() -> int:
 async def slow(milliseconds: float) -> float:
     await anyio.sleep(milliseconds / 1000)
     return milliseconds
+
+
+class Meeting:
+    """Calls that end when so many of them are there: they have to overlap."""
+
+    def __init__(self) -> None:
+        self._there = 0
+
+    async def meet(self, count: int) -> int:
+        self._there += 1
+        await wait_until(lambda: self._there >= count)
+        return count
 
 
 @pytest.mark.anyio
@@ -52,7 +65,7 @@ class SlowLoading:
 
     def load(self, image: GuestImage, *others: Any, **named: Any) -> int:
         self.begun.set()
-        if not self.let_go.wait(10):
+        if not self.let_go.wait(60):
             raise TimeoutError("the event loop stands still")
         return self._load(image, *others, **named)
 
@@ -81,7 +94,7 @@ def test_an_image_does_not_wait_for_another_to_be_compiled(monkeypatch: pytest.M
     engine = loading._engine
     with ThreadPoolExecutor(1) as threads:
         python = threads.submit(engine.python_image)
-        assert loading.begun.wait(10)
+        assert loading.begun.wait(60)
         monkeypatch.setattr(engine, "_load", loading._load)
         assert engine.image("javascript")
         assert not python.done()
@@ -127,29 +140,25 @@ async def test_the_loop_goes_on_while_a_guest_computes() -> None:
 @pytest.mark.anyio
 async def test_runs_that_are_awaited_together_overlap() -> None:
     results: list[Any] = []
-    program = 'import { slow } from "host:demo"; slow(100)'
-    with Sandbox({"host:demo": {"slow": slow}}) as sandbox:
+    program = 'import { meet } from "host:demo"; meet(8)'
+    with Sandbox({"host:demo": {"meet": Meeting().meet}}) as sandbox:
 
         async def run() -> None:
             results.append((await sandbox.run(program)).value)
 
-        began = time.perf_counter()
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
                 tasks.start_soon(run)
-    assert results == [100] * 8
-    assert time.perf_counter() - began < 0.6
+    assert results == [8] * 8
 
 
 @pytest.mark.anyio
-async def test_fifty_calls_of_fifty_milliseconds_overlap() -> None:
+async def test_fifty_calls_overlap() -> None:
     program = (
-        'import { slow } from "host:demo/async"; (await Promise.all(Array.from({ length: 50 }, () => slow(50)))).length'
+        'import { meet } from "host:demo/async"; (await Promise.all(Array.from({ length: 50 }, () => meet(50)))).length'
     )
-    with Sandbox({"host:demo": {"slow": slow}}) as sandbox:
-        began = time.perf_counter()
+    with Sandbox({"host:demo": {"meet": Meeting().meet}}) as sandbox:
         assert (await sandbox.run(program)).value == 50
-    assert time.perf_counter() - began < 0.5
 
 
 @pytest.mark.anyio
@@ -192,9 +201,9 @@ async def test_cancelling_a_run_ends_its_guest_and_its_calls(program: str) -> No
             cancelled_at = time.perf_counter()
             tasks.cancel_scope.cancel()
         took = time.perf_counter() - cancelled_at
-        assert active_runs() == 0
+        await wait_until(lambda: active_runs() == 0)
         assert cancelled == began
-        assert took < 0.25
+        assert took < patience(0.25)
         assert (await sandbox.run("1 + 1")).value == 2
 
 
@@ -204,7 +213,7 @@ async def test_a_timeout_around_a_run_ends_it() -> None:
         with anyio.move_on_after(0.1) as scope:
             await sandbox.run("for (;;);")
         assert scope.cancelled_caught
-        assert active_runs() == 0
+        await wait_until(lambda: active_runs() == 0)
 
 
 @pytest.mark.anyio
@@ -231,11 +240,11 @@ async def test_calls_left_over_at_the_end_of_a_failed_run_are_cancelled() -> Non
 @pytest.mark.anyio
 async def test_a_plain_function_that_blocks_past_the_deadline_is_not_waited_for() -> None:
     leave = threading.Event()
-    with Sandbox({"host:demo": {"stuck": lambda: leave.wait(20)}}) as sandbox:
+    with Sandbox({"host:demo": {"stuck": lambda: leave.wait(60)}}) as sandbox:
         began = time.perf_counter()
         try:
             result = await sandbox.run('require("host:demo").stuck()', limits=Limits(wall_seconds=0.2))
-            assert time.perf_counter() - began < 1.5
+            assert time.perf_counter() - began < patience(1.5)
         finally:
             leave.set()
     assert result.failure is not None
@@ -255,9 +264,9 @@ def test_closing_a_sandbox_ends_the_runs_of_other_threads() -> None:
     sandbox = Sandbox({"host:demo": {"running": running.set}})
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(sandbox.run_sync, 'require("host:demo").running(); for (;;);')
-        assert running.wait(5)
+        assert running.wait(60)
         sandbox.close()
-        result = future.result(timeout=5)
+        result = future.result(timeout=60)
     assert result.failure is not None
     assert (result.failure.kind, result.failure.message) == ("cancelled", "The run was cancelled.")
 

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from growth import patience
 from toolbridge import Failure, Limits, RunResult, Sandbox
 
 MIB = 2**20
@@ -29,7 +30,7 @@ def block(milliseconds: float) -> float:
 
 def wait_for_the_test() -> str:
     entered.set()
-    leave.wait(20)
+    leave.wait(60)
     return "left"
 
 
@@ -72,7 +73,7 @@ def failure_of(result: RunResult) -> Failure:
 def test_the_wall_clock_ends_a_run_whatever_it_does(demo: Sandbox, program: str) -> None:
     began = time.perf_counter()
     failure = failure_of(demo.run_sync(program, limits=Limits(wall_seconds=0.1)))
-    assert time.perf_counter() - began < 1.0
+    assert time.perf_counter() - began < patience(1.0)
     assert (failure.kind, failure.message) == ("timeout", "The run took longer than 0.1 s.")
 
 
@@ -83,7 +84,7 @@ def test_the_cpu_limit_ends_a_program_that_computes(demo: Sandbox) -> None:
         "timeout",
         "The program computed for longer than 0.05 s of CPU time.",
     )
-    assert 0.05 <= result.usage.cpu_seconds < 0.5
+    assert 0.05 <= result.usage.cpu_seconds < patience(0.5)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_the_cpu_limit_ends_a_program_that_computes(demo: Sandbox) -> None:
 def test_the_cpu_limit_does_not_count_the_hosts_time(demo: Sandbox, program: str) -> None:
     result = demo.run_sync(program, limits=Limits(cpu_seconds=0.1))
     assert (result.failure, result.value) == (None, 200)
-    assert result.usage.cpu_seconds < 0.1
+    assert result.usage.cpu_seconds < result.usage.wall_seconds / 2
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_the_cpu_limit_does_not_count_the_hosts_time(demo: Sandbox, program: str
 def test_the_reported_cpu_time_of_a_run_that_only_waited_is_small(demo: Sandbox, program: str) -> None:
     result = demo.run_sync(program, limits=Limits(wall_seconds=0.3))
     assert failure_of(result).kind == "timeout"
-    assert result.usage.cpu_seconds < 0.1
+    assert result.usage.cpu_seconds < result.usage.wall_seconds / 2
 
 
 @pytest.mark.parametrize("limits", [Limits(wall_seconds=0.2), Limits(call_seconds=0.2)])
@@ -123,7 +124,7 @@ def test_a_plain_function_that_blocks_past_the_deadline_is_named_and_not_waited_
     began = time.perf_counter()
     try:
         result = demo.run_sync('import { echo, stuck } from "host:demo"; echo(1); stuck()', limits=limits)
-        assert time.perf_counter() - began < 1.5
+        assert time.perf_counter() - began < patience(1.5)
     finally:
         leave.set()
     failure = failure_of(result)
@@ -176,7 +177,7 @@ def test_further_calls_wait_their_turn_and_waiting_does_not_eat_their_time(demo:
         nonlocal at_once, most
         at_once += 1
         most = max(most, at_once)
-        await anyio.sleep(0.05)
+        await anyio.sleep(0.2)
         at_once -= 1
 
     program = """
@@ -185,10 +186,10 @@ def test_further_calls_wait_their_turn_and_waiting_does_not_eat_their_time(demo:
         all.length
     """
     with Sandbox({"host:demo": {"counted": counted}}) as sandbox:
-        result = sandbox.run_sync(program, limits=Limits(calls_in_flight=2, call_seconds=0.25))
+        result = sandbox.run_sync(program, limits=Limits(calls_in_flight=2, call_seconds=1.0))
     assert (result.value, most) == (12, 2)
     assert [call.outcome for call in result.calls] == ["ok"] * 12
-    assert max(call.seconds for call in result.calls) < 0.25
+    assert max(call.seconds for call in result.calls) < 1.0
 
 
 def test_waiting_for_a_turn_eats_the_runs_time(demo: Sandbox) -> None:

@@ -17,7 +17,7 @@ def ticker() -> EpochTicker:
     return EpochTicker(shared_engine().pointer)
 
 
-def until(condition: object, seconds: float = 5.0) -> bool:
+def until(condition: object, seconds: float = 60.0) -> bool:
     """Whether a condition comes true: nothing announces that a thread has gone to sleep."""
     assert callable(condition)
     deadline = time.monotonic() + seconds

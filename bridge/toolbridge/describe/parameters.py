@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from toolbridge_codegen.catalog import plain_schema
 from toolbridge_codegen.emit_compact import emit_compact
@@ -29,6 +29,46 @@ _LONGEST_DESCRIPTION = 500
 _DEFAULT = "default: "
 _NO_INPUT = Declaration("", ObjectType((), None))
 """No type of a module has an empty name."""
+
+
+_CUT = "…"
+_DEEPEST = 20
+
+
+def shown_schema(schema: object, most: int = 20_000) -> Any:
+    """A server's JSON Schema for a reader: texts cleaned, bounded to about `most` characters, `…` where it is cut."""
+    left = most
+
+    def shown(value: object, depth: int) -> Any:
+        nonlocal left
+        left -= 8
+        if left <= 0 or depth > _DEEPEST:
+            return _CUT
+        value = plain_schema(value)
+        if isinstance(value, dict):
+            members: dict[str, Any] = {}
+            for key, each in cast("dict[Any, Any]", value).items():
+                if left <= 0:
+                    members[_CUT] = _CUT
+                    break
+                name = clean_line(str(key), limit=_LONGEST_NAME)
+                left -= len(name)
+                members[name] = shown(each, depth + 1)
+            return members
+        if isinstance(value, list | tuple):
+            items: list[Any] = []
+            for each in cast("Sequence[Any]", value):
+                items.append(shown(each, depth + 1))
+                if left <= 0:
+                    break
+            return items
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        text = clean_line(str(value), limit=_LONGEST_DESCRIPTION)
+        left -= len(text)
+        return text
+
+    return shown(schema, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from toolbridge.describe.search_rows import SearchRow, search_row
 from toolbridge.describe.search_words import relatives, squashed, telling_words, words
 from toolbridge.describe.signatures import GuestLanguage, signature_of, stub_language
 from toolbridge.describe.spelling import Spelling
-from toolbridge.describe.summaries import shown_name, summary_of
+from toolbridge.describe.summaries import is_deprecated, shown_name, summary_of
 from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec
 from toolbridge_codegen.emit_compact import CUT
 from toolbridge_codegen.stubs import Errors
@@ -33,6 +33,8 @@ _GUESS = 0.7
 """What a word counts that a misspelt one may be meant for."""
 _EVERY_WORD = 1.0
 """What a tool gains that has every word of a query: BM25 alone would prefer one rare word to two common ones."""
+_DEPRECATED = 0.25
+"""What remains of a deprecated tool's score: it sinks below live tools that fit nearly as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class SearchHit:
     signature: str
     score: float
     """Greater is better; only to be compared with others of the same query."""
+    deprecated: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For a model or a program to read."""
@@ -60,6 +63,7 @@ class SearchHit:
             "summary": self.summary,
             "signature": self.signature,
             "score": round(self.score, 3),
+            **({"deprecated": True} if self.deprecated else {}),
         }
 
 
@@ -115,6 +119,8 @@ class ToolSearch:
                 ranked[number] = ranked.get(number, 0.0) + score
         for number in ranked:
             ranked[number] *= 1 + _EVERY_WORD * matched.get(number, 0) / len(words)
+            if number in self._deprecated:
+                ranked[number] *= _DEPRECATED
         top = max(ranked.values(), default=0.0)
         for nearness, number in self._named(query):
             ranked[number] = top + nearness
@@ -131,12 +137,18 @@ class ToolSearch:
         return scores
 
     def _named(self, query: str) -> Iterator[tuple[float, int]]:
-        """The tools that a query names, exactly or but for case and separators, and by how much they are to lead."""
+        """The tools that a query names, exactly or but for case and separators, and by how much they are to lead.
+
+        A deprecated one leads only if it is named exactly: `read file` is what it does, `read_file` its name.
+        """
         written = query.strip()
         for number in self._by_name.get(squashed(query), ()):
             names = _names(*self._tools[number])
             # One tool's identifier may be another's short name: the one that guest code would call leads.
-            yield (len(names) - names.index(written) + 1.0 if written in names else 1.0), number
+            if written in names:
+                yield len(names) - names.index(written) + 1.0, number
+            elif number not in self._deprecated:
+                yield 1.0, number
 
     def _index(self) -> SearchIndex:
         with self._making:
@@ -159,6 +171,10 @@ class ToolSearch:
         return found
 
     @cached_property
+    def _deprecated(self) -> frozenset[int]:
+        return frozenset(number for number, (_, tool) in enumerate(self._tools) if is_deprecated(tool))
+
+    @cached_property
     def _spelling(self) -> Spelling:
         return Spelling(word for place in range(5) for row in self._rows for word in words(row.columns[place]))
 
@@ -170,7 +186,9 @@ class ToolSearch:
         elif lines is None:
             signature = signature_of(module, tool, writing.language, errors=writing.errors)
             lines = self._lines[number, writing] = summary_of(tool), signature
-        return SearchHit(tool.server, tool.name, module.specifier, tool.identifier, *lines, score)
+        return SearchHit(
+            tool.server, tool.name, module.specifier, tool.identifier, *lines, score, number in self._deprecated
+        )
 
 
 def _raise_to(scores: Scores, others: Scores, factor: float) -> None:

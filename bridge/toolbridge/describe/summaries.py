@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
-from toolbridge_codegen.catalog import ModuleSpec, ToolSpec
+import re
+
+from toolbridge_codegen.catalog import ModuleSpec, ToolSpec, plain_schema
 from toolbridge_codegen.emit_compact import CUT, first_sentence
+from toolbridge_codegen.json_values import is_object
 from toolbridge_codegen.quoting import one_line
 from toolbridge_codegen.sanitise import clean_line, clean_text
 
 _LONGEST_NAME = 100
 _LONGEST_SUMMARY = 100
+_LONGEST_READ = 2_000
+# A sentence or bracket that opens with the word as a label, or a sentence that says it of this tool. "Deprecated
+# packages are listed" does neither.
+_DEPRECATION = re.compile(
+    r"""(?:^|[.!?;:\n([{*_~`|-])\s{0,3}
+        (?:DEPRECATED\b|deprecated\s{0,3}(?:[]:.,;!)}*_~`|–—-]|$|in\ fav|since\b|as\ of\b|use\b))
+    |\bthis\ (?:tool|function|method|command|endpoint|operation|api)\ (?:is|was|has\ been)\ (?:now\ )?deprecated\b""",
+    re.VERBOSE | re.MULTILINE,
+)
 
 
 def summary_of(tool: ToolSpec) -> str:
-    """What a tool is for, in its server's words: the first sentence, cleaned and bounded."""
+    """What a tool is for, in its server's words: the first sentence, cleaned and bounded. A deprecated one says so."""
     text = clean_text(tool.definition.description) or clean_text(tool.definition.title)
-    return one_line(first_sentence(text))
+    summary = one_line(first_sentence(text))
+    return summary if "deprecated" in summary.lower() or not is_deprecated(tool) else f"Deprecated. {summary}".strip()
+
+
+def is_deprecated(tool: ToolSpec) -> bool:
+    """Whether a tool's annotations, schema, title or description mark it as deprecated."""
+    definition = tool.definition
+    schema = plain_schema(definition.input_schema)
+    if definition.annotations.get("deprecated") is True or (is_object(schema) and schema.get("deprecated") is True):
+        return True
+    texts = (definition.title[:_LONGEST_NAME], definition.description[:_LONGEST_READ])
+    # In small letters a sentence may just begin with the word: there, what follows it decides.
+    return any(_DEPRECATION.search(each) or _DEPRECATION.search(each.lower()) for each in texts)
+
+
+def count_of_tools(count: int | None) -> str:
+    """`1 tool`, `7 tools`."""
+    return "1 tool" if count == 1 else f"{count} tools"
 
 
 def shown_name(name: str) -> str:

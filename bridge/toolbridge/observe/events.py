@@ -6,8 +6,9 @@
     StateChanged, ToolsChanged                     a server's, at any time, of no run
     ServerRegistered, ServerCollided, ServerIgnored   when a runtime is entered, and when its servers change
 
-An observer is any callable that takes an event. It is called at once, on the event loop's thread: it must not block
-for long, and what it raises is logged and stops nobody. What it can rely on:
+An observer is any callable that takes an event. A plain one is called at once, on the event loop's thread: it must not
+block for long. An async one gets the events in order, in a task of its own. What either raises is logged and stops
+nobody. What it can rely on:
 
 - Every RunStarted is followed by exactly one RunEnded, which is the last event of its run.
 - Every CallStarted is followed by exactly one CallEnded of the same run and call, before the RunEnded: whether the
@@ -20,7 +21,7 @@ for long, and what it raises is logged and stops nobody. What it can rely on:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -114,7 +115,7 @@ class RunEnded:
 
 RunEvent: TypeAlias = RunStarted | CallStarted | DecisionMade | CallProgressed | CallEnded | RunEnded
 Event: TypeAlias = RunEvent | ServerEvent
-Observer: TypeAlias = Callable[[Event], object]
+Observer: TypeAlias = Callable[[Event], object | Awaitable[object]]
 
 
 def new_run() -> str:

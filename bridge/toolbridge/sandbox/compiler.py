@@ -25,7 +25,6 @@ COMPILER = Dialect(
     words_of_calls=None,
 )
 COMPILER_LIMITS = Limits(
-    wall_seconds=10.0,
     cpu_seconds=5.0,
     memory_bytes=512 * MIB,
     stack_bytes=MOST_STACK,
@@ -95,12 +94,14 @@ def request(
     return f"answer({json.dumps(told)})"
 
 
+def checking(run: Limits) -> Limits:
+    """The limits of a check: its time is the run's own, its memory is not."""
+    return COMPILER_LIMITS.with_(wall_seconds=run.wall_seconds, cpu_seconds=run.cpu_seconds)
+
+
 def erasing(source: str, run: Limits, *, is_session: bool) -> tuple[str, Limits, bytes, None, Dialect]:
     """What is run in order to remove a program's types. Its time is the program's own; its memory is not."""
-    limits = COMPILER_LIMITS.with_(
-        wall_seconds=min(COMPILER_LIMITS.wall_seconds, run.wall_seconds),
-        cpu_seconds=min(COMPILER_LIMITS.cpu_seconds, run.cpu_seconds),
-    )
+    limits = checking(run).with_(cpu_seconds=min(COMPILER_LIMITS.cpu_seconds, run.cpu_seconds))
     return request(source, "typescript", is_session=is_session), limits, COMPILER_SEED, None, COMPILER
 
 

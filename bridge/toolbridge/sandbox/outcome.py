@@ -8,7 +8,17 @@ from typing import Any, Literal
 from toolbridge.boundary.host_call import CallRecord
 
 FailureKind = Literal[
-    "syntax", "type", "raised", "timeout", "out_of_memory", "limit", "denied", "protocol", "crashed", "cancelled"
+    "syntax",
+    "type",
+    "check_timeout",
+    "raised",
+    "timeout",
+    "out_of_memory",
+    "limit",
+    "denied",
+    "protocol",
+    "crashed",
+    "cancelled",
 ]
 
 
@@ -61,6 +71,10 @@ class Usage:
     memory_bytes: int = 0
     """The guest's memory at the end; it never shrinks."""
     output_bytes_dropped: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """The time of both."""
+        return Usage(self.wall_seconds + other.wall_seconds, self.cpu_seconds + other.cpu_seconds)
 
 
 @dataclass(frozen=True, slots=True)

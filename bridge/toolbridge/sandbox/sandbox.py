@@ -85,6 +85,7 @@ class Sandbox:
         seed: bytes | None = None,
         host: HostSide | None = None,
         erased: str | None = None,
+        spent: Usage = _NOTHING_SPENT,
     ) -> RunResult:
         """Runs a program. Coroutine functions run on the caller's event loop; cancelling ends the guest.
 
@@ -92,12 +93,12 @@ class Sandbox:
         from that, keeps its caller waiting beyond the run's `wall_seconds`.
 
         For the bridge: `host` is what this run is offered in place of the sandbox's modules, `erased` the program
-        without its types, if that is known already.
+        without its types, if that is known already, `spent` the time that its check took.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
         """
-        return await self._run(source, limits, seed, None, _dialect(language), host=host, erased=erased)
+        return await self._run(source, limits, seed, None, _dialect(language), host=host, erased=erased, spent=spent)
 
     def session(
         self,
@@ -176,6 +177,7 @@ class Sandbox:
         *,
         host: HostSide | None = None,
         erased: str | None = None,
+        spent: Usage = _NOTHING_SPENT,
     ) -> RunResult:
         from anyio import create_task_group
 
@@ -185,15 +187,14 @@ class Sandbox:
         if refused is not None:
             return refused
         dialect = _dialect_of(session, dialect)
-        spent = _NOTHING_SPENT
         if dialect.has_types and erased is None:
             from toolbridge.sandbox import compiler
 
             done = await self._run(*compiler.erasing(source, limits, is_session=session is not None))
-            code, spent = compiler.erased(done, source), done.usage
+            code = compiler.erased(done, source)
             if isinstance(code, RunResult):
                 return code
-            erased = code
+            erased, spent = code, spent + done.usage
         await self._prepare(dialect)
         outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
@@ -230,15 +231,27 @@ class Sandbox:
         else:
             await to_thread.run_sync(engine.image, dialect.image, self._on_compile, abandon_on_cancel=True)
 
-    async def ask_compiler(self, request: str) -> RunResult:
-        """For the bridge: what TypeScript's compiler says to a request, in a fresh instance of its own image.
+    async def prepare_compiler(self) -> None:
+        """For the bridge: loads the compiler's image, which is no run's time.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or there is no such image.
         """
-        from toolbridge.sandbox.compiler import COMPILER, COMPILER_LIMITS, COMPILER_SEED
+        from toolbridge.sandbox.compiler import COMPILER
 
-        return await self._run(request, COMPILER_LIMITS, COMPILER_SEED, None, COMPILER)
+        await self._prepare(COMPILER)
+
+    async def ask_compiler(self, request: str, run: Limits = _USUAL_LIMITS) -> RunResult:
+        """For the bridge: what TypeScript's compiler says to a request, in the time of a run with these limits.
+
+        It gets a fresh instance of its own image.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, or there is no such image.
+        """
+        from toolbridge.sandbox import compiler
+
+        return await self._run(request, compiler.checking(run), compiler.COMPILER_SEED, None, compiler.COMPILER)
 
     def _execution(
         self,

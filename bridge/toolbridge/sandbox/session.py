@@ -13,7 +13,7 @@ from toolbridge.errors import SandboxClosedError, SessionBusyError
 from toolbridge.limits import Limits
 from toolbridge.sandbox.dialect import JAVASCRIPT, Dialect
 from toolbridge.sandbox.instance import GuestInstance
-from toolbridge.sandbox.outcome import RunResult
+from toolbridge.sandbox.outcome import RunResult, Usage
 
 _STATE_LOST = "The session's state is lost: the next run starts afresh."
 
@@ -58,9 +58,15 @@ class Session:
             self._end()
 
     async def run(
-        self, source: str, *, seed: bytes | None = None, erased: str | None = None, limits: Limits | None = None
+        self,
+        source: str,
+        *,
+        seed: bytes | None = None,
+        erased: str | None = None,
+        spent: Usage | None = None,
+        limits: Limits | None = None,
     ) -> RunResult:
-        """Runs a program in this session. `erased` is for the bridge: the program without its types.
+        """Runs a program in this session. `erased` and `spent` are for the bridge, as `Sandbox.run` has them.
 
         `limits` are this run's in place of the session's, but for the memory: the guest has what it has.
 
@@ -70,7 +76,8 @@ class Session:
         own = self._limits if limits is None else limits.with_(memory_bytes=self._limits.memory_bytes)
         had_state = self._begin()
         try:
-            return self._noted(await self._run(source, own, seed, self, erased=erased), had_state)
+            ran = await self._run(source, own, seed, self, erased=erased, spent=spent or Usage())
+            return self._noted(ran, had_state)
         finally:
             self._end()
 
