@@ -13,25 +13,37 @@ WASMTIME := $(shell grep -oE 'wasmtime==[0-9.]+' pyproject.toml | head -1)
 help: ## List what there is to make
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-# The environment is renewed whenever the project's requirements change.
-$(VENV)/.installed: pyproject.toml guest/hatch_build.py
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1" $(WASMTIME)
-	$(BIN)/python guest/build.py
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
-	$(BIN)/python -m compileall -q bridge codegen guest/toolbridge_guest
-	touch $@
+REQUIREMENTS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# What a user has: toolbridge, its requirements, and the images. It is renewed whenever the requirements change.
+$(VENV)/.runtime: pyproject.toml guest/hatch_build.py
+	@echo "Setting up $(VENV): guest images for JavaScript, TypeScript and Python, and packages meanwhile."
+	@echo "That takes one to three minutes, once; each step says what it does and how long it took."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade "pip>=25.1" $(WASMTIME)
+	@$(BIN)/python -c '$(REQUIREMENTS)' > $(VENV)/requirements.txt
+	@$(PIP) --requirement $(VENV)/requirements.txt & packages=$$!; \
+	$(BIN)/python guest/build.py; built=$$?; wait $$packages && exit $$built
+	@$(PIP) --editable .
+	@touch $@
+
+# What a developer has besides.
+$(VENV)/.installed: $(VENV)/.runtime
+	@echo "Installing the tools of the tests and checks (a minute)."
+	@$(PIP) --editable . --group dev
+	@$(BIN)/python -m compileall -q bridge codegen guest/toolbridge_guest
+	@touch $@
 
 guest: $(VENV)/.installed ## Build the guest images
 	$(BIN)/python guest/build.py
 
-demo: guest ## See it run: two minutes, most of them set-up
-	$(BIN)/toolbridge demo
+demo: $(VENV)/.runtime ## See it run: the first time two to three minutes of set-up, then seconds
+	@$(BIN)/python guest/build.py
+	@$(BIN)/toolbridge demo
 
-# Some tests wait for real processes and real time, which a busy machine can make late: one that fails is tried once more,
-# and the summary says so. A fault fails both times.
 test: guest ## Run the test suite
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --reruns 1 $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(TESTS)
 
 threats: guest ## Try every threat, and write a report into dist/threats/
 	$(BIN)/python tests/threats/run_report.py dist/threats tests/threats --numprocesses $(JOBS) --dist loadfile

@@ -19,15 +19,10 @@ class GuestImageHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called by hatchling before it collects the wheel's files."""
         del version, build_data
-        from build import OPTIONAL, RECIPES, BuildError, build, build_if_possible
+        from build import BuildError, build_all
 
-        for language in RECIPES:
-            if language in OPTIONAL:
-                problem = build_if_possible(language)
-                if problem:
-                    self.app.display_warning(problem)
-                continue
-            try:
-                build(language)
-            except BuildError as error:
-                self.app.abort(str(error))
+        try:
+            for problem in build_all():
+                self.app.display_warning(problem)
+        except BuildError as error:
+            self.app.abort(str(error))
