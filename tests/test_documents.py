@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,31 @@ def test_the_readme_has_the_default_limits() -> None:
     assert words in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+SHELL = re.findall(
+    r"^ {4}(toolbridge .*?)(?: {2,}#.*)?$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+)
+
+
+def test_every_command_in_the_readme_works_in_its_order_without_an_activated_environment(tmp_path: Path) -> None:
+    """After an install that puts the scripts on the PATH; the system's `python` knows nothing of toolbridge."""
+    assert "toolbridge doctor" in SHELL[0]
+    project = Project(tmp_path)
+    scripts = tmp_path / "bin"
+    scripts.mkdir()
+    for name in ("toolbridge", "toolbridge-demo-weather", "toolbridge-demo-atlas"):
+        (scripts / name).symlink_to(Path(sys.executable).with_name(name))
+    project.environ["PATH"] = os.pathsep.join([str(scripts), "/usr/bin", "/bin"])
+    project.write(block("README.md", "json"), "toolbridge.json")
+    program = block("README.md", "javascript")
+    project.write(program)
+    project.write(program, "program.ts")
+    for line in SHELL:
+        words = shlex.split(line)
+        answers = [(r"\[y/N", "y\n")] * 2 if line == "toolbridge approve weather" else []
+        code, shown = project.at_terminal(*words[1:], answers=answers, command=[str(scripts / words[0])])
+        assert code == 0, (line, shown)
+
+
 # ---- docs/MCP.md
 
 
@@ -186,7 +212,7 @@ def test_a_configuration_in_the_guide_to_mcp_can_be_used(text: str, name: str, t
 def test_the_guide_to_mcp_has_every_command() -> None:
     from toolbridge.cli.commands import toolbridge
 
-    commands = re.findall(r"`(?:toolbridge )?([a-z-]+)(?: [A-Z]+)?`", GUIDE.split("## Commands")[1].split("## ")[0])
+    commands = re.findall(r"`(?:toolbridge )?([a-z-]+)(?: [A-Z][^`]*)?`", GUIDE.split("## Commands")[1].split("## ")[0])
     assert set(toolbridge.list_commands(click.Context(toolbridge))) <= set(commands)
 
 

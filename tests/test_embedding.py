@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -13,6 +14,8 @@ import anyio
 import pytest
 
 from cli.projects import Project
+from servers.authorization_server import protected_server
+from toolbridge import callbacks, open_runtime
 from toolbridge.sources import plugins, provided
 
 GUIDE = (Path(__file__).parents[1] / "docs/EMBEDDING.md").read_text(encoding="utf-8")
@@ -28,12 +31,12 @@ def block(having: str) -> str:
     return found
 
 
-def run(text: str, **names: Any) -> dict[str, Any]:
+def run(text: str, *arguments: str) -> dict[str, Any]:
     """Runs a program in names of its own, as a host would."""
-    module: dict[str, Any] = {"__name__": "embedding_example", **names}
+    module: dict[str, Any] = {"__name__": "embedding_example"}
     exec(compile(text, "EMBEDDING.md", "exec", dont_inherit=True), module)
     if "main" in module:
-        anyio.run(module["main"])
+        anyio.run(module["main"], *arguments)
     return module
 
 
@@ -46,13 +49,65 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_host_is_short() -> None:
     lines = [[line for line in text.splitlines() if line] for text in blocks("python")]
     assert [len(each) for each in lines if len(each) > MOST_LINES] == []
-    assert len(blocks("python")) == 7
+    assert len(blocks("python")) == 10
 
 
 def test_own_functions() -> None:
     names = run(block("@tool\n"))
     exec(block("test_there_is_tea"), names)
     names["test_there_is_tea"]()
+
+
+def test_callbacks_that_decide() -> None:
+    run(block("async def observer"))
+
+
+FORMS = """
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import InputRequiredResult
+
+server = MCPServer("forms")
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+QUESTION = {"role": "user", "content": {"type": "text", "text": "6 * 7?"}}
+ASKED = {
+    "who": {"method": "elicitation/create", "params": {"message": "Who are you?", "requestedSchema": FORM}},
+    "what": {"method": "sampling/createMessage", "params": {"messages": [QUESTION], "maxTokens": 5}},
+    "where": {"method": "roots/list"},
+}
+
+
+@server.tool()
+def ask_all(context: Context) -> str | InputRequiredResult:
+    given = context.input_responses
+    if given is None:
+        return InputRequiredResult.model_validate({"inputRequests": ASKED})
+    return f"{given['who'].content['name']}, {given['what'].content.text}, {given['where'].roots[0].uri}"
+
+
+server.run()
+"""
+
+
+def test_callbacks_that_answer_a_server(tmp_path: Path) -> None:
+    (tmp_path / "forms.py").write_text(FORMS, encoding="utf-8")
+    run(block("def sampler"))
+
+
+def test_a_callback_for_signing_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    with protected_server() as server:
+        monkeypatch.setattr("webbrowser.open", server.sign_in)
+        run(block("def sign_in"), server.url)
+        assert len(server.visited) == 1
+
+
+def test_the_table_has_every_callback() -> None:
+    table = GUIDE.split("| callback | method |")[1].split("\n\n")[0]
+    named = set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE))
+    annotated = {name: str(each.annotation) for name, each in inspect.signature(open_runtime).parameters.items()}
+    assert named == {
+        name for name, each in annotated.items() if re.search(r"\w+Like\b(?<!PathLike)|CanUseTool|Observer", each)
+    }
+    assert f"waits up to {callbacks.SETTLE_SECONDS:g} seconds" in GUIDE
 
 
 def test_plugins_and_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

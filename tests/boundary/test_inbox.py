@@ -66,7 +66,7 @@ def test_no_wait_that_is_nearly_over_becomes_an_endless_one() -> None:
     ended.wait(2.0)
     ended.set()
     for worker in workers:
-        worker.join(20)
+        worker.join(60)
     assert not any(worker.is_alive() for worker in workers)
     assert all(rounds)
 

@@ -225,7 +225,9 @@ def test_a_server_that_is_disabled_while_the_host_runs_is_not_started(trap: Trap
 
 def test_signing_in_needs_approval_too(trap: Trap) -> None:
     async def main() -> None:
-        sign_in: Any = object()
+        def sign_in(server: str, url: str) -> None:
+            raise AssertionError(f"asked to sign in to {server} at {url}")
+
         async with trap.manager(ServerConfig.http("trap", "https://example.invalid/mcp")) as manager:
             with pytest.raises(ServerNotApprovedError):
                 await manager.sign_in("trap", sign_in)

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from growth import patience
 from servers.fault_expectations import text_of
 from servers.fault_servers import fault_server, manager_of
 from servers.live_processes import left_after, processes, processes_by_a_word
@@ -29,9 +30,9 @@ def test_connecting_and_listing_time_out(mode: str) -> None:
         with processes_by_a_word() as word:
             async with manager_of([fault_server("hung", mode, word)], LIMITS) as manager:
                 began = time.monotonic()
-                with anyio.fail_after(20), pytest.raises(ServerTimeoutError, match=r"'hung'.* 1\.5 s"):
+                with anyio.fail_after(60), pytest.raises(ServerTimeoutError, match=r"'hung'.* 1\.5 s"):
                     await manager.connect("hung")
-                assert time.monotonic() - began < LIMITS.connect_seconds + MOST_LATENESS
+                assert time.monotonic() - began < LIMITS.connect_seconds + patience(MOST_LATENESS)
                 assert "1.5 s" in manager.status("hung").last_error
             assert await left_after(word) == {}
 
@@ -46,9 +47,9 @@ def test_a_call_times_out(mode: str) -> None:
             async with manager_of([server], LIMITS) as manager:
                 await manager.connect("hung")
                 began = time.monotonic()
-                with anyio.fail_after(20), pytest.raises(ServerTimeoutError, match=r"'hung'.*'faulty'.* 0\.5 s"):
+                with anyio.fail_after(60), pytest.raises(ServerTimeoutError, match=r"'hung'.*'faulty'.* 0\.5 s"):
                     await manager.call("hung", "faulty", {"text": "x"})
-                assert time.monotonic() - began < LIMITS.call_seconds + MOST_LATENESS
+                assert time.monotonic() - began < LIMITS.call_seconds + patience(MOST_LATENESS)
             assert await left_after(word) == {}
 
     anyio.run(main)
@@ -64,7 +65,7 @@ def test_a_call_that_a_server_dies_of_fails_at_once_and_the_next_call_starts_it_
                 began = time.monotonic()
                 with pytest.raises(ServerDisconnectedError, match=r"'mortal'.*'faulty'"):
                     await manager.call("mortal", "faulty", {"text": "x"})
-                assert time.monotonic() - began < 5.0, "it waited for the timeout"
+                assert time.monotonic() - began < patience(5.0), "it waited for the timeout"
                 assert text_of(await manager.call("mortal", "echo", {"text": "y"})) == "y"
                 (after,) = processes(word)
                 assert after != before
@@ -84,7 +85,7 @@ def test_a_server_that_is_stuck_for_good_is_given_up_and_started_again(mode: str
                 (before,) = processes(word)
                 with pytest.raises(ServerTimeoutError):
                     await manager.call("stuck", "faulty", {"text": "x"})
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     while True:
                         try:
                             result = await manager.call("stuck", "echo", {"text": "y"})
@@ -126,7 +127,7 @@ def test_callers_that_find_a_server_dead_at_the_same_time_all_get_their_answers_
                 async def call(number: int) -> None:
                     answers.append(text_of(await manager.call("mortal", "echo", {"text": str(number)})))
 
-                with anyio.fail_after(20):
+                with anyio.fail_after(60):
                     async with anyio.create_task_group() as tasks:
                         for number in range(10):
                             tasks.start_soon(call, number)
@@ -171,6 +172,6 @@ def test_a_host_call_that_a_server_blocks_ends_at_the_runs_deadline() -> None:
                     took = time.monotonic() - began
             assert result.failure is not None
             assert result.failure.kind == "timeout"
-            assert took < limits.wall_seconds + MOST_LATENESS
+            assert took < limits.wall_seconds + patience(MOST_LATENESS)
 
     anyio.run(main)

@@ -111,7 +111,7 @@ async def test_a_line_begun_by_another_and_ended_by_an_answer_is_not_taken_apart
 async def test_an_unreadable_answer_fails_its_own_request_only(tmp_path: Path) -> None:
     body = r"""
 first, second = hear(), hear()
-write(b'{"jsonrpc":"2.0","id":%d,"result":{"value":"\xff"}}' % first["id"] + b"\n")
+write(b'{"jsonrpc":"2.0","id":%d,"result":{"value":"\x00"}}' % first["id"] + b"\n")
 answer(second)
 serve()
 """

@@ -80,7 +80,7 @@ def test_the_hostile_names_are_all_different_in_one_server() -> None:
     for tool in module.tools:
         assert re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", tool.identifier)
         assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.qualified_name)
-        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool.short_name)
+        assert re.fullmatch(r"[A-Za-z0-9_]{1,64}", tool.short_name)
 
 
 def test_an_exact_name_is_not_taken_away_by_one_that_had_to_be_changed() -> None:

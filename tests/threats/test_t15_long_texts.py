@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
+from growth import work_within
 from toolbridge_codegen.bounds import Bounds
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
@@ -51,9 +51,8 @@ BOMBS: dict[str, dict[str, Any]] = {
 def test_a_stub_of_one_tool_has_no_more_text_than_it_may(bomb: str, language: Any) -> None:
     tool = ToolDefinition("f", BOMBS[bomb], description="words " * 200_000, output_schema=BOMBS[bomb])
     catalog = build_catalog([ServerListing("s", (tool,))])
-    began = time.process_time()
-    stubs = generate(catalog, language=language)
-    assert time.process_time() - began < 5.0
+    with work_within(5.0):
+        stubs = generate(catalog, language=language)
     # Two modules, the second of which refers to the first; some room for what is around the types.
     assert sum(map(len, stubs.files.values())) < 2 * Bounds().characters
     assert stubs.diagnostics, "nothing was left out: it is no bomb"

@@ -7,12 +7,12 @@ but run on whatever a server writes.
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from growth import work_within
 from toolbridge.servers.safe_patterns import safe_pattern
 from toolbridge.servers.schema_checks import CheckStore
 from toolbridge.trust.audit import audit
@@ -78,11 +78,10 @@ def tool_with(pattern: str) -> ToolSpec:
 def test_a_catastrophic_pattern_holds_up_no_call(pattern: str) -> None:
     """Arguments and results are checked against the schema in no time, whatever pattern is in it."""
     checks = CheckStore().of(tool_with(pattern))
-    began = time.process_time()
-    for victim in VICTIMS:
-        checks.prepared({"text": victim, "list": [victim] * 3, victim: victim})
-        checks.result_problem({"text": victim, victim: victim})
-    assert time.process_time() - began < MOST_SECONDS
+    with work_within(MOST_SECONDS):
+        for victim in VICTIMS:
+            checks.prepared({"text": victim, "list": [victim] * 3, victim: victim})
+            checks.result_problem({"text": victim, victim: victim})
 
 
 @pytest.mark.parametrize("pattern", CATASTROPHIC)
@@ -90,11 +89,10 @@ def test_a_catastrophic_pattern_is_not_run_on_more_than_it_can_bear(pattern: str
     safe = safe_pattern(pattern)
     if safe is None:
         return
-    began = time.process_time()
-    for victim in VICTIMS:
-        safe.refuses(victim)
-        safe.refuses(victim[: safe.longest])
-    assert time.process_time() - began < MOST_SECONDS
+    with work_within(MOST_SECONDS):
+        for victim in VICTIMS:
+            safe.refuses(victim)
+            safe.refuses(victim[: safe.longest])
 
 
 @pytest.mark.parametrize(
@@ -138,13 +136,6 @@ ANYTHING = {
 
 @pytest.mark.parametrize("name", ANYTHING)
 def test_the_audit_reads_100_kb_of_anything_in_no_time(name: str) -> None:
-    """The best of three: another process may have taken the first."""
     tool = ToolDefinition("f", {"type": "object"}, description=ANYTHING[name])
-    times: list[float] = []
-    for _ in range(3):
-        began = time.process_time()
+    with work_within(0.5):
         audit("s", [tool], other_tools={"mail": ["send_email"], "files": ["read_file"]})
-        times.append(time.process_time() - began)
-        if times[-1] < 0.1:
-            return
-    assert min(times) < 0.1

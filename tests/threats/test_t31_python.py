@@ -10,6 +10,7 @@ import time
 import anyio
 import pytest
 
+from growth import patience
 from threats.hostile_programs import MOST_LATENESS, Contain, HostileProgram, python_programs_for
 from threats.process_memory import highest_memory, needs_proc, open_descriptors, resident_bytes
 from toolbridge import Limits, RunResult, Sandbox
@@ -30,7 +31,7 @@ def test_cpu_time_is_limited_apart_from_wall_time(python_sandbox: Sandbox) -> No
     assert result.failure is not None
     assert result.failure.kind == "timeout"
     assert "CPU" in result.failure.message
-    assert result.usage.wall_seconds < 5.0
+    assert result.usage.wall_seconds < patience(5.0)
 
 
 @pytest.mark.parametrize(
@@ -64,12 +65,9 @@ def test_a_run_that_is_awaited_ends_soon_after_being_cancelled(python_sandbox: S
         assert scope.cancelled_caught
         return time.perf_counter()
 
-    def attempt() -> float:
-        began = time.perf_counter()
-        return asyncio.run(main()) - began
-
-    # 50 ms, and the event loop's own beginning; the best of three, because the machine may be busy
-    assert min(attempt() for _ in range(3)) < 0.2 + 0.05 + 0.1
+    began = time.perf_counter()
+    took = asyncio.run(main()) - began
+    assert took < 0.2 + patience(0.05 + 0.1)  # the last for the event loop's own beginning
 
 
 def test_hostile_runs_that_are_awaited_at_once_all_end_in_time(python_sandbox: Sandbox) -> None:
@@ -84,15 +82,11 @@ def test_hostile_runs_that_are_awaited_at_once_all_end_in_time(python_sandbox: S
         runs = (python_sandbox.run(program, language="python", limits=limits) for program in programs * 3)
         return await asyncio.gather(*runs)
 
-    took: list[float] = []
-    for _ in range(3):
-        began = time.perf_counter()
-        results = asyncio.run(main())
-        took.append(time.perf_counter() - began)
-        assert [result.failure and result.failure.kind for result in results] == ["timeout"] * 9
-        if took[-1] < limits.wall_seconds + MOST_LATENESS:
-            return
-    pytest.fail(f"they took {took} s")
+    began = time.perf_counter()
+    results = asyncio.run(main())
+    took = time.perf_counter() - began
+    assert [result.failure and result.failure.kind for result in results] == ["timeout"] * 9
+    assert took < limits.wall_seconds + patience(MOST_LATENESS)
 
 
 # ---- what the host keeps for a guest

@@ -113,6 +113,9 @@ def use_everything(home: Path) -> None:
                     'leaky.faulty({ text: "text" })'
                 )
                 assert result.failure is None
+                listing = runtime.servers.listing("leaky")
+                assert listing is not None
+                await runtime.servers.accept_tools("leaky", listing)
                 for language in ("typescript", "python"):
                     assert runtime.stubs(language)
 
@@ -123,7 +126,7 @@ def test_listings_lock_stubs_and_journal_hold_no_value(home: Path) -> None:
     use_everything(home)
     assert found_under(home, PLANTED) == []
     files = {path.name for path in home.rglob("*") if path.is_file()}
-    assert {"toolbridge.lock", "audit.jsonl", "approved-mcp.json"} <= files
+    assert {"toolbridge.lock", "audit.jsonl", "approved-mcp.json", "tool-decisions.json"} <= files
     assert list((home / "cache" / "listings").iterdir())
     assert list((home / "cache" / "stubs").rglob("*"))
     (started,) = (

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from threats.report.markdown_page import markdown_page
 from threats.report.sarif import sarif_text
 from threats.report.summary import Facts, Report
 from threats.selftest.mitigations import MITIGATIONS
-from threats.selftest.switched_off import SwitchedOff, applied
+from threats.selftest.switched_off import applied
 from threats.selftest.trial import switch_off_and_run
 from threats.threat_table import BY_ID, THREATS, threat_of
 from toolbridge.boundary import component_imports, imports
@@ -37,20 +36,6 @@ def document_rows() -> dict[str, list[str]]:
     table = text.partition("<!-- table: threats -->")[2].partition("<!-- end -->")[0]
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in table.strip().splitlines()[2:]]
     return {row[0]: row for row in rows}
-
-
-@cache
-def collected() -> dict[str, int]:
-    """How many cases each file of this directory has, as pytest counts them."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", str(HERE)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return {Path(name).name: int(count) for name, count in re.findall(r"^(\S+\.py): (\d+)$", done.stdout, re.MULTILINE)}
 
 
 def test_there_are_35_threats_in_order() -> None:
@@ -73,15 +58,6 @@ def test_a_file_belongs_to_the_threat_in_its_name(name: str, expected: str) -> N
         assert threat_of(other) is None
 
 
-def test_every_threat_has_enough_cases() -> None:
-    cases: Counter[str] = Counter()
-    for name, count in collected().items():
-        threat = threat_of(name)
-        if threat is not None:
-            cases[threat.id] += count
-    assert {threat.id: cases[threat.id] for threat in THREATS if cases[threat.id] < threat.least_cases} == {}
-
-
 # ---- the document
 
 
@@ -101,6 +77,7 @@ def test_a_row_says_what_holds_where_and_what_is_left(identity: str) -> None:
     for file in files:
         assert (ROOT / "bridge" / "toolbridge" / file).is_file() or (ROOT / file).is_file(), file
     of_threat = {path.name for path in HERE.glob(f"test_t{BY_ID[identity].number:02}_*.py")}
+    assert of_threat
     assert re.findall(r"`([^`]+)`", tests) == sorted(of_threat)
 
 
@@ -128,16 +105,19 @@ def test_every_threat_has_a_mitigation_that_is_switched_off() -> None:
     assert len({(each.threat, each.what) for each in MITIGATIONS}) == len(MITIGATIONS)
 
 
-@pytest.mark.parametrize("switched", MITIGATIONS, ids=lambda each: f"{each.threat}-{each.what.replace(' ', '-')}")
-def test_a_mitigation_can_still_be_switched_off(switched: SwitchedOff) -> None:
+def test_every_mitigation_can_still_be_switched_off() -> None:
     """The text is there exactly once, what comes in its place is Python, and the tests that must notice exist."""
-    compile(applied(switched, ROOT), switched.file, "exec", dont_inherit=True)
-    for test in switched.tests:
-        file, _, name = test.partition("::")
-        threat = threat_of(file)
-        assert threat is not None
-        source = (HERE / file).read_text(encoding="utf-8")
-        assert not name or f"def {name}(" in source, test
+    wrong: list[str] = []
+    for switched in MITIGATIONS:
+        try:
+            compile(applied(switched, ROOT), switched.file, "exec", dont_inherit=True)
+        except Exception as error:
+            wrong.append(f"{switched.threat}, {switched.what}: {error}")
+        for test in switched.tests:
+            file, _, name = test.partition("::")
+            found = threat_of(file) is not None and (not name or f"def {name}(" in (HERE / file).read_text("utf-8"))
+            wrong += [] if found else [f"{switched.threat}, {switched.what}: there is no {test}"]
+    assert wrong == []
 
 
 def test_the_self_test_tells_what_is_noticed_from_what_is_not() -> None:
@@ -171,7 +151,7 @@ def a_report(outcome: str) -> Report:
         no_wall = CaseResult("tests/threats/test_t02_x.py", "test_wall", "bwrap", "skipped", 0, 7, "bwrap is not here")
         results.append((THREATS[1], no_wall))
     if outcome == "missing":
-        results = [(threat, result) for threat, result in results if threat.id != "T7" or result.case < "5"]
+        results = [(threat, result) for threat, result in results if threat.id != "T7"]
     return Report(Facts("2026-01-01", "1.0", "3.11", "Linux", 61.0), by_threat(results))
 
 
@@ -185,7 +165,7 @@ def a_report(outcome: str) -> Report:
             "holds",
             "35 of 35 threats held, in 351 cases. Not all was tried here: T2 (1 skipped: bwrap is not here).",
         ),
-        ("missing", "untested", "34 of 35 threats held, in 345 cases. Not tested enough: T7."),
+        ("missing", "untested", "34 of 35 threats held, in 340 cases. Not tested: T7."),
     ],
 )
 def test_the_report_says_what_became_of_every_threat(outcome: str, verdict: str, sentence: str) -> None:

@@ -34,11 +34,6 @@ class Threat:
         """`T7`."""
         return f"T{self.number}"
 
-    @property
-    def least_cases(self) -> int:
-        """The first ten are the best known: each is tried in ten ways at least."""
-        return 10 if self.number <= 10 else 1
-
 
 def _threat(number: int, title: str, severity: Degree, likelihood: Degree, promise: str) -> Threat:
     return Threat(number, title, severity, likelihood, promise)

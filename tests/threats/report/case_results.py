@@ -84,10 +84,10 @@ class ThreatResult:
 
     @property
     def verdict(self) -> Verdict:
-        """Broken as soon as one case failed; untested where too few were run to say that it holds."""
+        """Broken as soon as one case failed; untested where none was run that could say that it holds."""
         if self.count("failed"):
             return "broken"
-        return "holds" if self.count("passed") >= self.threat.least_cases else "untested"
+        return "holds" if self.count("passed") else "untested"
 
 
 def by_threat(results: Iterable[tuple[Threat, CaseResult]]) -> tuple[ThreatResult, ...]:

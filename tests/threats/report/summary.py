@@ -46,7 +46,7 @@ class Report:
         if broken := self.threats("broken"):
             parts.append(f"BROKEN: {', '.join(broken)}.")
         if untested := self.threats("untested"):
-            parts.append(f"Not tested enough: {', '.join(untested)}.")
+            parts.append(f"Not tested: {', '.join(untested)}.")
         if skipped := [f"{row.threat.id} ({row.skipped})" for row in self.rows if row.skipped]:
             parts.append(f"Not all was tried here: {', '.join(skipped)}.")
         return " ".join(parts)
