@@ -5,6 +5,7 @@ CPU time of this thread, the best of several tries: other work on the machine on
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -16,11 +17,24 @@ T = TypeVar("T")
 TRIES = 6
 
 
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Suspend garbage collection: a full one walks the objects of every test before, a second in a long run."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collected:
+            gc.enable()
+
+
 def cpu_seconds(work: Callable[[], object]) -> float:
     """The CPU time of one try."""
-    began = time.thread_time()
-    work()
-    return time.thread_time() - began
+    with _uncollected():
+        began = time.thread_time()
+        work()
+        return time.thread_time() - began
 
 
 def is_at_most(times: float, work: Callable[[], object], other: Callable[[], object]) -> bool:
@@ -46,8 +60,11 @@ def linear(work: Callable[[T], object], make: Callable[[int], T], size: int) -> 
     raise AssertionError(f"twice the input is more than 2.5 times the work, from a size of {size:,} on")
 
 
-def _plain_python() -> None:
-    """What takes an unhurried machine a hundredth of a second."""
+PLAIN_SECONDS = 0.01
+
+
+def plain_python() -> None:
+    """The unit of work: `PLAIN_SECONDS` of an unhurried machine."""
     words: dict[str, int] = {}
     for number in range(60_000):
         word = f"word {number % 997}"
@@ -56,7 +73,7 @@ def _plain_python() -> None:
 
 @cache
 def _measured_once() -> float:
-    return cpu_seconds(_plain_python)
+    return cpu_seconds(plain_python)
 
 
 @contextmanager
@@ -65,11 +82,12 @@ def work_within(seconds: float) -> Generator[None]:
 
     For what is bounded rather than proportional: a budget that ends it, or a cut before it begins.
     """
-    began = time.thread_time()
-    yield
-    took = time.thread_time() - began
-    if took > 50 * seconds * _measured_once():  # half of it: worth to be looked at closely
-        most = 100 * seconds * max(cpu_seconds(_plain_python) for _ in range(5))
+    with _uncollected():
+        began = time.thread_time()
+        yield
+        took = time.thread_time() - began
+    if took > seconds / PLAIN_SECONDS / 2 * _measured_once():  # half of it: worth to be looked at closely
+        most = seconds / PLAIN_SECONDS * max(cpu_seconds(plain_python) for _ in range(5))
         assert took <= most, f"it took {took:.3f} s of CPU time, where plain work took {most:.3f} s"
 
 
@@ -81,6 +99,6 @@ def patience(seconds: float) -> float:
     slowness = [1.0]
     for _ in range(5):
         began = time.perf_counter()
-        _plain_python()
-        slowness.append((time.perf_counter() - began) / 0.01)
+        plain_python()
+        slowness.append((time.perf_counter() - began) / PLAIN_SECONDS)
     return 4 * seconds * max(slowness)

@@ -32,7 +32,7 @@ from toolbridge_codegen.catalog import Reading
 from toolbridge_codegen.json_values import is_list, is_object
 
 EXPLORING = int(os.environ.get("TOOLBRIDGE_EXPLORE", "0"))
-SCHEMAS = EXPLORING or 60
+SCHEMAS = EXPLORING or 30
 """Of each sort: hundreds of instances, and still only one run of each checker for both sorts."""
 
 MOST_AT_ONCE = 120
