@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,6 +48,7 @@ def texts(name: str) -> tuple[Text, ...]:
     return tuple(Text(row["id"], row["place"], row["text"]) for row in map(json.loads, lines))
 
 
+@cache
 def findings_of(text: Text) -> tuple[Finding, ...]:
     """What is found when a server puts the text where it belongs."""
     schema = {"type": "object"}
@@ -66,14 +68,21 @@ def found(chosen: list[Text]) -> int:
     return sum(bool(findings_of(text)) for text in chosen)
 
 
+def withheld(chosen: list[Text]) -> int:
+    """How many of these have a high finding, for which a tool is withheld."""
+    return sum(any(finding.severity == "high" for finding in findings_of(text)) for text in chosen)
+
+
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
     """What is found in the listings of real servers, each audited beside all of the others."""
 
     tool_texts: int
     in_tool_texts: int
+    high_in_tool_texts: int
     parameter_texts: int
     in_parameter_texts: int
+    high_in_parameter_texts: int
 
 
 @cache
@@ -81,15 +90,20 @@ def false_alarms() -> FalseAlarms:
     """Counted by texts: titles, descriptions and instructions; titles and descriptions of parameters."""
     listings = [real.listing for real in corpus.real_listings()]
     names = {listing.server: [tool.name for tool in listing.tools] for listing in listings}
-    tool_texts = parameter_texts = in_tool_texts = in_parameter_texts = 0
+    tool_texts = parameter_texts = 0
+    alarms: Counter[tuple[bool, bool]] = Counter()
     for listing in listings:
         for place, text in listing_texts(listing.tools, listing.instructions):
             tool_texts += is_tool_text(place)
             parameter_texts += is_parameter_text(place, text)
-        places = {finding.place for finding in audit(listing.server, listing.tools, listing.instructions, names)}
-        in_tool_texts += sum(is_tool_text(place) for place in places)
-        in_parameter_texts += sum(not is_tool_text(place) for place in places)
-    return FalseAlarms(tool_texts, in_tool_texts, parameter_texts, in_parameter_texts)
+        findings = audit(listing.server, listing.tools, listing.instructions, names)
+        alarms.update((is_tool_text(place), False) for place in {each.place for each in findings})
+        high = {each.place for each in findings if each.severity == "high"}
+        alarms.update((is_tool_text(place), True) for place in high)
+    return FalseAlarms(
+        *(tool_texts, alarms[True, False], alarms[True, True]),
+        *(parameter_texts, alarms[False, False], alarms[False, True]),
+    )
 
 
 def is_tool_text(place: str) -> bool:
@@ -131,23 +145,33 @@ def figures_table() -> str:
             [*texts("attacks_wordings"), *texts("attacks_short")],
         ),
         ("our attacks written after the first rules, never learned from", list(texts("attacks_unseen"))),
+        ("attacks by one more, written after the fit, never learned from", list(texts("attacks_unseen_later"))),
         (
             "our harmless texts in the same words, learned from (false alarms)",
             [*texts("benign"), *texts("benign_wordings")],
         ),
         ("our harmless texts in the style of real servers, learned from (false alarms)", list(texts("benign_servers"))),
     ]
-    counted = [(name, found(chosen), len(chosen)) for name, chosen in rows]
+    counted = [(name, found(chosen), withheld(chosen), len(chosen)) for name, chosen in rows]
     counted += [
         (
             "titles, descriptions and instructions of real servers (false alarms)",
             alarms.in_tool_texts,
+            alarms.high_in_tool_texts,
             alarms.tool_texts,
         ),
-        ("parameters of real servers (false alarms)", alarms.in_parameter_texts, alarms.parameter_texts),
+        (
+            "parameters of real servers (false alarms)",
+            alarms.in_parameter_texts,
+            alarms.high_in_parameter_texts,
+            alarms.parameter_texts,
+        ),
     ]
-    lines = [f"| {name} | {count} of {of} | {100 * count / of:.1f} % |" for name, count, of in counted]
-    return "\n".join(["| texts | found | share |", "|---|---|---|", *lines]) + "\n"
+    lines = [
+        f"| {name} | {count} of {of} | {100 * count / of:.1f} % | {100 * high / of:.1f} % |"
+        for name, count, high, of in counted
+    ]
+    return "\n".join(["| texts | found | share | high |", "|---|---|---|---|", *lines]) + "\n"
 
 
 def rules_table() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trust import audit_figures
-from trust.audit_figures import found, held_out, texts
+from trust.audit_figures import found, held_out, texts, withheld
 
 
 def test_the_corpus_is_as_large_as_it_should_be() -> None:
@@ -40,6 +40,13 @@ def test_of_harmless_texts_that_others_wrote_to_be_mistaken_few_are_found(name: 
     assert found(list(texts(name))) <= 0.08 * len(texts(name))
 
 
+def test_the_grade_that_withholds_a_tool_is_for_attacks_and_not_for_harmless_texts() -> None:
+    attacks = held_out("attacks")
+    assert withheld(attacks) >= 0.55 * len(attacks)
+    for name in ("benign", "benign_wordings", "benign_servers"):
+        assert withheld(list(texts(name))) <= 0.005 * len(texts(name))
+
+
 def test_of_such_texts_that_nobody_here_has_read_few_are_found() -> None:
     assert found(held_out("benign")) <= 0.08 * len(held_out("benign"))
 
@@ -49,6 +56,8 @@ def test_real_servers_cause_few_false_alarms() -> None:
     assert alarms.tool_texts > 300
     assert alarms.in_tool_texts <= 0.02 * alarms.tool_texts
     assert alarms.in_parameter_texts <= 0.003 * alarms.parameter_texts
+    assert alarms.high_in_tool_texts <= 0.005 * alarms.tool_texts
+    assert alarms.high_in_parameter_texts <= 0.001 * alarms.parameter_texts
 
 
 def test_the_figures_in_the_document_are_those_of_today() -> None:

@@ -15,7 +15,8 @@ from trust.fit_audit import Sample, fit, own_texts, score
 def test_nothing_that_is_held_out_is_learned_from() -> None:
     learned = {sample.text for sample in own_texts()}
     assert not learned & {text.text for text in texts("attacks") if text.held_out}
-    for name in ("attacks_held_out", "attacks_held_out_later", "benign_held_out", "benign_held_out_later"):
+    attacks = ("attacks_unseen", "attacks_unseen_later", "attacks_held_out", "attacks_held_out_later")
+    for name in (*attacks, "benign_held_out", "benign_held_out_later"):
         assert not learned & {text.text for text in texts(name)}
 
 
