@@ -85,11 +85,16 @@ class RealListing:
     """Of the tools as JSON without needless spaces: what a model would be given without stubs."""
 
 
+def real_listing_files() -> list[Path]:
+    """The files with the listings of real servers: none where there are none."""
+    directory = Path(os.environ.get("TOOLBRIDGE_TOOL_LISTS", ROOT.parent / "shared" / "tools"))
+    return sorted(directory.glob("*.json"))
+
+
 @cache
 def real_listings() -> tuple[RealListing, ...]:
     """The listings of real servers; a test that needs them is skipped where there are none."""
-    directory = Path(os.environ.get("TOOLBRIDGE_TOOL_LISTS", ROOT.parent / "shared" / "tools"))
-    files = sorted(directory.glob("*.json"))
+    files = real_listing_files()
     if not files:
         pytest.skip("there are no listings of real servers here (TOOLBRIDGE_TOOL_LISTS)")
     return tuple(_real_listing(file) for file in files)

@@ -98,7 +98,7 @@ def servers() -> tuple[Server, ...]:
     """Every server of which at least two tools are known. A text of a server that is fitted to is not judged."""
     read = [server for registry in ("npm", "pypi") for server in _servers_of(registry)]
     fitted = {text for each in read if not each.is_judged for text in (*each.tool_texts, *each.parameter_texts)}
-    for real in corpus.real_listings():
+    for real in corpus.real_listings() if corpus.real_listing_files() else ():
         fitted |= {text for _, text in listing_texts(real.listing.tools, real.listing.instructions)}
     found: list[Server] = []
     for server in read:
@@ -169,7 +169,8 @@ def _parsed(source: str) -> tuple[list[ast.AST], dict[str, str]]:
     return nodes, named
 
 
-def _python_texts(source: str) -> Iterator[tuple[str, str]]:
+def python_texts(source: str) -> Iterator[tuple[str, str]]:
+    """The texts of tools and of parameters in a Python program, each with its kind."""
     nodes, known = _parsed(source)
     for node in nodes:
         for kind, text in _texts_of_node(node, known):
@@ -255,7 +256,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 _READERS: dict[str, Callable[[str], Iterator[tuple[str, str]]]] = {
-    ".py": _python_texts,
+    ".py": python_texts,
     **dict.fromkeys((".js", ".mjs", ".cjs", ".ts"), _script_texts),
 }
 

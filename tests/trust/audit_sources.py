@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import yaml
 
-from trust.audit_corpus import CACHE, called, literal
+from trust.audit_corpus import CACHE, called, literal, python_texts
 
 JUDGED = frozenset(
     {
@@ -28,6 +28,7 @@ JUDGED = frozenset(
             "giskard",
         ),
         *("openai-guardrails", "langkit", "prompt-security-fuzzer", "scanners-tests"),
+        *("agent-injection-bench", "jailbreak-corpus-mini", "poisoned-tools"),
     }
 )
 """Sources of attacks that are only counted."""
@@ -58,6 +59,12 @@ def attacks() -> dict[str, tuple[str, ...]]:
         "langkit": (100, _json("langkit/langkit/themes.json")["jailbreak"]),
         "prompt-security-fuzzer": (60, _fuzzer()),
         "scanners-tests": (200, _scanners_tests()),
+        "agent-injection-bench": (100, _agent_injection_bench()),
+        "jailbreak-corpus-mini": (
+            100,
+            (row["prompt"] for row in _json("jailbreak-corpus-mini-py/jailbreak_corpus_mini/corpus.json")),
+        ),
+        "poisoned-tools": (100, _poisoned_tools()),
     }
     return {source: _sample(texts, most) for source, (most, texts) in read.items()}
 
@@ -262,6 +269,24 @@ def _scanners_tests() -> Iterator[str]:
     for scanner in ("mcpscan-cli", "pytector", "mcp-firewall"):
         yield from _hostile(f"{scanner}/*/tests/*.py", hostile, harmless)
     yield from _hostile("skillscan/*/tests/test_prompt_injection_rules.py", hostile, harmless)
+
+
+def _agent_injection_bench() -> Iterator[str]:
+    path = _files("agent-injection-bench/aib/data/attacks.jsonl")[0]
+    rows = map(json.loads, path.read_text("utf-8").splitlines())
+    return (row["injected"] for row in rows if row["family"] != "control")
+
+
+def _poisoned_tools() -> Iterator[str]:
+    """Descriptions of tools and parameters of servers that were poisoned to train people or to try scanners."""
+    for package in ("mseep-dvmcp", "mseep-gensecai-mcp-poisoning-poc"):
+        for path in _files(f"{package}/**/*.py"):
+            texts = (text for _, text in python_texts(path.read_text("utf-8", "ignore")))
+            yield from (text for text in texts if re.search("<(HIDDEN|IMPORTANT|GLOBAL)", text))
+    for name in ("poisoned_description", "poisoned_schema", "multilingual_poisoning"):
+        for path in _files(f"mcp-guardbench/guardbench/mcp_lab/servers/{name}_server.py"):
+            marked = (text for _, _, text in _literals(path, 6) if "[] " in text)
+            yield from (re.sub(r"\[\] This is a harmless synthetic test marker\.|\[\] ", "", text) for text in marked)
 
 
 def _hostile(pattern: str, hostile: re.Pattern[str], harmless: re.Pattern[str]) -> Iterator[str]:

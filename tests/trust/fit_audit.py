@@ -13,6 +13,7 @@ import hashlib
 import math
 import multiprocessing
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -94,10 +95,10 @@ def own_texts() -> list[Sample]:
 
 
 def listed_texts() -> list[Sample]:
-    """The texts of the listings of real servers."""
+    """The texts of the listings of real servers; none where there are no listings."""
     return [
         Sample(text, is_attack=False, server=real.listing.server, is_tool_text=is_tool_text(place))
-        for real in corpus.real_listings()
+        for real in (corpus.real_listings() if corpus.real_listing_files() else ())
         for place, text in listing_texts(real.listing.tools, real.listing.instructions)
         if is_tool_text(place) or is_parameter_text(place, text)
     ]
@@ -227,4 +228,6 @@ def fitted_text() -> str:
 
 
 if __name__ == "__main__":
+    if not corpus.real_listing_files():
+        sys.exit("There are no listings of real servers here (TOOLBRIDGE_TOOL_LISTS): the weights would be others.")
     DATA.write_text(fitted_text(), "utf-8")
