@@ -85,6 +85,7 @@ LISTINGS = (
         )
     ),
     Fault("schema-very-deep", problem="tool 'bomb' is nested too deeply"),
+    Fault("schema-endless-number"),
     Fault("list-not-utf8", problem="its tools/list has bytes that are not UTF-8"),
     Fault("list-refused", connect=Fails((ServerConnectError, ServerProtocolError), "the registry is gone")),
     Fault("list-changed-storm", call=gives_text("1")),

@@ -1,7 +1,8 @@
 """SECURITY: decodes one JSON-RPC message of a server. All of it is hostile; nothing here raises but `ValueError`.
 
 Decoding is lenient, so that one odd byte costs no answer: bytes that aren't UTF-8 become U+FFFD, `NaN` and `Infinity`
-are accepted as Python reads them, and lone surrogates written as escapes stay in their strings. Later layers decide.
+are accepted as Python reads them, an integer of more digits than Python converts is infinite, and lone surrogates
+written as escapes stay in their strings. Later layers decide.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def parse_line(line: Line) -> Any:
     if pause:
         gc.disable()
     try:
-        message: Any = json.loads(text.removeprefix("\ufeff"))
+        message: Any = _parsed(text.removeprefix("\ufeff"))
     except RecursionError:
         raise TooDeepError("it is nested too deeply") from None
     finally:
@@ -91,6 +92,22 @@ def parse_line(line: Line) -> Any:
         for each in cast("list[Any]", message) if isinstance(message, list) else [message]:
             _mark_not_utf8(each)
     return cast("Any", message)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # an integer beyond `sys.get_int_max_str_digits`
+        return json.loads(text, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
 
 
 def _mark_not_utf8(message: Any) -> None:
