@@ -266,6 +266,24 @@ async def test_a_tool_with_a_schema_that_is_none_is_called_and_its_server_decide
     assert any("spoilt" in problem and "putSchema" in problem for problem in problems)
 
 
+async def test_a_call_that_never_left_is_not_among_those_that_were_made(tmp_path: Path) -> None:
+    async with (
+        nothing_left() as word,
+        patient_runtime_of(tmp_path, fault_server("mortal", "exit-at-call", word)) as runtime,
+    ):
+        with anyio.fail_after(SOON):
+            result = await runtime.run("""
+                const { faulty } = require("host:mcp-mortal");
+                for (let n = 0; n < 4; n++) try { faulty({ text: "x" }) } catch {}
+                faulty({ text: "y" })
+            """)
+    check_failure(result, "raised", "ended or failed 4 times")
+    assert [call.sent for call in result.calls] == [True, True, True, True, False]
+    assert result.failure is not None
+    (note,) = result.failure.notes
+    assert note.count("mortal faulty") == 4
+
+
 # ---- a server that says where it works
 
 

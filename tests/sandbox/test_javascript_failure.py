@@ -278,6 +278,7 @@ def test_a_long_list_of_calls_is_cut() -> None:
 def test_calls_that_never_took_effect_are_not_among_those_made() -> None:
     refused = [CallRecord("host:demo", "add", outcome, 0.1, 1, 1) for outcome in ("denied", "invalid_arguments")]
     assert notes_of_calls(refused) == ()
+    assert notes_of_calls([refused[0]._replace(outcome="disconnected", sent=False)]) == ()
 
 
 # ---- values that are no errors

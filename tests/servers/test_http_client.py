@@ -56,6 +56,8 @@ async def test_a_header_of_the_protocol_that_can_not_be_sent_fails_its_request()
         with pytest.raises(ServerConnectError, match="was not reached: The header 'mcp-param-my region'") as caught:
             await running.ask(headers={"Mcp-Param-My Region": "x"})
         assert "taken effect" not in str(caught.value)
+        with pytest.raises(ServerConnectError, match=r"was not reached: The header 'mcp-param-a+…' is too long"):
+            await running.ask(headers={"Mcp-Param-" + "a" * 300: "x"})
         assert await running.ask() == {"ok": True}
         assert len(server.received) == 1
 

@@ -14,7 +14,7 @@ from hypothesis import strategies
 from growth import is_at_most, linear
 from servers.result_tools import PLAIN, content, given, image, text
 from toolbridge.errors import ServerProtocolError
-from toolbridge.servers.exact_json import has_long_integer, strict_json
+from toolbridge.servers.exact_json import NOT_UTF8, has_long_integer, strict_json
 from toolbridge.servers.results import Blob, unwrap
 
 KEY = "sk-live/0123+456789"
@@ -245,6 +245,12 @@ def test_the_bytes_of_a_secret_are_masked_as_a_whole() -> None:
     found = given({"structuredContent": buffer}, secrets=(KEY,))
     assert found.value == {"type": "Buffer", "data": "[1,2,***,3]", "other": [1, 2, 3], "x": ["[***]", "y"]}
     assert found.notes == ("the server's own secrets are masked in the result",)
+
+
+def test_bytes_that_are_not_utf8_are_noted_in_results_and_errors() -> None:
+    marked = {**content(text("caf\ufffd")), "_meta": {NOT_UTF8: True}}
+    for result in (marked, {**marked, "isError": True}):
+        assert given(result).notes == ("bytes that are not UTF-8 are given as U+FFFD",)
 
 
 def test_a_secret_number_is_masked_as_a_number() -> None:

@@ -34,6 +34,7 @@ class CallLog:
                 function.tool,
                 began - self._began,
                 reply.notes,
+                reply.sent,
             )
         )
 

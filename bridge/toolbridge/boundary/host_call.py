@@ -79,6 +79,8 @@ class CallRecord(NamedTuple):
     """Seconds since the run began."""
     notes: tuple[str, ...] = ()
     """What is odd about the result, such as a mismatch with its schema."""
+    sent: bool = True
+    """False for a call that failed before its server could have seen it: it has no effect."""
 
 
 class Reply(NamedTuple):
@@ -88,13 +90,17 @@ class Reply(NamedTuple):
     outcome: str = ""
     """For the record; empty: as the frame says."""
     notes: tuple[str, ...] = ()
+    sent: bool = True
+    """False when the server can't have seen the call."""
 
 
 class CallFailed(Exception):  # noqa: N818  # not an error of the host: it carries the guest's
     """Raised by a host function that wants guest code to get exactly this error."""
 
-    def __init__(self, error: ErrorFrame) -> None:
+    def __init__(self, error: ErrorFrame, notes: tuple[str, ...] = ()) -> None:
         self.error = error
+        self.notes = notes
+        """For the call's record."""
         super().__init__(error.message)
 
 

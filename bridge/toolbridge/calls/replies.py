@@ -61,7 +61,7 @@ class Replies:
             keep=self._named_paths(checked),
         )
         if result.error is not None:
-            raise CallFailed(ErrorFrame("failed", result.error))
+            raise CallFailed(ErrorFrame("failed", result.error), (*checked.notes, *result.notes))
         is_declared = checked.spec.output_schema is not None and not result.blobs
         return result, checked.checks.result_problem(result.value) if is_declared else ""
 

@@ -169,13 +169,13 @@ class ToolCalls:
         try:
             return await self._perform(server, tool, given, number)
         except Exception as error:
-            problem = self._error(error, server, tool, given)
-        return self._failed(problem, await to_thread.run_sync(error_notes, problem.message))
+            problem, shown = error, self._error(error, server, tool, given)
+        return self._failed(problem, shown, await to_thread.run_sync(error_notes, shown.message))
 
     def _refused(self, problem: Exception, server: str, tool: str, given: Sequence[Any]) -> Reply:
         """The reply for what was raised on the way."""
         error = self._error(problem, server, tool, given)
-        return self._failed(error, error_notes(error.message))
+        return self._failed(problem, error, error_notes(error.message))
 
     def _error(self, problem: Exception, server: str, tool: str, given: Sequence[Any]) -> ErrorFrame:
         if isinstance(problem, CallFailed):
@@ -189,10 +189,11 @@ class ToolCalls:
             error = ErrorFrame("failed", "toolbridge failed in the middle of this call; the host's log says why.")
         return error._replace(server=server, tool=tool)
 
-    def _failed(self, error: ErrorFrame, notes: tuple[str, ...]) -> Reply:
-        if self._rules.errors == "return":
-            return Reply(encode_value({"error": error.message}), error.kind, notes)
-        return Reply(failed(CallFailed(error)), error.kind, notes)
+    def _failed(self, problem: Exception, error: ErrorFrame, audited: tuple[str, ...]) -> Reply:
+        is_returned = self._rules.errors == "return"
+        frame = encode_value({"error": error.message}) if is_returned else failed(CallFailed(error))
+        notes = (*problem.notes, *audited) if isinstance(problem, CallFailed) else audited
+        return Reply(frame, error.kind, notes, sent=not isinstance(problem, _NOT_SENT))
 
     def heard(self, error: ServerError, server: str) -> None:
         """Guest code is given this error: what a server said when it could not be reached is a word of its, too."""

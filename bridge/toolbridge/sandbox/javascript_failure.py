@@ -121,7 +121,7 @@ def _nearest_name(name: str, source: str) -> str | None:
 
 def notes_of_calls(calls: Sequence[CallRecord]) -> tuple[str, ...]:
     """Which host calls had been made: what a repaired program must not do twice."""
-    made = [call for call in calls if call.outcome not in _NEVER_MADE]
+    made = [call for call in calls if call.sent and call.outcome not in _NEVER_MADE]
     if not made:
         return ()
     shown = [f"  {call.module} {call.function}: {call.outcome}" for call in made[:_MOST_CALLS]]

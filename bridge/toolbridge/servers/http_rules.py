@@ -91,7 +91,9 @@ def check_header(name: str, value: str) -> None:
         HttpRuleError: names the header, never its value.
     """
     if not _HEADER_NAME.fullmatch(name):
-        raise HttpRuleError(f"The header {for_error(name, limit=80)!r} has a character that a name can't have")
+        raise HttpRuleError(
+            f"The header {for_error(name, limit=80)!r} is too long, or has a character that a name can't have"
+        )
     check_header_value(name, value)
 
 

@@ -78,10 +78,11 @@ def _unwrap(result: object, tool: ToolSpec, delivery: Delivery, keep: Iterable[s
     blocks: list[object] = list(cast("list[object]", content or ()))
     if len(blocks) > MOST_BLOCKS:
         raise NotJsonError(f"it has more than {MOST_BLOCKS:,} blocks of content")
-    if fields.get("isError") in (True, "true"):
-        return Unwrapped(None, error=for_guest_error(_error_text(blocks, structured), delivery.secrets, keep=keep))
     if is_marked_not_utf8(fields):
         delivery.note("bytes that are not UTF-8 are given as U+FFFD")
+    if fields.get("isError") in (True, "true"):
+        error = for_guest_error(_error_text(blocks, structured), delivery.secrets, keep=keep)
+        return Unwrapped(None, notes=tuple(delivery.notes), error=error)
     if structured is not None:
         return _finished(delivery.value(_inner(structured, tool)), delivery, _left_out(blocks))
     if content is None:
