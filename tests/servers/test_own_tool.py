@@ -221,6 +221,14 @@ def given_to(made: InProcessTool[..., Any], arguments: dict[str, Any]) -> Any:
     return given
 
 
+@pytest.mark.parametrize("names", [["$filter", "$top"], ["definitions"], ["dependencies"], ["a", "$ref"]], ids=str)
+def test_a_raw_shape_may_have_names_that_look_like_keywords(names: list[str]) -> None:
+    made = tool("z", "z", {name: {"type": "array"} for name in names}, one_parameter)
+    assert made.definition.input_schema["required"] == names
+    with pytest.raises(InvalidArgumentsError):
+        given_to(made, dict.fromkeys(names, "no list"))
+
+
 OPEN: list[dict[str, Any]] = [
     {},
     {"type": "object"},
@@ -240,6 +248,9 @@ def test_a_json_schema_is_no_raw_shape(schema: dict[str, Any]) -> None:
 
 MIXTURES: list[Any] = [
     {"items": {"type": "array"}},
+    {"x-id": {"type": "string"}},
+    {"externalDocs": {"type": "string"}},
+    {"$defs": {"a": {"type": "string"}}},
     {"type": "object", "include": {"type": "boolean"}},
     {"properties": {"a": {}}, "include": {"type": "boolean"}},
     {"include": bool, "n": {"type": "string"}},

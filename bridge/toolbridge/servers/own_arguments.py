@@ -83,15 +83,13 @@ def arguments_from_model(name: str, model: type[BaseModel], signature: inspect.S
     return Arguments(schema, bind, count == 2 or by_name is not None)
 
 
-_OF_OBJECTS = {"properties", "patternProperties", "additionalProperties", "propertyNames", "unevaluatedProperties"} | {
-    "dependentSchemas",
-    "dependentRequired",
-    "dependencies",
-    "definitions",
-    "discriminator",
-    "externalDocs",
-}
+_OF_NAMES = {"properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies"}
+"""Keywords about an object whose value is a mapping by names of properties."""
+_OF_ARGUMENTS = _OF_NAMES | {"additionalProperties", "propertyNames", "unevaluatedProperties"}
 """Keywords about an object whose value may be a mapping."""
+_DEFINITIONS = {"$defs", "definitions"}
+_BESIDE = _DEFINITIONS | {"$vocabulary", "discriminator", "externalDocs"}
+"""Keywords whose value is a mapping, and which say nothing of an object's properties."""
 _OF_OTHERS = {"items", "additionalItems", "contains", "unevaluatedItems", "contentSchema"} | {
     "not",
     "if",
@@ -110,7 +108,7 @@ _OF_TEXTS = {"type", "enum", "title", "description", "required", "examples", "de
     "maxProperties",
 }
 """Keywords whose value is never a mapping."""
-_KEYWORDS = _OF_OBJECTS | _OF_OTHERS | _OF_TEXTS
+_KEYWORDS = _OF_ARGUMENTS | _BESIDE | _OF_OTHERS | _OF_TEXTS
 
 
 def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspect.Signature) -> Arguments:
@@ -132,7 +130,7 @@ def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspe
         problem = "a JSON Schema, or a raw shape whose every value is a JSON Schema, or is a Python type: not a mixture"
     elif given and not is_shape and not any(key in _KEYWORDS or key.startswith("$") for key in given):
         problem = 'a JSON Schema, which has one of its keywords, or a raw shape such as {"name": {"type": "string"}}'
-    elif is_shape and keywords and keywords == keys <= _OF_OTHERS:
+    elif is_shape and keywords == keys and keys.isdisjoint(_OF_ARGUMENTS):
         problem = 'a schema that says "type": "object" if these are keywords, and "properties" if they are arguments'
     elif is_shape and keywords != keys:
         return arguments_from_schema(name, _of_shape(given), signature)
@@ -145,9 +143,9 @@ def _is_keyword(key: str, value: object) -> bool:
     """Whether an entry makes sense as one of a JSON Schema."""
     if not isinstance(value, Mapping):
         return True
-    if key in ("properties", "patternProperties"):
-        return all(isinstance(each, Mapping | bool) for each in cast("Mapping[str, object]", value).values())
-    return key in _OF_OBJECTS or key in _OF_OTHERS or key.startswith(("$", "x-"))
+    if key in _OF_NAMES or key in _DEFINITIONS:
+        return all(isinstance(each, Mapping | bool | list) for each in cast("Mapping[str, object]", value).values())
+    return key in _OF_ARGUMENTS or key in _BESIDE or key in _OF_OTHERS or key.startswith("x-")
 
 
 def _is_type(value: object) -> bool:
