@@ -205,7 +205,9 @@ def test_no_argument_of_another_type_makes_a_configuration(field: str) -> None:
 
 
 def test_none_is_not_given() -> None:
-    nothing: Any = {"env": None, "env_required": None, "deny_tools": None, "labels": None, "output_schemas": None}
+    nothing: Any = {
+        each.name: None for each in fields(ServerConfig) if each.name not in ("name", "transport", "command", "args")
+    }
     assert ServerConfig.stdio("a", "x", None, **nothing) == ServerConfig.stdio("a", "x")  # pyright: ignore[reportArgumentType]
     for factory in (ServerConfig.npm, ServerConfig.uvx):
         assert factory("a", "x", None, env=None) == factory("a", "x")  # pyright: ignore[reportArgumentType]

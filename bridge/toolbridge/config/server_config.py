@@ -7,7 +7,7 @@ server is started, by `config.environment`, and the values go nowhere but into i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -24,8 +24,7 @@ Transport: TypeAlias = Literal["stdio", "http", "sse", "in_process"]
 OriginKind: TypeAlias = Literal["code", "user", "project", "plugin"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_MAPPINGS = ("env", "headers", "output_schemas")
-_COLLECTIONS = (*_MAPPINGS, "args", "env_required", "allow_tools", "deny_tools", "labels")
+_COLLECTIONS = ("env", "headers", "output_schemas", "args", "env_required", "allow_tools", "deny_tools", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +99,9 @@ class ServerConfig:
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
-        for name in _COLLECTIONS:
-            if getattr(self, name) is None and name != "allow_tools":  # for which None says that all are exposed
-                object.__setattr__(self, name, _NOTHING if name in _MAPPINGS else ())
+        for each in fields(self):  # None is "not given"; name and transport have no default
+            if getattr(self, each.name) is None and (default := _default(each)) is not MISSING:
+                object.__setattr__(self, each.name, default)
         _freeze(self, *_COLLECTIONS)
         from toolbridge.config.validate import check_server
 
@@ -189,10 +188,13 @@ def checked_server(**given: Any) -> ServerConfig:
     """A server whose name and fields `config.validate` has just checked: the second check would slow down loading."""
     server = object.__new__(ServerConfig)
     for each in fields(ServerConfig):
-        default = each.default if each.default_factory is MISSING else each.default_factory()
-        object.__setattr__(server, each.name, given.get(each.name, default))
+        object.__setattr__(server, each.name, given.get(each.name, _default(each)))
     _freeze(server, *_COLLECTIONS)
     return server
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _freeze(record: object, *names: str) -> None:

@@ -12,14 +12,14 @@ class CommonOptions(TypedDict, total=False):
     """What every server can have."""
 
     allow_tools: Sequence[str] | None
-    deny_tools: Sequence[str]
-    output_schemas: Mapping[str, Mapping[str, Any]]
+    deny_tools: Sequence[str] | None
+    output_schemas: Mapping[str, Mapping[str, Any]] | None
     reading: Literal["intended", "literal"]
-    labels: Sequence[str]
+    labels: Sequence[str] | None
     connect_timeout: float | None
     call_timeout: float | None
-    display_name: str
-    description: str
+    display_name: str | None
+    description: str | None
     enabled: bool
     origin: Origin
 
@@ -28,8 +28,8 @@ class ProcessOptions(CommonOptions, total=False):
     """What a server that is started can have."""
 
     cwd: str | None
-    env: Mapping[str, str]
-    env_required: Sequence[str]
+    env: Mapping[str, str] | None
+    env_required: Sequence[str] | None
     inherit_env: bool
     unset_env: Literal["error", "empty"]
 
@@ -37,6 +37,6 @@ class ProcessOptions(CommonOptions, total=False):
 class RemoteOptions(CommonOptions, total=False):
     """What a server that is reached by URL can have."""
 
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] | None
     oauth: OAuth | None
     unset_env: Literal["error", "empty"]
