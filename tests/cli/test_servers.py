@@ -309,6 +309,8 @@ def test_info_shows_schemas_filters_and_instructions(project: Project) -> None:
     assert "  allowTools big, get_forecast\n  denyTools  big\n" in shown
     assert "      - days (integer, default 3, maximum 14, minimum 1)\n" in shown
     assert "      Forecasts, alerts and stations." in shown
+    project.configure(weather=weather(allowTools=[]))
+    assert "  allowTools none\n" in project.run("info", "weather")[1]
 
 
 def test_a_server_that_can_not_be_reached_names_its_url_without_secrets(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -269,10 +270,11 @@ async def connect(service: Service) -> None:
 
 
 async def test_management_shows_servers(tmp_path: Path, era: Era) -> None:
-    async with service_of(tmp_path, weather()) as service, client_of(service, era) as client:
+    server = replace(weather(), deny_tools=("list_stations",))
+    async with service_of(tmp_path, server) as service, client_of(service, era) as client:
         await connect(service)
         listed = await call(client, "list_mcp_servers")
-        assert text_of(listed).splitlines()[0] == "weather: connected, 7 tools"
+        assert text_of(listed).splitlines()[0] == "weather: connected, 6 tools"
         assert "unattended: allow" in text_of(listed)
         info = await call(client, "mcp_server_info", {"server": "weather"})
         assert info.structured_content is not None
@@ -280,6 +282,7 @@ async def test_management_shows_servers(tmp_path: Path, era: Era) -> None:
         schemas = info.structured_content["server"]["schemas"]["get_forecast"]
         assert schemas["input"]["required"] == ["location"]
         assert '"maximum": 14' in text_of(info)
+        assert "\n  denyTools  list_stations\n" in text_of(info)
 
 
 async def test_servers_that_nobody_approved_are_told_so_before_they_are_tried(tmp_path: Path, era: Era) -> None:

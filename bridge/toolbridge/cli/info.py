@@ -24,6 +24,7 @@ from toolbridge.cli.server_options import (
 from toolbridge.cli.terminal import write
 from toolbridge.config.secret_arguments import masked_arguments
 from toolbridge.describe.parameters import shown_schema
+from toolbridge.describe.summaries import filter_lines
 from toolbridge.trust.sanitise import for_error, for_terminal
 from toolbridge.trust.tool_lines import schema_lines, text_lines
 
@@ -156,9 +157,7 @@ def _for_people(facts: dict[str, Any], schemas: dict[str, list[str]]) -> str:
     if facts["lastError"]:
         lines.append(f"  last error {for_error(facts['lastError'], limit=2000)}")
     lines += [f"  problem    {for_error(problem, limit=300)}" for problem in facts["problems"]]
-    for field in ("allowTools", "denyTools"):
-        if facts[field]:
-            lines.append(f"  {field.ljust(10)} {for_error(', '.join(facts[field]), limit=1000)}")
+    lines += [f"  {line}" for line in filter_lines(facts)]
     if facts["instructions"]:
         lines += ["  it tells models about itself:", *text_lines(facts["instructions"], _WIDTH)]
     if facts["labels"]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ModuleSpec, ToolSpec, plain_schema
 from toolbridge_codegen.emit_compact import CUT, first_sentence
 from toolbridge_codegen.json_values import is_object
@@ -44,6 +47,13 @@ def is_deprecated(tool: ToolSpec) -> bool:
 def count_of_tools(count: int | None) -> str:
     """`1 tool`, `7 tools`."""
     return "1 tool" if count == 1 else f"{count} tools"
+
+
+def filter_lines(facts: Mapping[str, Any]) -> list[str]:
+    """What is said of a server's `allowTools`, of which an empty one exposes nothing, and of its `denyTools`."""
+    allowed, denied = facts["allowTools"], facts["denyTools"]
+    lines = [] if allowed is None else [f"allowTools {for_error(', '.join(allowed), limit=1000) or 'none'}"]
+    return [*lines, f"denyTools  {for_error(', '.join(denied), limit=1000)}"] if denied else lines
 
 
 def shown_name(name: str) -> str:

@@ -18,7 +18,7 @@ from mcp_types import CallToolResult
 
 from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
 from toolbridge.describe.parameters import shown_schema
-from toolbridge.describe.summaries import count_of_tools
+from toolbridge.describe.summaries import count_of_tools, filter_lines
 from toolbridge.serve.answers import answer, refusal
 from toolbridge.serve.arguments import ArgumentError, Arguments
 from toolbridge.serve.caller import Caller
@@ -99,7 +99,9 @@ class Management:
             f"  {function}  {words}".rstrip() + f"\n    {json.dumps(schemas[function], ensure_ascii=False)}"
             for function, words in functions.items()
         ]
-        return answer("\n".join([_line(facts), *lines]), {"server": facts})
+        return answer(
+            "\n".join([_line(facts), *(f"  {line}" for line in filter_lines(facts)), *lines]), {"server": facts}
+        )
 
     def _summaries(self, specifier: str) -> dict[str, str]:
         return {each.identifier: each.summary for each in self._runtime.module_info(specifier).functions}
