@@ -53,6 +53,7 @@ def test_a_call_record_says_what_was_called_and_how_it_went() -> None:
         "tool": "",
         "started": 0.0,
         "notes": (),
+        "sent": True,
     }
 
 
