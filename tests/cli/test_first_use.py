@@ -100,6 +100,17 @@ def test_lock_at_a_terminal_shows_the_tools_and_asks(shop: Shop) -> None:
     assert (code, shop.pinned()) == (0, {"echo", "evil"}), shown
 
 
+@pytest.mark.parametrize("words", [("lock", "shop"), ("approve", "shop")], ids=lambda words: words[0])
+def test_a_no_holds_for_what_an_unattended_run_has_used_before(shop: Shop, words: tuple[str, ...]) -> None:
+    shop.list(ECHO)
+    program = shop.write(PROGRAM)
+    assert shop.run("run", program)[:2] == (0, "hello\n")
+    _, shown = shop.at_terminal(*words, answers=[(r"let programs call it\? \[y/N\]", "n\n")])
+    code, _, told = shop.run("run", program)
+    assert code == 1, shown
+    assert "tool is refused by you and hidden ('echo')" in told
+
+
 def test_lock_at_a_terminal_asks_about_what_changed(shop: Shop) -> None:
     shop.list(ECHO)
     shop.run("lock")

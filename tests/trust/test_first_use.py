@@ -180,6 +180,21 @@ async def test_a_refusal_holds_until_a_person_takes_it_back(server: ServerConfig
     assert admitted(LockPins(), server, *both.tools) == ["add", "other"]
 
 
+async def test_a_refusal_of_changed_instructions_holds_against_a_lock_that_pins_them(server: ServerConfig) -> None:
+    pins, now = LockPins(), listing(CLEAN, instructions="Add often.")
+    await pins.accept(server, listing(CLEAN, instructions="Add."))
+    different = pins.admit(server, now).different
+    assert different == {None}
+    await pins.refuse(FirstListing(server, now.tools, now.instructions).only(different))
+    await change_by_another_user(server, now)
+    pins = LockPins()
+    await pins.settle(server, now)
+    found = pins.admit(server, now)
+    assert ([tool.name for tool in found.tools], found.instructions) == (["add"], "")
+    (problem,) = found.problems("shop", {"add"})
+    assert problem.startswith("its instructions are refused by you and left out: ")
+
+
 async def change_by_another_user(server: ServerConfig, now: Listing) -> None:
     """Commits a lock that pins this, as a colleague would."""
     place = LockPins().place(server)
@@ -190,7 +205,7 @@ async def change_by_another_user(server: ServerConfig, now: Listing) -> None:
 async def test_a_reviewed_lock_may_bring_a_new_definition_where_nobody_can_be_asked(server: ServerConfig) -> None:
     one, two = CLEAN, replace(CLEAN, name="two")
     await LockPins().accept(server, listing(one, two))
-    await LockPins().refuse(server, listing(replace(two, title="No")), ["two"])
+    await LockPins().refuse(FirstListing(server, (replace(two, title="No"),)))
     now = listing(replace(one, title="Better"), replace(two, title="Worse"))
     pins = LockPins()
     await pins.settle(server, now)

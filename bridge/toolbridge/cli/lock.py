@@ -201,11 +201,10 @@ async def _agreed(
         kept = first.without(first.withheld)
         unseen = replace(listing, tools=kept.tools, instructions=kept.instructions)
         return outcome, None if outcome.is_pinned else unseen
-    if outcome.is_pinned:
-        agreed = await accepted_at(terminal, outcome)
+    if outcome.admission is not None and outcome.is_pinned:
+        shown, agreed = first.only(outcome.admission.different), await accepted_at(terminal, outcome)
     else:
-        agreed = await TerminalAcceptance(terminal)(first)
+        shown, agreed = first, await TerminalAcceptance(terminal)(first)
     if agreed is False:
-        different = {tool.name for tool in outcome.admission.blocked} if outcome.admission else set[str]()
-        await pins.refuse(first.server, listing, different)
+        await pins.refuse(shown)
     return replace(outcome, was_shown=True), listing if agreed else None

@@ -51,8 +51,7 @@ class LockOutcome:
         """With those of the findings that are in what is not as pinned: the others somebody has accepted."""
         if self.admission is None:
             return self
-        different: set[str | None] = {tool.name for tool in self.admission.blocked}
-        different |= {None} if self.admission.instructions_diff else set()
+        different = self.admission.different
         return replace(self, findings=tuple(each for each in findings if each.tool in different))
 
 

@@ -109,7 +109,7 @@ class _Person:
         if agreed:
             await servers.accept_tools(name, listing)  # what was shown, whatever it lists by now
         elif agreed is False:
-            await self.pins.refuse(server, listing, [tool.name for tool in admission.blocked])
+            await self.pins.refuse(first.only(admission.different))
 
     async def can_use_tool(self, use: ToolUse) -> Decision:
         """Whether a call may be made."""

@@ -124,6 +124,11 @@ class Admission:
         return bool(self.unseen or self.pending or any(tool.why in ("unseen", "refused") for tool in self.blocked))
 
     @property
+    def different(self) -> set[str | None]:
+        """The listed tools, and None for the instructions, that may not be used as they are."""
+        return {*(tool.name for tool in self.blocked), *((None,) if self.instructions_diff else ())}
+
+    @property
     def can_be_accepted(self) -> bool:
         """Whether anything differs that somebody could accept: what can't be pinned, nobody can."""
         instructions = self.instructions_diff and not self.instructions_problem

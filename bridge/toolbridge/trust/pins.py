@@ -323,12 +323,11 @@ class LockPins:
         decided = digests_of(first, wanted, with_instructions=wanted is None or old is None)
         await self._record(place, server, "accepted" if is_shown else "audited", decided)
 
-    async def refuse(self, server: ServerConfig, listing: ListingLike, tools: Collection[str]) -> None:
-        """Keep that this user has said no to these tools as they are listed here."""
-        place = self.place(server)
+    async def refuse(self, shown: FirstListing) -> None:
+        """Keep that this user has said no to all of this, which they were shown."""
+        place = self.place(shown.server)
         if place is not None:
-            first = FirstListing(server, listing.tools, listing.instructions)
-            await self._record(place, server, "refused", digests_of(first, tools, with_instructions=False))
+            await self._record(place, shown.server, "refused", digests_of(shown))
 
     async def trust(self, server: ServerConfig) -> PinnedServer | None:
         """Accept for this user what the lock pins of a server, without starting it; gives that.
