@@ -287,15 +287,22 @@ async def test_a_call_that_never_left_is_not_among_those_that_were_made(tmp_path
 # ---- a server that says where it works
 
 
+@pytest.mark.parametrize(
+    ("arguments", "variable"),
+    [(["{home}/repo"], ""), (["--repository={home}/repo"], ""), (["~/repo"], ""), (["--repository=../repo"], ""),
+     ([], "{home}/repo"), ([], "~/repo")],
+)  # fmt: skip
 async def test_an_error_names_the_roots_that_the_operator_configured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], variable: str
 ) -> None:
     home = tmp_path / "home" / "jane"
     (home / "work").mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     words = f"'{home}/x' is outside the allowed repository '{home}/repo', in {home}/work/sub: see {home}/.cache"
-    env = {"LONG_PIECE": json.dumps(words), "LONG_SIZE": str(len(words))}
-    arguments = ["-S", "-E", str(LONG_TEXTS), "--repository", f"{home}/repo"]
+    # Out of escapes, for what a variable names stays readable.
+    env = {"LONG_PIECE": json.dumps(words).replace("/", "\\u002f"), "LONG_SIZE": str(len(words))}
+    env |= {"ALLOWED": variable.format(home=home)} if variable else {}
+    arguments = ["-S", "-E", str(LONG_TEXTS), *(argument.format(home=home) for argument in arguments)]
     server = ServerConfig.stdio("git", sys.executable, arguments, env=env, cwd=str(home / "work"))
     async with patient_runtime_of(tmp_path, server) as runtime:
         result = await runtime.run('require("host:mcp-git").say({ how: "error" })')

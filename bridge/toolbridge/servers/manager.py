@@ -157,11 +157,22 @@ class ServerManager(KnownServers):
             self._connecting.places.notice()
 
     def configured_paths(self, server: str) -> tuple[str, ...]:
-        """Texts of a server's configuration that may name directories: its arguments, `cwd` and roots."""
+        """Texts of a server's configuration that may name directories: arguments, variables, `cwd` and roots.
+
+        One that begins with `~` or `.` is there as the server may resolve it, too.
+        """
         slot = self._slots.get(server)
         if slot is None:
             return ()
-        return (*slot.server.args, slot.server.cwd or _working_directory(), *self._connecting.roots_of(server))
+        directory = slot.server.cwd or _working_directory()
+        texts = (*slot.server.args, *slot.server.env.values())
+        values = (text.rpartition("=")[2] for text in texts)
+        resolved = (
+            os.path.abspath(os.path.join(directory, os.path.expanduser(value)))
+            for value in values
+            if value.startswith(("~", "."))
+        )
+        return (*texts, *resolved, directory, *self._connecting.roots_of(server))
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
