@@ -326,7 +326,11 @@ def test_what_is_allowed_besides_is_added_and_replaces_nothing() -> None:
         permissions.with_allowed("own")
 
 
-@pytest.mark.parametrize("pattern", ["mcp__mail__sen?", "mcp__mail__[ds]end", "mcp:mail_{send}"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["mcp__mail__sen?", "mcp__mail__[ds]end", "mcp:mail_{send}", "mcp__mail__^send$", "mcp__mail__(send|drop)",
+     "mcp__mail__send,mcp__mail__drop"],
+)  # fmt: skip
 def test_a_wildcard_of_another_language_under_deny_is_an_error(files: Files, pattern: str) -> None:
     """It would deny nothing; under `allow` that is a warning, once the tools are known."""
     with pytest.raises(ConfigError, match=r"'permissions\.deny\[1\]': .* denies nothing: '.' is no wildcard here"):
@@ -334,3 +338,12 @@ def test_a_wildcard_of_another_language_under_deny_is_an_error(files: Files, pat
     assert files.load({"mcpServers": {}, "permissions": {"ask": [pattern]}}).project_permissions.ask == (pattern,)
     with pytest.raises(ConfigError, match="denies nothing"):
         Permissions(deny=(pattern,))
+
+
+@pytest.mark.parametrize("name", ["sen?", "send*", "*", "(send|drop)", "mcp__mail__sen*", "s.+"])
+def test_a_wildcard_in_a_tool_that_a_server_is_denied_is_an_error(files: Files, name: str) -> None:
+    with pytest.raises(ConfigError, match=r"'denyTools\[1\]': .* denies nothing: '.' is no wildcard here"):
+        files.load({"mcpServers": {"mail": {"command": "x", "denyTools": ["send", name]}}})
+    with pytest.raises(ConfigError, match="denies nothing"):
+        ServerConfig.stdio("mail", "x", deny_tools=[name])
+    files.load({"mcpServers": {"mail": {"command": "x", "denyTools": ["a/b.c", "mcp__mail__*", "mcp:mail_*"]}}})

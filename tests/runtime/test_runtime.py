@@ -505,6 +505,21 @@ async def test_rules_that_match_no_tool_are_logged_once_and_told_with_each_resul
     assert len(told) == len(set(told))
 
 
+async def test_filters_that_match_no_tool_are_told_with_each_result(tmp_path: Path) -> None:
+    own = create_server("own", [tool("ping", "", None, lambda: "pong")], allow_tools=["ping", "Ping"], deny_tools=["x"])
+    async with open_runtime(Config.of(own), directory=tmp_path) as runtime:
+        result = await runtime.run('require("host:mcp-own").ping()')
+        assert (result.value, result.warnings) == (
+            "pong",
+            tuple(
+                f"Server 'own': allowTools or denyTools names {name!r}, which it does not list."
+                for name in ("Ping", "x")
+            ),
+        )
+        await runtime.reload(Config.of(create_server("own", [tool("ping", "", None, lambda: "pong")])))
+        assert (await runtime.run('require("host:mcp-own").ping()')).warnings == ()
+
+
 async def test_rules_that_name_no_server_or_tool_are_told_when_the_runtime_is_opened(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

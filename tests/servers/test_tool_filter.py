@@ -47,6 +47,8 @@ def test_a_tool_may_be_named_in_any_of_its_spellings(entry: str, meant: list[str
 def test_in_another_case_a_tool_is_denied_and_not_allowed() -> None:
     assert exposed(["LIST"]) == []
     assert exposed(None, ("LIST", "mcp__git__Drop")) == ["read.file", "hub_list"]
+    assert exposed(None, ("mcp__Git__*",)) == []
+    assert exposed(["mcp__Git__*"]) == []
 
 
 def test_entries_add_up_and_a_wildcard_replaces_none() -> None:

@@ -200,6 +200,7 @@ def test_an_allow_in_another_case_is_told() -> None:
         "permissions.allow: 'mcp__Mail__*' matches nothing: the server is 'mail', in lower case.",
         "permissions.allow: 'mcp__mail__Send' matches no tool.",
     )
+    assert stray_patterns(config) == ()
 
 
 def test_a_pattern_of_a_server_whose_tools_are_not_known_yet_is_left_alone() -> None:

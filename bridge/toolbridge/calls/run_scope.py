@@ -47,7 +47,7 @@ class RunScope:
         self._checks = checks
         self._clock = RunClock(limits.ask_seconds)
         self._gate = gate.open_run(self._clock.stopped)
-        self._rule_warnings = lambda: gate.warnings(manager.catalog)
+        self._rule_warnings = lambda: (*gate.warnings(manager.catalog), *manager.filter_warnings)
         self._observers = observers
         self._session = session
         self._handles = HandleStore(limits, exact_integers=rules.exact_integers)

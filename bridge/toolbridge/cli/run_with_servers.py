@@ -243,7 +243,7 @@ def _with_servers(
             pins=person.pins,
         ) as runtime:
             with _drawn(progress):
-                failed = await _connect_named(runtime, source, person)
+                failed = await _connect_named(runtime, source, person, runs=runs)
                 if must_connect:  # not only if it can be: its error is the command's
                     for name in runtime.servers_named_in(source):
                         await runtime.servers.connect(name)
@@ -275,7 +275,7 @@ def _drawn(progress: Progress) -> Generator[None]:
         progress(RunEnded(run, "ok", 0.0, 0.0, 0))
 
 
-async def _connect_named(runtime: Runtime, source: str, person: _Person) -> list[str]:
+async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs: bool) -> list[str]:
     """Connects what the program will need, before its time begins to count: a person may have to be asked first.
 
     Why servers could not be connected is given back: most programs fail of it, and say so themselves.
@@ -287,7 +287,9 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person) -> list
             await runtime.servers.connect(name)
             await person.accept_changes(runtime.servers, name)
             for problem in runtime.servers.status(name).problems:
-                _warn(f"Server {name!r}: {problem.removesuffix('.')}.")
+                words = f"Server {name!r}: {problem.removesuffix('.')}."
+                if not (runs and words in runtime.servers.filter_warnings):  # a run has those among its warnings
+                    _warn(words)
         except ServerNotApprovedError:
             pass  # the person knows, and the program hears of it when it imports the module
         except ToolbridgeError as error:

@@ -46,7 +46,7 @@ FIELDS: tuple[Field, ...] = (
     Field("oauth", "oauth", remote_values.oauth, REMOTE),
     Field("server", "", _anything, IN_PROCESS),
     Field("allow_tools", "allowTools", values.names),
-    Field("deny_tools", "denyTools", values.names),
+    Field("deny_tools", "denyTools", values.denied_names),
     Field("reading", "reading", values.reading),
     Field("output_schemas", "outputSchemas", output_schemas.output_schemas),
     Field("labels", "labels", flow_rules.labels),

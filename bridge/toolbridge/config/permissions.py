@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from toolbridge.config.values import any_text, pairs, wrong
+from toolbridge.config.values import any_text, check_wildcards, pairs, wrong
 from toolbridge.config.wording import all_of, kind_of, listed, quoted, unknown_keys
 from toolbridge.errors import ConfigError
 
@@ -20,7 +20,6 @@ MOST_CHARACTERS = 1_000
 # Every name in a catalog is ASCII; of what looks like a letter and is none, a rule could only seem to speak.
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
 _SHORT_NAME = re.compile(r"[a-z0-9][A-Za-z0-9-]*_[A-Za-z0-9_-]+")
-_OTHER_WILDCARDS = "?[]{}"
 _FORMS = "Write mcp__<server>__<tool>, mcp:<server>_<tool>, mcp__<server>__* for all tools of a server, or * for all."
 
 
@@ -119,11 +118,9 @@ def _is_pattern(text: str) -> bool:
 def _pattern(value: object, field: str, *, denies: bool) -> str:
     """A pattern that can match something. One that can't would be a rule that its author believes in."""
     text = any_text(value, field)
-    wildcard = next((each for each in text if each in _OTHER_WILDCARDS), "") if denies else ""
-    if wildcard and _is_pattern(text):
-        problem = f"{quoted(text)} denies nothing: {wildcard!r} is no wildcard here, and in no tool's name."
-        raise ConfigError(problem, field=field, fix=_FORMS)
     if _is_pattern(text):
+        if denies:
+            check_wildcards(text.removesuffix("*"), field, fix=_FORMS)
         return text
     problem = f"{quoted(text)} is not a pattern of tools."
     if "*" in text.removesuffix("*"):

@@ -6,6 +6,7 @@ No message here shows a value: what a field holds may be a secret that was put i
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Literal, TypeVar, cast
 
@@ -16,6 +17,9 @@ _Word = TypeVar("_Word", bound=str)
 
 MOST_SECONDS = 3600.0
 LEAST_SECONDS = 0.001
+_ALL_TOOLS = re.compile(r"mcp__[\w.-]+__\*|mcp:[\w.-]+_\*")
+_WILDCARDS = frozenset("*?[]{}()|^$+\\,")
+"""Of globs, regular expressions and lists. Tools are matched by name, and MCP has none of these in one."""
 
 
 def wrong(value: object, field: str, expected: str, fix: str = "") -> ConfigError:
@@ -62,6 +66,27 @@ def texts(value: object, field: str) -> tuple[str, ...]:
 def names(value: object, field: str) -> tuple[str, ...]:
     """A list of names, none of them empty."""
     return tuple(some_text(item, f"{field}[{index}]") for index, item in enumerate(_items(value, field)))
+
+
+def denied_names(value: object, field: str) -> tuple[str, ...]:
+    """A list of names of tools that are denied. A wildcard in one would be a rule that denies nothing."""
+    found = names(value, field)
+    for index, name in enumerate(found):
+        if not _ALL_TOOLS.fullmatch(name):
+            check_wildcards(name, f"{field}[{index}]", fix="Write the tool's name, or mcp__<server>__* for all tools.")
+    return found
+
+
+def check_wildcards(denied: str, field: str, *, fix: str) -> None:
+    """See that what is denied has no wildcard of another language: it would match no tool.
+
+    Raises:
+        ConfigError: it has one.
+    """
+    wildcard = next((each for each in denied if each in _WILDCARDS), None)
+    if wildcard is not None:
+        problem = f"{quoted(denied)} denies nothing: {wildcard!r} is no wildcard here, and in no tool's name."
+        raise ConfigError(problem, field=field, fix=fix)
 
 
 def _items(value: object, field: str) -> tuple[object, ...]:

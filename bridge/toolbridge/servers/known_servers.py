@@ -38,6 +38,7 @@ class KnownServers:
         self._slots: dict[str, Slot] = {}
         self._former_secrets: dict[str, frozenset[str]] = {}
         self._catalog: Catalog | None = None
+        self._filter_warnings: tuple[Catalog, tuple[str, ...]] | None = None
 
     def statuses(self) -> tuple[ServerStatus, ...]:
         """Every server's status, by name."""
@@ -115,6 +116,16 @@ class KnownServers:
             listings = [slot.exposed() for slot in self._slots.values() if slot.server.enabled]
             self._catalog = build_catalog(listing for listing in listings if listing is not None)
         return self._catalog
+
+    @property
+    def filter_warnings(self) -> tuple[str, ...]:
+        """What to tell of entries of `allowTools` and `denyTools` that name no tool; found anew with each catalog."""
+        version = self.catalog
+        if self._filter_warnings is None or self._filter_warnings[0] is not version:
+            slots = [slot for slot in self._slots.values() if slot.server.enabled]
+            found = [f"Server {slot.name!r}: {problem}." for slot in slots for problem in slot.filter_problems()]
+            self._filter_warnings = version, tuple(found)
+        return self._filter_warnings[1]
 
     def _check_exposed(self, slot: Slot, tool: str) -> None:
         names = slot.exposed_names()

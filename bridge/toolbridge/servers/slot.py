@@ -177,6 +177,10 @@ class Slot:
             return ()
         return unmatched_names(self.name, self.listing.tools, self.server.allow_tools, self.server.deny_tools)
 
+    def filter_problems(self) -> list[str]:
+        """What to tell of these names."""
+        return [f"allowTools or denyTools names {name!r}, which it does not list" for name in self.unmatched_names()]
+
     def stop(self, reason: str = "") -> None:
         """End its connection, or the attempt at one."""
         self.closings += 1
@@ -218,9 +222,7 @@ class Slot:
         ]
         if self.admission is not None:
             problems += self.admission.problems(self.name, self._wanted_names())
-        problems += [
-            f"allowTools or denyTools names {name!r}, which it does not list" for name in self.unmatched_names()
-        ]
+        problems += self.filter_problems()
         return ServerStatus(
             name=self.name,
             display_name=self.server.display_name or self.name,

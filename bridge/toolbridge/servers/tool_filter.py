@@ -52,11 +52,11 @@ class ToolNames:
     def possible(self, entry: str) -> frozenset[str]:
         """Every tool that an entry could mean; in another case of its letters only where it means none otherwise."""
         written = self._spellings(entry)
-        if not written.isdisjoint(self._all):
+        lower = {each.lower() for each in written}
+        if not lower.isdisjoint(self._all):
             return self._originals
         named = (frozenset(names.get(each, ())) for names in (self._other, self._alone) for each in written)
         found = _union(named) | ({entry} & self._originals)
-        lower = {each.lower() for each in written}
         of_other_case = (
             tools for names in (self._other, self._alone) for each, tools in names.items() if each.lower() in lower
         )

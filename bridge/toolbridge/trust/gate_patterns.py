@@ -89,14 +89,17 @@ def has_patterns(config: Config) -> bool:
 
 
 def stray_patterns(config: Config) -> tuple[str, ...]:
-    """What to tell of patterns that name no server of a whole configuration, nor could be a plugin's."""
+    """What to tell of patterns that name no server of a whole configuration, nor could be a plugin's.
+
+    One that has a server's name in another case holds, or is told by `pattern_warnings`.
+    """
     known = (*_known_as(config), *config.optional)
     return tuple(
         f"permissions.{level}: {pattern!r} names no server that is configured."
         for permissions in (config.permissions, config.project_permissions)
         for level in LEVELS
         for pattern in getattr(permissions, level)
-        if pattern != ALL and not _may_be_of_a_plugin(pattern) and not any(_servers_meant(pattern, known))
+        if pattern != ALL and not _may_be_of_a_plugin(pattern) and not any(_servers_meant(pattern.lower(), known))
     )
 
 
