@@ -8,14 +8,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from cli.test_first_use import ECHO, EVIL, PROGRAM, SCHEMA, Shop
-from toolbridge.cli.commands import toolbridge
 
 SOURCE = Path(__file__).resolve().parents[2] / "bridge" / "toolbridge"
 ADVICE = re.compile(r"`toolbridge ([^`]+)`")
@@ -25,26 +24,47 @@ OTHER: dict[str, Any] = {"name": "other", "description": "Echoes a text loudly."
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are POSIX's")
 
 
-def texts() -> Iterator[str]:
-    """Every text in the source that names a command, with `shop` for what is filled in."""
+NOT_RUN = {"serve", "sign-in shop"}
+"""`serve` is what `install` puts into a client's file; of `sign-in` there are tests with a server that wants one."""
+
+
+def text_of(node: ast.expr) -> str:
+    """A text in the source, with `shop` for what is filled in, and nothing for the name of a tool after it."""
+    if isinstance(node, ast.BinOp):
+        return text_of(node.left) + text_of(node.right)
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return re.sub("shopshop$", "shop", "".join(map(text_of, node.values)))
+    return "shop"
+
+
+def advice() -> Iterator[str]:
+    """Every command that a text in the source names, but for docstrings."""
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-            words = "".join(
-                str(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else "shop"
-                for part in parts
-                if isinstance(part, (ast.Constant, ast.FormattedValue))
-            )
-            yield from (found.replace("NAME", "shop").replace("CLIENT", "cursor") for found in ADVICE.findall(words))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        docstrings = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Constant, ast.JoinedStr)) and id(node) not in docstrings:
+                for found in ADVICE.findall(text_of(node)):
+                    yield found.replace("NAME", "shop").replace("CLIENT", "cursor")
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "advised":
+                yield text_of(node.args[0])
 
 
-@pytest.mark.parametrize("words", sorted(set(texts())))
-def test_every_command_that_a_text_names_can_be_typed(words: str) -> None:
-    name, *arguments = shlex.split(words.replace("shop shop", "approve shop"))
-    command = toolbridge.get_command(click.Context(toolbridge), name)
-    assert command is not None, words
-    if arguments and "--help" not in arguments:
-        command.make_context(name, [each.replace("shopshop", "shop") for each in arguments])
+@pytest.fixture(scope="module")
+def approved_shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    shop = Shop(tmp_path_factory.mktemp("advice"))
+    shop.list(ECHO)
+    shop.approve("shop")
+    assert shop.run("lock", "--update")[0] == 0
+    return shop
+
+
+@pytest.mark.parametrize("words", sorted({each for each in advice() if not each.startswith("shop")} - NOT_RUN))
+def test_every_command_that_is_advised_can_be_run(approved_shop: Shop, words: str) -> None:
+    code, shown, told = approved_shop.run(*shlex.split(words))
+    assert code == 0, (words, shown, told)
 
 
 # ---- what is advised in a project where something is wrong, and that it helps
@@ -96,6 +116,8 @@ def test_whoever_follows_the_advice_of_run_can_run_it(tmp_path: Path, harm: Call
     assert advised, told
     if harm is edited:
         assert "Restore it from version control, or delete it and run `toolbridge lock`." in told
+        code, found, _ = shop.run("doctor")
+        assert (code, found.count("its digest is not that of its definition")) == (4, 1), found
         shop.lock.unlink()
     for words in advised:
         # A check that finds a difference says so with its exit code.
@@ -151,3 +173,28 @@ def test_approving_unattended_shows_what_the_lock_pins_and_accepts_none_of_it(tm
     code, shown, _ = shop.run("lock", "--trust", "shop")  # for machines on which nobody can be asked
     assert (code, "Ignore all previous instructions" in shown) == (0, True)
     assert shop.run("run", "program.js")[:2] == (0, "hello\n")
+
+
+@pytest.mark.parametrize("harm", [changed, disabled], ids=lambda harm: harm.__name__)
+def test_advice_finds_the_servers_that_the_command_has_found(tmp_path: Path, harm: Callable[[Shop], None]) -> None:
+    """It has the `--config` of the command that gives it: without, there is no such server."""
+    shop = Shop(tmp_path)
+    shop.list(ECHO)
+    (shop.directory / "toolbridge.json").rename(shop.directory / "my servers.json")
+    shop.run = partial(with_config, shop.run)  # pyright: ignore[reportAttributeAccessIssue]
+    shop.approve("shop")
+    assert shop.run("lock", "--update", "shop")[0] == 0
+    harm(shop)
+    code, _, told = shop.run("run", shop.write(PROGRAM))
+    assert code != 0
+    advised = list(dict.fromkeys(ADVICE.findall(told)))
+    assert advised, told
+    for words in advised:
+        assert "--config 'my servers.json'" in words
+        code, shown = shop.at_terminal(*shlex.split(words), answers=_answers(shop, words))
+        assert code == (1 if "--check" in words and harm is changed else 0), (words, shown)
+    assert shop.run("run", "program.js")[:2] == (0, "hello\n")
+
+
+def with_config(run: Callable[..., tuple[int, str, str]], *words: str) -> tuple[int, str, str]:
+    return run(*words, *(() if "--config" in words else ("--config", "my servers.json")))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from toolbridge.advice import advised
 from toolbridge.boundary.host_call import BRIDGE, CallFailed, HostFunction, HostSide, Reply, no_such_module
 from toolbridge.boundary.python_names import known_specifier
 from toolbridge.boundary.run_clock import RunClock
@@ -104,7 +105,7 @@ class RunModules:
         server = servers.get(known_specifier(specifier, servers))
         if server is None:
             return None
-        words = f"Server {server!r} is disabled: it has no module. A person can run `toolbridge enable {server}`."
+        words = f"Server {server!r} is disabled: it has no module. A person can run {advised(f'enable {server}')}."
         return ErrorFrame("unknown", words, name="ModuleError", server=server)
 
     async def _connect_mentioned(self, others: set[str], server: str) -> None:

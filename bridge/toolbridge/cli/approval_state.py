@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolbridge.advice import advised
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def approval_words(facts: Mapping[str, Any]) -> list[str]:
     day = (approval["when"] or "").partition("T")[0]
     words = {
         "approved": f"approved on {day}",
-        "unknown": f"needed: `toolbridge approve {facts['name']}`",
+        "unknown": f"needed: {advised('approve ' + facts['name'])}",
         "changed": f"needed again: {', '.join(facts['changes'])} changed since {day}",
         "revoked": f"revoked on {day}",
         "unclear": f"can't be told: {facts['approvalProblem']}",

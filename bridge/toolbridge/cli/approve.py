@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolbridge.advice import advised
 from toolbridge.cli.exit_codes import FAILED, OK
 from toolbridge.cli.list_servers import unseen_words
 from toolbridge.cli.server_options import (
@@ -110,7 +111,7 @@ def _approve(
         store.approve(request)
         said.approved(f"Approved {name}.\n")
     if not server.enabled:
-        said.tell(f"It is disabled: `toolbridge enable {name}` lets it be used.\n")
+        said.tell(f"It is disabled: {advised(f'enable {name}')} lets it be used.\n")
     elif not yes:
         return _show_tools(config, name, config_file, said)
     else:
@@ -198,7 +199,7 @@ def _show_pinned(config: Config, name: str, said: _Said) -> None:
         found = [finding_as_json(finding) for finding in first.findings]
         said.tell(f"Of what the lock pins of {name}, look at this:\n{shown}\n\n", findings=found)
         if first.withheld:
-            said.tell(f"What has a high finding stays hidden until you accept it: `toolbridge approve {name}`.\n")
+            said.tell(f"What has a high finding stays hidden until you accept it: {advised(f'approve {name}')}.\n")
 
 
 def _show_tools(config: Config, name: str, config_file: str | None, said: _Said) -> int:
@@ -258,6 +259,6 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
     for problem in admission.problems(name, {tool.name for tool in decided}) if decided else ():
         said.tell(f"{problem}.\n")
     waiting = len(admission.blocked) - len(unpinnable) - len(decided)
-    accept = f"{waiting} can't: `toolbridge lock --update {name}` accepts what it lists now.\n"
+    accept = f"{waiting} can't: {advised(f'lock --update {name}')} accepts what it lists now.\n"
     said.tell(accept if waiting and not admission.problem else "", blocked=len(admission.blocked))
     return admission.problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -20,7 +20,7 @@ from toolbridge.trust.sanitise import for_terminal
 if TYPE_CHECKING:
     from toolbridge import Config, ServerConfig, ServerManager, ServerStatus
 
-    _Looked: TypeAlias = tuple[Sequence[ServerStatus], tuple[str, ...]]
+    _Looked: TypeAlias = tuple[Sequence[ServerStatus], tuple[str, ...], frozenset[str]]
 
 _DOES_NOTHING = "Correct it: as it is, it does nothing."
 _MARKS = {"ok": "✓", "note": "·", "problem": "✗"}
@@ -70,9 +70,9 @@ def command(config_file: str | None, as_json: bool) -> int:
             findings.append(_Finding("configuration", "note", text, fix))
         findings += _store_findings()
         config = switched(config)
-        statuses, stray = with_servers(config, _looked_at(config), connect=None, config_file=config_file)
+        statuses, stray, unusable = with_servers(config, _looked_at(config), connect=None, config_file=config_file)
         findings += [_Finding("configuration", "problem", words, _DOES_NOTHING) for words in stray]
-        answers = _answers(config, statuses)
+        answers = _answers(config, statuses, unusable)
         for name, server in config.servers.items():
             # What kept a server from being started is seen twice: before, and when it was tried.
             found = _server_findings(server, os.environ)
@@ -86,14 +86,16 @@ def command(config_file: str | None, as_json: bool) -> int:
 
 
 def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus]], _Looked]:
-    """How each server fared, and which permissions and labels match no tool of those that answered."""
+    """How each server fared, which rules match no tool, and what keeps all tools of one back."""
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
         from toolbridge.trust.flow_labels import label_warnings
         from toolbridge.trust.gate_patterns import pattern_warnings
 
         listed = manager.listed()
-        return statuses, (*pattern_warnings(config, listed), *label_warnings(config, listed))
+        rules = (*pattern_warnings(config, listed), *label_warnings(config, listed))
+        admissions = [manager.admission(status.name) for status in statuses]
+        return statuses, rules, frozenset(each.problem for each in admissions if each is not None)
 
     return look
 
@@ -155,7 +157,7 @@ def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_
     return findings
 
 
-def _answers(config: Config, statuses: Sequence[ServerStatus]) -> dict[str, list[_Finding]]:
+def _answers(config: Config, statuses: Sequence[ServerStatus], unusable: Collection[str]) -> dict[str, list[_Finding]]:
     """How each server fared when it was asked."""
     findings: dict[str, list[_Finding]] = {}
     for status in statuses:
@@ -163,7 +165,9 @@ def _answers(config: Config, statuses: Sequence[ServerStatus]) -> dict[str, list
         subject = f"server {status.name}"
         if status.state == "connected":
             found.append(_Finding(subject, "ok", f"answers, with {count_of_tools(status.tools)}"))
-            found += [_Finding(subject, "note", problem) for problem in status.problems]
+            found += [
+                _Finding(subject, "problem" if problem in unusable else "note", problem) for problem in status.problems
+            ]
         elif status.state == "needs_approval":
             found.append(_Finding(subject, "note", f"was not started. {status.last_error}."))
         elif config.servers[status.name].enabled:

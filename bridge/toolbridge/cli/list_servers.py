@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolbridge.advice import advised
 from toolbridge.cli.approval_state import ApprovalState, approval_state
 from toolbridge.cli.exit_codes import OK
 from toolbridge.cli.server_options import config_option, connect_option, read_config, tell_problems, with_servers
@@ -68,7 +69,7 @@ def _row(status: ServerStatus, server: ServerConfig, approval: ApprovalState) ->
 def unseen_words(status: ServerStatus) -> str:
     """Says that tools are used which this user has not seen, and how to see them."""
     which = "1 tool" if status.unseen == 1 else f"{status.unseen} tools"
-    see = f"`toolbridge approve {status.name}` shows what programs can call"
+    see = f"{advised(f'approve {status.name}')} shows what programs can call"
     return f"Nobody has seen {which} of {status.name} yet: {see}."
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolbridge.advice import advised
 from toolbridge.cli.exit_codes import FAILED, OK
 from toolbridge.cli.lock_report import LockMode, LockOutcome, accepted_at, as_json, for_people
 from toolbridge.cli.server_options import complete_servers, config_option, configured_server, open_servers, read_config
@@ -91,7 +92,7 @@ def _trust(servers: Sequence[ServerConfig]) -> int:
     for server in servers:
         pinned = anyio.run(pins.trust, server)
         if pinned is None:
-            write(sys.stdout, f"{server.name}: has no pins; write them with `toolbridge lock {server.name}`\n")
+            write(sys.stdout, f"{server.name}: has no pins; write them with {advised(f'lock {server.name}')}\n")
             missing = True
             continue
         found = found_prompt(pinned_listing(server, pinned))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from toolbridge.advice import advised
 from toolbridge.describe.summaries import count_of_tools
 from toolbridge.trust.sanitise import for_error
 
@@ -73,7 +74,7 @@ def for_people(outcome: LockOutcome) -> str:
     if admission.is_as_pinned and not outcome.error:
         waiting = sum(tool.why in ("unseen", "refused") for tool in admission.blocked)
         count = count_of_tools(len(admission.tools) + waiting)
-        asks = f"; {count_of_tools(waiting)} not accepted by you: `toolbridge approve {outcome.server}`"
+        asks = f"; {count_of_tools(waiting)} not accepted by you: {advised(f'approve {outcome.server}')}"
         note, verb = ("", "accepted, ") if outcome.pinned else (asks if waiting else "", "")
         return f"{outcome.server}: {verb}as pinned ({count}{note})\n"
     if outcome.pinned and not admission.is_pinned:
@@ -87,7 +88,7 @@ def for_people(outcome: LockOutcome) -> str:
         return f"{outcome.server}: {head}; not pinned: {outcome.error}\n"
     if not outcome.pinned and not admission.is_pinned:
         grave = f"the audit finds {counted(outcome.findings)} in what it lists; " if outcome.findings else ""
-        return f"{outcome.server}: has no pins; {grave}write them with `toolbridge lock {outcome.server}`\n"
+        return f"{outcome.server}: has no pins; {grave}write them with {advised(f'lock {outcome.server}')}\n"
     verdict = "accepted: " if outcome.pinned else "not accepted: " if outcome.was_shown else ""
     return f"{outcome.server}: {verdict}{head}\n{'' if outcome.was_shown else _body(outcome, admission)}"
 
@@ -103,7 +104,7 @@ def _body(outcome: LockOutcome, admission: Admission) -> str:
         body += "".join(f"  {line}\n" for line in finding_lines(outcome.findings, _width() - 2))
     if outcome.pinned or not admission.can_be_accepted:
         return body
-    return f"{body}  Accept all of this with `toolbridge lock --update {outcome.server}`.\n"
+    return f"{body}  Accept all of this with {advised(f'lock --update {outcome.server}')}.\n"
 
 
 def _width() -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolbridge.advice import advised
 from toolbridge.cli.approval_state import approval_state
 from toolbridge.cli.exit_codes import OK, PROGRAM_FAILED
 from toolbridge.cli.server_choice import ServerChoice, choice_options, chosen_servers
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from toolbridge import SearchHit, ServerManager, ServerStatus
 
 _MARKS = {
-    "unknown": "    [not approved: `toolbridge approve {}`]\n",
-    "changed": "    [changed since it was approved: `toolbridge approve {}`]\n",
-    "revoked": "    [its approval was revoked: `toolbridge approve {}`]\n",
+    "unknown": "    [not approved: {}]\n",
+    "changed": "    [changed since it was approved: {}]\n",
+    "revoked": "    [its approval was revoked: {}]\n",
 }
 
 
@@ -74,7 +75,7 @@ def command(
         write(sys.stdout, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
     else:
         for hit in hits:
-            mark = _MARKS.get(standings[hit.server], "").format(hit.server)
+            mark = _MARKS.get(standings[hit.server], "").format(advised(f"approve {hit.server}"))
             write(sys.stdout, f"{hit.module}  {hit.signature}\n    {hit.summary}\n{mark}")
     if unknown and not as_json:
         write(sys.stderr, f"Never asked for their tools: {', '.join(unknown)}. Use --connect.\n")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from toolbridge.advice import advise_with
 from toolbridge.cli.exit_codes import TERMINATED
 from toolbridge.cli.terminal import write
 from toolbridge.directories import cache_directory
@@ -24,7 +25,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
 
 
-_PROFILES = "toolbridge.profiles"
+_CONFIG, _PROFILES = "toolbridge.config", "toolbridge.profiles"
 
 
 def config_option(command: _Command) -> _Command:
@@ -38,11 +39,18 @@ def config_option(command: _Command) -> _Command:
         callback=_keep_profiles,
         help="With the servers of this profile. May be given more than once.",
     )
-    return click.option("--config", "config_file", metavar="FILE", help=text)(profile(command))
+    return click.option("--config", "config_file", metavar="FILE", callback=_keep_config, help=text)(profile(command))
 
 
 def _keep_profiles(context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> None:
     context.meta[_PROFILES] = names
+    advise_with(context.meta.get(_CONFIG), names)
+
+
+def _keep_config(context: click.Context, _parameter: click.Parameter, config_file: str | None) -> str | None:
+    context.meta[_CONFIG] = config_file
+    advise_with(config_file, context.meta.get(_PROFILES, ()))
+    return config_file
 
 
 def chosen_profiles() -> tuple[str, ...]:

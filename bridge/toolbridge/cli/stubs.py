@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolbridge.advice import advised
 from toolbridge.cli.exit_codes import FAILED, OK
 from toolbridge.cli.server_options import (
     config_option,
@@ -147,7 +148,7 @@ def _from_configuration(
         wanted = [status for status in statuses if status.name in (servers or config.servers)]
         for status in wanted:
             if status.tools is None:
-                hint = f"connect once: `toolbridge approve {status.name}`, or with --connect once it is approved."
+                hint = f"connect once: {advised(f'approve {status.name}')}, or with --connect once it is approved."
                 write(sys.stderr, f"The tools of {status.name} are not known; {status.last_error or hint}\n")
         tell_problems(wanted)
         listings = [manager.exposed(status.name) for status in wanted]

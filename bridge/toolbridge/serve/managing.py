@@ -17,6 +17,7 @@ import anyio.to_thread
 from mcp_types import CallToolResult
 
 from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
+from toolbridge.advice import advised
 from toolbridge.describe.parameters import shown_schema
 from toolbridge.describe.summaries import count_of_tools, filter_lines
 from toolbridge.serve.answers import answer, refusal
@@ -122,7 +123,7 @@ class Management:
         if not caller.can_ask:
             return refusal(
                 f"Only the person can {action} a server, and this client can't ask them. They can run "
-                f"`toolbridge {action} {name}`, and start this server again."
+                f"{advised(f'{action} {name}')}, and start this server again."
             )
         words = f"The model asks to {action} the MCP server {name!r}. {_CONSEQUENCES[action]}"
         async with caller.persons_turn():

@@ -8,6 +8,7 @@ from typing import cast
 
 import anyio.to_thread
 
+from toolbridge.advice import advised
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ToolBlockedError, ToolbridgeError
 from toolbridge.foreign_cancellation import is_foreign
@@ -101,7 +102,7 @@ def blocked_error(server: ServerConfig, tool: BlockedTool) -> ToolBlockedError:
     if tool.why in ("unseen", "refused") and not of_program:
         what_to_do = f"see and accept it with {how_to_see(server.name)}"
     elif tool.why == "unchecked":
-        what_to_do = "repair what its problem names: `toolbridge list --connect` tells it"
+        what_to_do = f"repair what its problem names: {advised('list --connect')} tells it"
     else:
         what_to_do = what_to_run(server.name, tool.name, of_program=of_program)
     return ToolBlockedError(server.name, for_error(tool.name, limit=100), problem, what_to_do, diff=diff)

@@ -7,13 +7,14 @@ import httpx2
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 
+from toolbridge.advice import advised
 from toolbridge.config.server_config import OAuth
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers.oauth_flow import OAuthFlow
 from toolbridge.servers.oauth_kept import KeptSignIn
 from toolbridge.servers.oauth_renewal import Renewals
 from toolbridge.servers.pausable_deadline import waiting_for_a_person
-from toolbridge.servers.sign_in import SIGN_IN_COMMAND, SignIn, SignInAttempt, SignInFailedError
+from toolbridge.servers.sign_in import SignIn, SignInAttempt, SignInFailedError
 from toolbridge.servers.sign_in_turns import SignInTurns
 from toolbridge.servers.token_store import TokenStore
 
@@ -69,9 +70,9 @@ class OAuthSession:
         """What helps when a request was refused for want of a sign-in."""
         if self._renewals.problem:
             return (
-                f"the sign-in could not be renewed ({self._renewals.problem}): run `{SIGN_IN_COMMAND} {self._server}`"
+                f"the sign-in could not be renewed ({self._renewals.problem}): run {advised(f'sign-in {self._server}')}"
             )
-        return f"it wants a sign-in: run `{SIGN_IN_COMMAND} {self._server}`"
+        return f"it wants a sign-in: run {advised(f'sign-in {self._server}')}"
 
     async def token(self) -> str | None:
         """The token to send; None as long as nobody has signed in."""

@@ -23,7 +23,6 @@ from toolbridge.servers.redirect_listener import (
 )
 from toolbridge.trust.sanitise import for_error, for_terminal
 
-SIGN_IN_COMMAND = "toolbridge sign-in"
 SIGN_IN_SECONDS = 300.0
 _MOST_PASTED = 16 * 1024
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
+from toolbridge.advice import advised
 from toolbridge.trust.lock_text import PinnedServer, size_problem
 from toolbridge.trust.pin_diff import changed_fields, diff_text, field_changes, text_diff
 from toolbridge.trust.pinned_tool import PinnedTool, UnpinnableError, canonical_text, pin_of
@@ -172,7 +173,7 @@ class Admission:
             lines += [f"{_counted(names)} {words} ({_names(names)}): {shows}"] if names else []
         new = [tool.name for tool in blocked if tool.why == "new" and tool.name not in kept_back]
         if new and not self.is_pinned:
-            run = _IN_PROGRAM if of_program else f"run `toolbridge lock {server}`"
+            run = _IN_PROGRAM if of_program else f"run {advised(f'lock {server}')}"
             lines.append(f"its {_counted(new)} not pinned and hidden: {run}")
         elif new:
             lines.append(f"{_counted(new, 'new ')} hidden until accepted ({_names(new)}): {accept}")
@@ -260,7 +261,7 @@ def admit(
 
 def how_to_see(server: str) -> str:
     """The command that shows a person what a server lists, and asks about it."""
-    return f"`toolbridge approve {server}`"
+    return advised(f"approve {server}")
 
 
 def what_to_run(server: str, tool: str = "", *, of_program: bool = False) -> str:
@@ -268,7 +269,7 @@ def what_to_run(server: str, tool: str = "", *, of_program: bool = False) -> str
     if of_program:
         return _IN_PROGRAM
     named = f" {tool}" if _PLAIN_NAME.fullmatch(tool) else ""
-    return f"see `toolbridge lock --check {server}`, accept with `toolbridge lock --update {server}{named}`"
+    return f"see {advised(f'lock --check {server}')}, accept with {advised(f'lock --update {server}{named}')}"
 
 
 def _counted(names: list[str] | tuple[str, ...], kind: str = "") -> str:

@@ -5,13 +5,13 @@ Whatever goes wrong on the way to an answer is a refusal.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 import anyio
 import anyio.to_thread
 
+from toolbridge.advice import advised, found_by
 from toolbridge.callbacks import callback
 from toolbridge.trust.approval_prompt import approval_prompt, question
 from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError, StoredAnswer
@@ -61,7 +61,7 @@ class StoredApprovals:
         """Why not, and what to do; None for what is approved."""
         if answer.disabled:
             name = request.server.name
-            return Approval(False, f"you disabled it; `toolbridge enable {name}` takes that back")
+            return Approval(False, f"you disabled it; {advised(f'enable {name}')} takes that back")
         if answer.standing == "approved":
             return None
         day = answer.when.partition("T")[0]
@@ -211,6 +211,4 @@ def unattended_command(request: ApprovalRequest, config_file: str | None, profil
 
 
 def _command(name: str, config_file: str | None, profiles: Sequence[str]) -> str:
-    file = f" --config {shlex.quote(config_file)}" if config_file else ""
-    chosen = "".join(f" --profile {shlex.quote(each)}" for each in profiles)
-    return f"toolbridge approve {name}{file}{chosen}"
+    return f"toolbridge approve {name}{found_by(config_file, profiles)}"

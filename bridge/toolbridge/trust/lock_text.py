@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
+from toolbridge.advice import advised
 from toolbridge.config.wording import kind_of, quoted
 from toolbridge.errors import ConfigError
 from toolbridge.trust.pinned_tool import FIELDS, PinnedTool, UnpinnableError, canonical_text, pin_of, pin_of_fields
@@ -28,7 +29,6 @@ MOST_TOOL_BYTES = 2**20
 
 _ENCODER = json.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)
 _CONFLICT = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.MULTILINE)
-_RESTORE = "Restore it from version control, or delete it and run `toolbridge lock`."
 
 
 class LockError(ConfigError):
@@ -177,7 +177,7 @@ class _Place:
     def refuse(self, problem: str) -> NoReturn:
         """Say what is wrong here."""
         server = None if self.server is None else quoted(self.server)[1:-1]
-        raise LockError(problem, file=self.path, server=server, field=self.field, fix=_RESTORE)
+        raise LockError(problem, file=self.path, server=server, field=self.field, fix=_restore())
 
     def object(self, value: object, needed: Iterable[str] = (), known: set[str] | None = None) -> dict[str, Any]:
         """The object that must be here, with these keys."""
@@ -197,7 +197,7 @@ def _parsed(content: bytes, path: str) -> object:
     conflict = _CONFLICT.search(content)
     if conflict is not None:
         line = content.count(b"\n", 0, conflict.start()) + 1
-        fix = "Take either side, then run `toolbridge lock --check` to see what differs from the servers."
+        fix = f"Take either side, then run {advised('lock --check')} to see what differs from the servers."
         raise LockError(f"has a merge conflict at line {line}.", file=path, fix=fix)
     try:
         return json.loads(
@@ -216,7 +216,11 @@ def _parsed(content: bytes, path: str) -> object:
     except ValueError:
         problem = "has a number that is not JSON, or too long."
     # Outside: the parser's error holds the whole text, and would be part of this one's context.
-    raise LockError(problem, file=path, fix=_RESTORE)
+    raise LockError(problem, file=path, fix=_restore())
+
+
+def _restore() -> str:
+    return f"Restore it from version control, or delete it and run {advised('lock')}."
 
 
 class _RepeatedError(ValueError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolbridge.advice import advised
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.audit import Finding, counted
 from toolbridge.trust.first_listing import FirstListing
@@ -43,7 +44,7 @@ def is_folded(first: FirstListing, *, width: int = 80) -> bool:
 
 def how_to_see_all(server: str) -> str:
     """For those who can't be shown more here."""
-    return f"`toolbridge lock {server}` shows all of it at a terminal"
+    return f"{advised(f'lock {server}')} shows all of it at a terminal"
 
 
 def found_prompt(first: FirstListing, *, width: int = 80) -> str:
@@ -134,7 +135,7 @@ def finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
         lines.append(f"  {finding.severity.upper().ljust(6)} {finding.place} [{finding.rule}]")
         lines += [f"      {line}" for line in wrapped(f"It {finding.why}: {finding.excerpt}".split(" "), width - 6)]
     if len(findings) > _MOST_FINDINGS:
-        lines.append(f"  … and {len(findings) - _MOST_FINDINGS} more: `toolbridge audit` lists them")
+        lines.append(f"  … and {len(findings) - _MOST_FINDINGS} more: {advised('audit')} lists them")
     return lines
 
 
