@@ -289,6 +289,25 @@ def test_a_deprecated_tool_sinks_and_says_so(description: str) -> None:
     assert ToolSearch(tools).find("read_file")[0].tool == "read_file"  # it is named
 
 
+def test_a_deprecated_tools_place_is_its_successors() -> None:
+    """As the filesystem server has them: its shortest names and texts are those of the wrong tools."""
+    tools = catalog(
+        files=[
+            tool("read_file", "Read the complete contents of a file as text. DEPRECATED: Use read_text_file instead."),
+            tool("read_text_file", "Read the contents of a file from the file system as text. " + "Many. " * 60),
+            tool("read_media_file", "Read a file and return it as base64."),
+            tool("read_multiple_files", "Read files."),
+        ],
+        # What another server calls the same is not meant, nor is a word that only happens to be a tool's name.
+        other=[tool("read_text_file", "Something else."), tool("instead", "Nothing of this.")],
+    )
+    for query in ("read file", "Read File", "read-file", "complete contents"):
+        first, *others = ToolSearch(tools).find(query)
+        assert (first.server, first.tool) == ("files", "read_text_file"), query
+        assert "read_file" in [hit.tool for hit in others]
+    assert ToolSearch(tools).find("read_file")[0].tool == "read_file"
+
+
 @pytest.mark.parametrize("description", NO_MARKS.strip().splitlines())
 def test_a_tool_that_speaks_of_deprecation_is_not_deprecated(description: str) -> None:
     assert readers(description)[0] == "read_file"

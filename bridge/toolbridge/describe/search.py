@@ -14,7 +14,7 @@ from toolbridge.describe.search_rows import SearchRow, search_row
 from toolbridge.describe.search_words import relatives, squashed, telling_words, words
 from toolbridge.describe.signatures import GuestLanguage, signature_of, stub_language
 from toolbridge.describe.spelling import Spelling
-from toolbridge.describe.summaries import is_deprecated, shown_name, summary_of
+from toolbridge.describe.summaries import is_deprecated, replacements_of, shown_name, summary_of
 from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec
 from toolbridge_codegen.emit_compact import CUT
 from toolbridge_codegen.stubs import Errors
@@ -119,8 +119,10 @@ class ToolSearch:
                 ranked[number] = ranked.get(number, 0.0) + score
         for number in ranked:
             ranked[number] *= 1 + _EVERY_WORD * matched.get(number, 0) / len(words)
-            if number in self._deprecated:
-                ranked[number] *= _DEPRECATED
+        for number in ranked.keys() & self._successors.keys():
+            score = ranked[number]
+            ranked[number] = _DEPRECATED * score
+            _raise_to(ranked, dict.fromkeys(self._successors[number], score), 1.0)
         top = max(ranked.values(), default=0.0)
         for nearness, number in self._named(query):
             ranked[number] = top + nearness
@@ -139,7 +141,8 @@ class ToolSearch:
     def _named(self, query: str) -> Iterator[tuple[float, int]]:
         """The tools that a query names, exactly or but for case and separators, and by how much they are to lead.
 
-        A deprecated one leads only if it is named exactly: `read file` is what it does, `read_file` its name.
+        A deprecated one leads only if it is named exactly: `read file` is what it does, `read_file` its name. Else its
+        successor does.
         """
         written = query.strip()
         for number in self._by_name.get(squashed(query), ()):
@@ -147,8 +150,8 @@ class ToolSearch:
             # One tool's identifier may be another's short name: the one that guest code would call leads.
             if written in names:
                 yield len(names) - names.index(written) + 1.0, number
-            elif number not in self._deprecated:
-                yield 1.0, number
+            else:
+                yield from ((1.0, each) for each in self._successors.get(number, (number,)))
 
     def _index(self) -> SearchIndex:
         with self._making:
@@ -171,8 +174,17 @@ class ToolSearch:
         return found
 
     @cached_property
-    def _deprecated(self) -> frozenset[int]:
-        return frozenset(number for number, (_, tool) in enumerate(self._tools) if is_deprecated(tool))
+    def _successors(self) -> dict[int, tuple[int, ...]]:
+        """The deprecated tools, each with the live ones of its server that it names as its replacement."""
+        deprecated = {number for number, (_, tool) in enumerate(self._tools) if is_deprecated(tool)}
+        return {number: tuple(self._replacing(number, deprecated)) for number in deprecated}
+
+    def _replacing(self, number: int, deprecated: set[int]) -> Iterator[int]:
+        module, tool = self._tools[number]
+        for name in replacements_of(tool):
+            for other in self._by_name.get(squashed(name), ()):
+                if self._tools[other][0] is module and other not in deprecated:
+                    yield other
 
     @cached_property
     def _spelling(self) -> Spelling:
@@ -187,7 +199,7 @@ class ToolSearch:
             signature = signature_of(module, tool, writing.language, errors=writing.errors)
             lines = self._lines[number, writing] = summary_of(tool), signature
         return SearchHit(
-            tool.server, tool.name, module.specifier, tool.identifier, *lines, score, number in self._deprecated
+            tool.server, tool.name, module.specifier, tool.identifier, *lines, score, number in self._successors
         )
 
 

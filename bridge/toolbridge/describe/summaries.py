@@ -24,6 +24,11 @@ _DEPRECATION = re.compile(
     |\bthis\ (?:tool|function|method|command|endpoint|operation|api)\ (?:is|was|has\ been)\ (?:now\ )?deprecated\b""",
     re.VERBOSE | re.MULTILINE,
 )
+_REPLACEMENT = re.compile(
+    r"\b(?:use|prefer|see|call|(?:replaced|superseded) (?:by|with)|favou?r of|(?:migrate|switch|renamed|moved) to)"
+    r"\s{1,3}(?:the\s{1,3})?[^\w\s]{0,3}([\w.:-]{1,100})",
+    re.IGNORECASE,
+)
 
 
 def summary_of(tool: ToolSpec) -> str:
@@ -42,6 +47,11 @@ def is_deprecated(tool: ToolSpec) -> bool:
     texts = (definition.title[:_LONGEST_NAME], definition.description[:_LONGEST_READ])
     # In small letters a sentence may just begin with the word: there, what follows it decides.
     return any(_DEPRECATION.search(each) or _DEPRECATION.search(each.lower()) for each in texts)
+
+
+def replacements_of(tool: ToolSpec) -> list[str]:
+    """Words of a deprecated tool's description that may name its replacement: `Use read_text_file instead.`"""
+    return _REPLACEMENT.findall(tool.definition.description[:_LONGEST_READ])
 
 
 def count_of_tools(count: int | None) -> str:
