@@ -14,6 +14,7 @@ import pytest
 
 from cli.projects import Project
 from growth import patience
+from toolbridge.cli.demo import _where  # pyright: ignore[reportPrivateUsage]
 
 COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()"]
 # As a person has it: a script in the environment's directory, which doesn't look for modules where it is called.
@@ -60,7 +61,7 @@ def test_the_demo_goes_from_a_configuration_to_results_and_touches_nothing(stran
     assert [number for number, _ in heads] == [str(number) for number in range(1, 11)]
     parts = re.split(r"^\d+\. .*$", out, flags=re.MULTILINE)[1:]
     configuration, stub, *acts = parts
-    assert '"command": "python", "args": ["-m", "toolbridge.demo.weather"]' in configuration
+    assert '"command": "toolbridge-demo-weather"' in configuration
     assert "the demo approves exactly what it starts: sha256:" in " ".join(configuration.split())
     assert "export function get_forecast(input: GetForecastInput): GetForecastOutput;" in stub
     assert "3 functions in host:mcp-atlas, 7 functions in host:mcp-weather" in stub
@@ -81,6 +82,19 @@ def test_the_demo_goes_from_a_configuration_to_results_and_touches_nothing(stran
     assert "no call was made" in mistake
     assert loop.startswith("The run took longer than 1 s.")
     assert theft.startswith('ModuleError: There is no module "fs".')
+
+
+def test_the_demo_says_where_its_commands_are_if_a_shell_does_not_find_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "an environment" / "toolbridge"
+    script.parent.mkdir()
+    script.touch(mode=0o755)
+    monkeypatch.setattr("sys.argv", [str(script), "demo"])
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert f"export PATH='{script.parent}':$PATH" in _where()
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert _where() == ""
 
 
 def test_the_demo_goes_on_without_an_image_for_python() -> None:

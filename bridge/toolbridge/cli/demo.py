@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
+import shutil
 import sys
 import tempfile
 from contextlib import suppress
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 
 _CONNECT_SECONDS = 60  # a slow machine may need long for the first import of the server's libraries
 _SHOWN_FUNCTION = "get_forecast"
+# As a file has it, and what no file can have: a server that is an object of the program.
+_CONFIGURATION = """\
+{"mcpServers": {"weather": {
+  "command": "toolbridge-demo-weather"
+}}}
+ServerConfig.in_process("atlas", atlas)   # in Python, without a process"""
 _PLAIN = str.maketrans({"─": "-", "│": "|", "…": "...", "×": "x"})
 
 
@@ -65,7 +72,7 @@ async def _show(directory: str) -> None:
     config = _configuration(directory)
     _say(f"Two MCP servers and {len(ACTS)} programs that call them. All of it stays on this machine.\n")
     _say(layout.head(1, "A configuration names the servers"))
-    _say(layout.code(_configuration_text(config)))
+    _say(layout.code(_CONFIGURATION))
     # The snapshot that is approved here is the one that is started: see servers/start.py.
     digests = [prepare(server, os.environ)[0].digest for server in config.servers.values()]
     _say(
@@ -88,8 +95,16 @@ async def _show(directory: str) -> None:
             await _play(runtime, number, act)
     _say(
         "\nNow yours: name your servers in toolbridge.json, then\n"
-        "   toolbridge approve NAME      toolbridge stubs      toolbridge run program.js\n"
+        "   toolbridge approve NAME      toolbridge stubs      toolbridge run program.js\n" + _where()
     )
+
+
+def _where() -> str:
+    """Where the commands are if a shell doesn't find them: the environment of `make demo` is not activated."""
+    scripts = os.path.dirname(os.path.abspath(sys.argv[0]))
+    if shutil.which("toolbridge") is not None or not os.path.isfile(os.path.join(scripts, "toolbridge")):
+        return ""
+    return f"A shell finds them after\n   export PATH={shlex.quote(scripts)}:$PATH\n"
 
 
 async def _play(runtime: Runtime, number: int, act: Act) -> None:
@@ -117,13 +132,6 @@ def _configuration(directory: str) -> Config:
     words = ["-m", "toolbridge.demo.weather"]
     weather = ServerConfig.stdio("weather", sys.executable, words, cwd=directory, connect_timeout=_CONNECT_SECONDS)
     return Config.of(weather, ServerConfig.in_process("atlas", atlas))
-
-
-def _configuration_text(config: Config) -> str:
-    """As a file has it, and what no file can have: a server that is an object of the program."""
-    words = json.dumps(config.servers["weather"].args)
-    file = f'{{"mcpServers": {{"weather": {{\n  "command": "python", "args": {words}\n}}}}}}'
-    return f'{file}\nServerConfig.in_process("atlas", atlas)   # in Python, without a process'
 
 
 def _stub_of(runtime: Runtime, function: str) -> str:
