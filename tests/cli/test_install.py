@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -162,4 +163,16 @@ def test_a_projects_file_has_no_path_of_this_machine(home: Path, monkeypatch: py
     assert entry()["args"][-1] == str(project / "toolbridge.json")
     monkeypatch.setattr("shutil.which", {"toolbridge": str(project / ".venv" / "bin" / "toolbridge")}.get)
     assert entry("--project")["command"] == os.path.join(".venv", "bin", "toolbridge")
-    assert entry("--project", "--config", "/etc/other.json")["args"][-1] == "/etc/other.json"
+    (home / "other.json").write_text("{}", encoding="utf-8")
+    other = str(home / "other.json")
+    assert entry("--project", "--config", other)["args"][-1] == other
+    (home / ".git").mkdir()
+    assert entry("--project", "--config", other)["args"][-1] == os.path.join(os.pardir, "other.json")
+    assert entry("--config", other)["args"][-1] == other
+
+
+def test_a_configuration_that_is_not_there_is_not_installed(home: Path) -> None:
+    problem = invoke("install", "cursor", "--config", "none.json").exception
+    assert isinstance(problem, click.ClickException)
+    assert problem.message == "There is no file none.json."
+    assert os.listdir(home) == []

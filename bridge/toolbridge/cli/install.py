@@ -47,6 +47,8 @@ def command(
         lines = [f"  {each.name.ljust(16)}{user_path(each, os.environ) or '-'}" for each in CLIENTS]
         write(sys.stdout, "Known clients, and their files:\n" + "\n".join(lines) + "\n")
         return OK
+    if config_file is not None and not os.path.isfile(config_file):
+        raise click.ClickException(f"There is no file {config_file}.")
     known = BY_NAME[client]
     path = _path(known, project=project)
     entry = serve_entry(known, config_file, project=project)
@@ -97,13 +99,23 @@ def serve_entry(known: KnownClient, config_file: str | None, *, project: bool = 
     return {"type": "stdio", **entry} if known.names_transport else entry
 
 
-def _is_inside(path: str) -> bool:
-    return not os.path.relpath(path).startswith(os.pardir)
+def _is_inside(path: str, directory: str = os.curdir) -> bool:
+    return not os.path.relpath(path, directory).startswith(os.pardir)
 
 
 def _portable(path: str) -> str:
-    """A path in this directory relative to it; any other as it is."""
-    return os.path.relpath(path) if _is_inside(path) else path
+    """A path in this directory's repository relative to the directory; any other as it is."""
+    return os.path.relpath(path) if _is_inside(path, _repository()) else path
+
+
+def _repository() -> str:
+    """The root of the repository that this directory is in; the directory itself if it is in none."""
+    place = here = os.getcwd()
+    while not os.path.exists(os.path.join(place, ".git")):
+        place, below = os.path.dirname(place), place
+        if place == below:
+            return here
+    return place
 
 
 def snippet(known: KnownClient, name: str, entry: dict[str, Any]) -> str:
