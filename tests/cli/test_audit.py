@@ -160,7 +160,7 @@ def test_a_server_that_was_never_asked_is_not_started_and_not_passed(place: Plac
     for words in ((), ("trap",), ("trap", "--json")):
         code, shown, errors = place.run(*words)
         assert code == 4, shown
-        assert "The tools of trap are not known: it was never asked (use --connect)." in errors
+        assert "Warning: Not approved, so their tools are not known: `toolbridge approve trap`." in errors
     assert place.run("--connect")[0] == 4
     assert not canary.exists()
 

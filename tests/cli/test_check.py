@@ -72,6 +72,7 @@ def test_a_program_of_a_server_that_is_not_approved_is_said_to_be_unchecked(tmp_
     code, out, err = project.run("check", project.write(python if name.endswith(".py") else WRONG, name))
     assert (code, out) == (4, "Nothing was checked.\n")
     assert "The tools of 'weather' are not known (not approved, disabled, or not reached)" in err
+    assert "Run `toolbridge approve weather` if you trust it" in err
     code, out, _ = project.run("check", "--json", name)
     assert (code, json.loads(out)["checked"], json.loads(out)["problems"]) == (4, False, [])
 

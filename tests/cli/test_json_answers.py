@@ -95,6 +95,36 @@ def test_an_error_is_json_with_the_same_exit_code(
     assert "--json" not in json.loads(out)["error"]["message"]
 
 
+@pytest.mark.parametrize("name", WITH_JSON)
+def test_where_nothing_is_approved_the_answer_is_json(
+    name: str, project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project.directory)
+    for variable, value in project.environ.items():
+        monkeypatch.setenv(variable, value)
+    source = b"require('host:mcp-weather').list_stations()"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(source)))
+    words = {**WORDS, "call": ["weather.list_stations"], "sign-in": ["remote"]}.get(name, ["weather"])
+    monkeypatch.setattr("sys.argv", ["toolbridge", name, *words, "--json", *(["{}"] if name == "call" else [])])
+    cli._run()
+    assert json.loads(capsys.readouterr().out) is not None
+
+
+def test_accepting_what_a_lock_pins_is_told_to_programs(project: Project) -> None:
+    (code, answered) = answer(project, "lock", "weather", "--trust")
+    assert (code, answered) == (1, {"servers": [{"name": "weather", "accepted": None, "findings": []}]})
+    project.approve("weather")
+    assert project.run("lock", "weather")[0] == 0
+    (code, answered) = answer(project, "lock", "weather", "--trust")
+    assert (code, answered) == (0, {"servers": [{"name": "weather", "accepted": 7, "findings": []}]})
+
+
+def test_stubs_that_can_not_be_had_say_why_to_programs(project: Project) -> None:
+    code, answered = answer(project, "stubs")
+    assert (code, answered["error"]["kind"]) == (4, "unknown_tools")
+    assert "`toolbridge approve remote weather`" in answered["error"]["message"]
+
+
 def test_the_known_clients_are_told_to_programs(project: Project) -> None:
     code, known = answer(project, "install")
     assert code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project.configure({"weather": weather(), "other": weather()})
     project.approve("weather")
     code, _, err = project.run("search", "forecast", "--connect")
-    assert (code, "Never asked for their tools: other" in err) == (0, True)
+    assert (code, "`toolbridge approve other`" in err) == (0, True)
     return project
 
 
@@ -28,7 +29,7 @@ def test_the_best_match_comes_first_with_its_module_signature_and_summary(known:
     assert code == 0
     assert first.startswith("host:mcp-weather  get_forecast(input: { location: string; days?: number }): {")
     assert summary == "    Get the weather forecast for a location"
-    assert err == "Never asked for their tools: other. Use --connect.\n"
+    assert err == "Not approved, so their tools are not known: `toolbridge approve other`.\n"
 
 
 def test_no_more_tools_are_shown_than_asked_for(known: Project) -> None:
@@ -56,8 +57,25 @@ def test_nothing_is_started_without_approval(tmp_path: Path) -> None:
     for words in (["search", "anything"], ["search", "anything", "--connect"]):
         code, out, err = project.run(*words)
         assert (code, out) == (1, "")
-        assert "Never asked for their tools: trap" in err
+        assert "Not approved, so their tools are not known: `toolbridge approve trap`." in err
     assert not canary.exists()
+
+
+def test_whose_tools_are_not_known_and_why_is_said_by_every_command_that_looks_for_them(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    project.environ["TOOLBRIDGE_CACHE_DIR"] = str(tmp_path / "cache")
+    project.configure(
+        {"dead": {"command": sys.executable, "args": ["-c", "raise SystemExit('no licence')"]}, "late": weather()}
+    )
+    for words in (["search", "x"], ["audit"], ["stubs"]):
+        assert "`toolbridge approve dead late`" in project.run(*words)[2]
+    project.approve("dead", "late")
+    for words in (["search", "x"], ["audit"], ["stubs"]):
+        assert "Never asked for their tools: dead, late. Use --connect." in project.run(*words)[2]
+    for words in (["search", "x", "--connect"], ["audit", "dead", "--connect"], ["stubs", "--connect"]):
+        err = project.run(*words)[2]
+        assert err.count("no licence") == 1
+        assert "Use --connect" not in err
 
 
 @pytest.mark.parametrize("words", [["search"], ["search", "x", "--limit", "0"], ["search", "x", "--limit", "many"]])

@@ -165,6 +165,16 @@ def test_doctor_says_what_to_fix(project: Project) -> None:
     assert shown.endswith("2 problems found.\n")
 
 
+def test_a_program_that_is_missing_is_told_once_and_with_its_path_only_where_that_was_searched(
+    project: Project, tmp_path: Path
+) -> None:
+    project.configure(gone={"command": "no-such-program"}, path={"command": str(tmp_path / "nothing")})
+    shown = project.run("doctor")[1]
+    assert shown.count("Its PATH is ") == 1
+    assert shown.count("no-such-program") == 1
+    assert project.run("info", "gone")[1].count("there is no program 'no-such-program'") == 1
+
+
 def test_doctor_reports_a_server_that_dies(project: Project) -> None:
     project.configure(dead={"command": sys.executable, "args": ["-c", "import sys; sys.exit('no licence')"]})
     project.approve("dead")
@@ -224,7 +234,7 @@ def test_a_command_that_is_ended_takes_its_servers_along(
     script = f"import os, pathlib, time; pathlib.Path({str(started)!r}).write_text(str(os.getpid())); time.sleep(600)"
     project.configure(deaf={"command": sys.executable, "args": ["-c", script]})
     project.approve("deaf")
-    with project.start("info", "deaf", "--connect") as command:
+    with project.start("info", "deaf", "--connect", "--json") as command:
         until = time.monotonic() + 30
         while not (started.exists() and started.read_text()):
             assert time.monotonic() < until
@@ -233,6 +243,8 @@ def test_a_command_that_is_ended_takes_its_servers_along(
         assert command.wait(60) == code
         assert command.stderr is not None
         assert "Traceback" not in command.stderr.read()
+        assert command.stdout is not None
+        assert json.loads(command.stdout.read())["error"]["kind"] == {143: "terminated", 130: "interrupted"}[code]
     with pytest.raises(ProcessLookupError):
         os.kill(int(started.read_text()), 0)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -10,7 +9,7 @@ import sys
 import threading
 from contextlib import suppress
 
-from toolbridge.cli.exit_codes import FAILED, INTERRUPTED, USAGE
+from toolbridge.cli.exit_codes import FAILED, INTERRUPTED, TERMINATED, USAGE
 
 
 def main() -> None:
@@ -53,6 +52,8 @@ def _run() -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nothing is left to flush at the end
         is_done = isinstance(error, SystemExit) and error.code == 0  # a shell asked for completions
         return 0 if is_done else FAILED
+    if code == TERMINATED and _wants_json():
+        _tell("terminated", "Terminated.")
     return code if isinstance(code, int) else 0
 
 
@@ -65,10 +66,10 @@ def _wants_json() -> bool:
 
 def _tell(kind: str, message: str, before: str = "Error: ") -> None:
     """Why the command failed: to a person on stderr, to a program as one JSON object on stdout."""
-    from toolbridge.cli.terminal import write
+    from toolbridge.cli.terminal import write, write_error_object
 
     if _wants_json():
-        write(sys.stdout, json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
+        write_error_object(kind, message)
     else:
         write(sys.stderr, f"{before}{message}\n")
 

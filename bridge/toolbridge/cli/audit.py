@@ -11,7 +11,14 @@ import click
 
 from toolbridge.cli.exit_codes import FAILED, OK
 from toolbridge.cli.listing_file import read_listing
-from toolbridge.cli.server_options import config_option, configured_server, connect_option, read_config, with_servers
+from toolbridge.cli.server_options import (
+    config_option,
+    configured_server,
+    connect_option,
+    read_config,
+    unknown_words,
+    with_servers,
+)
 from toolbridge.cli.terminal import write
 from toolbridge.describe.summaries import count_of_tools
 
@@ -79,11 +86,10 @@ def command(
 
         servers = [listing.server for listing in listings if not names or listing.server in names]
         found = [finding_as_json(finding) for finding in findings]
-        _print_json({"servers": servers, "notKnown": list(unknown), "findings": found})
+        _print_json({"servers": servers, "notKnown": [status.name for status in unknown], "findings": found})
     else:
         _print_for_people(listings, findings, names)
-    for name in unknown:
-        write(sys.stderr, f"Warning: The tools of {name} are not known: it was never asked (use --connect).\n")
+    write(sys.stderr, "".join(f"Warning: {line}\n" for line in unknown_words(unknown)))
     return _exit_code(findings, fail_on, incomplete=bool(unknown) and (bool(names) or not listings))
 
 
@@ -96,7 +102,7 @@ def _exit_code(findings: Sequence[Finding], fail_on: str, *, incomplete: bool) -
     return FAILED if incomplete else OK
 
 
-_Sources = tuple[list["Listing"], tuple[str, ...], dict[str, str]]
+_Sources = tuple[list["Listing"], Sequence["ServerStatus"], dict[str, str]]
 
 
 def _from_files(files: Sequence[str]) -> _Sources:
@@ -116,15 +122,15 @@ def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _
     config = read_config(config_file, named=names)
     asked = [configured_server(config, name).name for name in names] or sorted(config.servers)
 
-    def look(manager: ServerManager, _: Sequence[ServerStatus]) -> list[Listing]:
+    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[list[Listing], Sequence[ServerStatus]]:
         found = map(manager.listing, sorted(config.servers))
-        return [listing for listing in found if listing is not None]
+        unknown = [status for status in statuses if status.name in asked and manager.listing(status.name) is None]
+        return [listing for listing in found if listing is not None], unknown
 
     # To look is not to accept: nothing is pinned here, whoever looks.
     pins = LockPins(on_first_use="refuse")
-    listings = with_servers(config, look, connect=asked if connect else (), config_file=config_file, pins=pins)
-    known = {listing.server for listing in listings}
-    return listings, tuple(name for name in asked if name not in known), {}
+    listings, unknown = with_servers(config, look, connect=asked if connect else (), config_file=config_file, pins=pins)
+    return listings, unknown, {}
 
 
 def _audited(listings: Sequence[Listing], only: Sequence[str]) -> tuple[Finding, ...]:

@@ -13,7 +13,7 @@ from toolbridge import Limits
 from toolbridge.cli.exit_codes import OF_FAILURE, OK
 from toolbridge.cli.server_choice import ServerChoice
 from toolbridge.cli.server_options import config_option, refuse_inside_run
-from toolbridge.cli.terminal import write
+from toolbridge.cli.terminal import write, write_error_object
 from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import plain_schema
 
@@ -83,7 +83,7 @@ def command(
         write(sys.stdout, f"{shown}\n")
         return OK
     if given is not None:
-        write(sys.stdout, json.dumps({"error": {"kind": failure.kind, "message": failure.message}}) + "\n")
+        write_error_object(failure.kind, failure.message)
     else:
         effect = " The call may have taken effect." if result.calls and failure.kind != "raised" else ""
         write(sys.stderr, f"{failure.message}{effect}\n")

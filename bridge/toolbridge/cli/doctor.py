@@ -151,8 +151,9 @@ def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_
         try:
             found = find_executable(server, environment.env.get("PATH", os.defpath))
         except ServerError as error:
-            searched = f"Its PATH is {for_terminal(environment.env.get('PATH', os.defpath)) or 'empty'}"
-            return [*findings, _Finding(subject, "problem", str(error), searched)]
+            path = for_terminal(environment.env.get("PATH", os.defpath)) or "empty"
+            is_searched = server.command is not None and os.path.basename(server.command) == server.command
+            return [*findings, _Finding(subject, "problem", str(error), f"Its PATH is {path}" if is_searched else "")]
         findings.append(_Finding(subject, "ok", f"its command is {found}"))
     return findings
 

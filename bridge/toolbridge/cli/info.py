@@ -154,7 +154,7 @@ def _for_people(facts: dict[str, Any], schemas: dict[str, list[str]]) -> str:
         named = f"{facts['serverName']} {facts['serverVersion']}".rstrip()
         version = f"{named}, protocol {facts['protocolVersion']}"
         lines.append(f"  server     {for_error(version, limit=200)}")
-    if facts["lastError"]:
+    if facts["lastError"] and facts["lastError"] != facts["approvalProblem"]:  # which was said above
         lines.append(f"  last error {for_error(facts['lastError'], limit=2000)}")
     lines += [f"  problem    {for_error(problem, limit=300)}" for problem in facts["problems"]]
     lines += [f"  {line}" for line in filter_lines(facts)]

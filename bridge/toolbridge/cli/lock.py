@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -69,7 +69,7 @@ def command(
     else:
         servers = [server for _, server in sorted(config.servers.items()) if server.enabled]
     if trust:
-        return _trust(servers)
+        return _trust(servers, as_json=as_json_object)
     outcomes = _outcomes(config, servers, tools, mode, config_file)
     if as_json_object:
         write(sys.stdout, json.dumps({"servers": [as_json(outcome) for outcome in outcomes]}, indent=2) + "\n")
@@ -81,24 +81,31 @@ def command(
     return FAILED if any(outcome.error for outcome in outcomes) else OK
 
 
-def _trust(servers: Sequence[ServerConfig]) -> int:
+def _trust(servers: Sequence[ServerConfig], *, as_json: bool) -> int:
     """For machines on which nobody can be asked, with a lock that somebody reviewed: it says what that was."""
     import anyio
 
+    from toolbridge.describe.summaries import count_of_tools
+    from toolbridge.trust.audit_report import finding_as_json
     from toolbridge.trust.pins import LockPins
     from toolbridge.trust.tools_prompt import found_prompt, pinned_listing
 
-    pins, missing = LockPins(), False
+    pins, facts, lines = LockPins(), list[dict[str, Any]](), list[str]()
     for server in servers:
         pinned = anyio.run(pins.trust, server)
         if pinned is None:
-            write(sys.stdout, f"{server.name}: has no pins; write them with {advised(f'lock {server.name}')}\n")
-            missing = True
+            facts.append({"name": server.name, "accepted": None, "findings": []})
+            lines.append(f"{server.name}: has no pins; write them with {advised(f'lock {server.name}')}\n")
             continue
-        found = found_prompt(pinned_listing(server, pinned))
-        count = "1 tool" if len(pinned.tools) == 1 else f"{len(pinned.tools)} tools"
-        write(sys.stdout, f"{server.name}: accepted {count} as pinned\n{found and found + chr(10)}")
-    return _DIFFERS if missing else OK
+        listing = pinned_listing(server, pinned)
+        found = [finding_as_json(finding) for finding in listing.findings]
+        facts.append({"name": server.name, "accepted": len(pinned.tools), "findings": found})
+        shown = found_prompt(listing)
+        lines.append(
+            f"{server.name}: accepted {count_of_tools(len(pinned.tools))} as pinned\n{shown and shown + chr(10)}"
+        )
+    write(sys.stdout, json.dumps({"servers": facts}, indent=2) + "\n" if as_json else "".join(lines))
+    return _DIFFERS if any(each["accepted"] is None for each in facts) else OK
 
 
 def _outcomes(

@@ -290,8 +290,9 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs
                 words = f"Server {name!r}: {problem.removesuffix('.')}."
                 if not (runs and words in runtime.servers.filter_warnings):  # a run has those among its warnings
                     _warn(words)
-        except ServerNotApprovedError:
-            pass  # the person knows, and the program hears of it when it imports the module
+        except ServerNotApprovedError as error:
+            if not runs:  # else the program hears of it when it imports the module
+                failed.append(str(error))
         except ToolbridgeError as error:
             failed.append(str(error))
 

@@ -13,7 +13,7 @@ from toolbridge.advice import advised
 from toolbridge.cli.approval_state import approval_state
 from toolbridge.cli.exit_codes import OK, PROGRAM_FAILED
 from toolbridge.cli.server_choice import ServerChoice, choice_options, chosen_servers
-from toolbridge.cli.server_options import config_option, connect_option, tell_problems, with_servers
+from toolbridge.cli.server_options import config_option, connect_option, tell_problems, unknown_words, with_servers
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
@@ -58,27 +58,27 @@ def command(
     """
     config = chosen_servers(ServerChoice(config_file, servers, task, capabilities)).config
 
-    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[tuple[SearchHit, ...], list[str]]:
+    def look(
+        manager: ServerManager, statuses: Sequence[ServerStatus]
+    ) -> tuple[tuple[SearchHit, ...], Sequence[ServerStatus]]:
         from toolbridge.describe.search import ToolSearch
 
         if connect and not as_json:
             tell_problems(statuses)
-        unknown = [status.name for status in statuses if status.tools is None]
-        return ToolSearch(manager.catalog).find(" ".join(words), limit, errors=config.errors), unknown
+        return ToolSearch(manager.catalog).find(" ".join(words), limit, errors=config.errors), statuses
 
-    hits, unknown = with_servers(config, look, connect=None if connect else (), config_file=config_file)
+    hits, statuses = with_servers(config, look, connect=None if connect else (), config_file=config_file)
     named = {hit.server for hit in hits}
     standings: dict[str, str] = {name: approval_state(config.servers[name]).standing for name in named}
     if as_json:
         shown = [{**hit.as_json(), "approval": standings[hit.server]} for hit in hits]
-        facts = {"hits": shown, "neverAsked": unknown}
+        facts = {"hits": shown, "neverAsked": [status.name for status in statuses if status.tools is None]}
         write(sys.stdout, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
     else:
         for hit in hits:
             mark = _MARKS.get(standings[hit.server], "").format(advised(f"approve {hit.server}"))
             write(sys.stdout, f"{hit.module}  {hit.signature}\n    {hit.summary}\n{mark}")
-    if unknown and not as_json:
-        write(sys.stderr, f"Never asked for their tools: {', '.join(unknown)}. Use --connect.\n")
+        write(sys.stderr, "".join(f"{line}\n" for line in unknown_words(statuses)))
     if not hits and not as_json:
         write(sys.stderr, "No tool matches.\n")
     return OK if hits else PROGRAM_FAILED

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from toolbridge.advice import advise_with
+from toolbridge.advice import advise_with, advised
 from toolbridge.cli.exit_codes import TERMINATED
 from toolbridge.cli.terminal import write
 from toolbridge.directories import cache_directory
@@ -287,6 +287,18 @@ def tell_problems(statuses: Sequence[ServerStatus]) -> None:
     for status in statuses:
         for problem in status.problems:
             write(sys.stderr, f"Server {status.name!r}: {problem.removesuffix('.')}.\n")
+
+
+def unknown_words(statuses: Sequence[ServerStatus]) -> list[str]:
+    """Of which of these servers no tools are known, and what to do about it."""
+    unknown = [status for status in statuses if status.tools is None]
+    unapproved = [status.name for status in unknown if status.state == "needs_approval"]
+    failed = [status for status in unknown if status.state != "needs_approval" and status.last_error]
+    never = [status.name for status in unknown if status.name not in unapproved and not status.last_error]
+    lines = [f"The tools of {status.name} are not known: {status.last_error.removesuffix('.')}." for status in failed]
+    if unapproved:
+        lines.append(f"Not approved, so their tools are not known: {advised('approve ' + ' '.join(unapproved))}.")
+    return [*lines, f"Never asked for their tools: {', '.join(never)}. Use --connect."] if never else lines
 
 
 async def _connect_in_turns(manager: ServerManager, names: Sequence[str], places: int) -> dict[str, ServerStatus]:

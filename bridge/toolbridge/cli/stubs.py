@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolbridge.advice import advised
 from toolbridge.cli.exit_codes import FAILED, OK
 from toolbridge.cli.server_options import (
     config_option,
@@ -19,9 +18,10 @@ from toolbridge.cli.server_options import (
     connect_option,
     read_config,
     tell_problems,
+    unknown_words,
     with_servers,
 )
-from toolbridge.cli.terminal import write
+from toolbridge.cli.terminal import write, write_error_object
 from toolbridge.directories import cache_directory
 from toolbridge.trust.sanitise import for_error
 
@@ -117,10 +117,10 @@ def command(
     else:
         config = read_config(config_file, named=servers)
         errors = errors or config.errors
-        listings = _from_configuration(config, config_file, servers, connect)
+        listings, unknown = _from_configuration(config, config_file, servers, connect)
         if not any(listing.tools for listing in listings):
-            write(sys.stderr, "No tool of these servers can be used, so there are no stubs.\n")
-            return FAILED
+            return _refused([*unknown, "No tool of these servers can be used, so there are no stubs."], as_json=as_json)
+        write(sys.stderr, "".join(f"{line}\n" for line in unknown))
     catalog = build_catalog(replace(each, reading=reading or each.reading) for each in listings)
     language = "python" if models else language or "typescript"
     made = _models(catalog, models) if models else _stubs(catalog, language, errors or "raise", compact=compact)
@@ -133,10 +133,21 @@ def command(
     return FAILED if made.failed else OK
 
 
+def _refused(lines: Sequence[str], *, as_json: bool) -> int:
+    if as_json:
+        write_error_object("unknown_tools", " ".join(lines))
+    else:
+        write(sys.stderr, "".join(f"{line}\n" for line in lines))
+    return FAILED
+
+
 def _from_configuration(
     config: Config, config_file: str | None, servers: tuple[str, ...], connect: bool
-) -> list[ServerListing]:
-    """The tools of the configured servers: as they were the last time, or as they are now for the approved."""
+) -> tuple[list[ServerListing], list[str]]:
+    """The tools of the configured servers, as they were the last time or, of the approved, as they are now.
+
+    And of which servers they are not known.
+    """
     for name in servers:
         configured_server(config, name)
     if not config.servers:
@@ -144,15 +155,11 @@ def _from_configuration(
             "No servers are configured. Configure one, or give a saved listing with --from FILE."
         )
 
-    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> list[ServerListing]:
+    def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[list[ServerListing], list[str]]:
         wanted = [status for status in statuses if status.name in (servers or config.servers)]
-        for status in wanted:
-            if status.tools is None:
-                hint = f"connect once: {advised(f'approve {status.name}')}, or with --connect once it is approved."
-                write(sys.stderr, f"The tools of {status.name} are not known; {status.last_error or hint}\n")
         tell_problems(wanted)
         listings = [manager.exposed(status.name) for status in wanted]
-        return [listing for listing in listings if listing is not None]
+        return [listing for listing in listings if listing is not None], unknown_words(wanted)
 
     return with_servers(config, look, connect=(servers or None) if connect else (), config_file=config_file)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TextIO
 
 from toolbridge.trust.sanitise import for_terminal
@@ -18,3 +20,8 @@ def write(stream: TextIO | None, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
+
+
+def write_error_object(kind: str, message: str) -> None:
+    """Why a command failed, for a program: one JSON object on stdout, as every command with --json answers."""
+    write(sys.stdout, json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
