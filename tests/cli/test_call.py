@@ -44,6 +44,7 @@ FAILURES: list[tuple[list[str], int, str]] = [
     (["weathr.get_forecast"], 2, "Did you mean 'weather'?"),
     (["weather"], 2, "SERVER.TOOL"),
     (["weather.get_forecast", "Oslo"], 2, "KEY=VALUE"),
+    (["weather.get_forecast", "location=Oslo", "--timout=3"], 2, "'--timout=3' is no option"),
     (["weather.get_forecast", "days:=[1"], 2, "not JSON"),
     (["weather.get_forecast", "days:=99999999999999999999"], 2, "too large"),
     (["weather.slow", "seconds=60", "--timeout", "1"], 3, "may have taken effect"),

@@ -91,3 +91,7 @@ def test_tools_of_servers_that_are_not_approved_are_marked(known: Project) -> No
     known.run("revoke", "weather")
     assert "    [its approval was revoked: `toolbridge approve weather`]\n" in known.run("search", "forecast")[1]
     assert json.loads(known.run("search", "forecast", "--json")[1])["hits"][0]["approval"] == "revoked"
+    Path(known.environ["TOOLBRIDGE_STATE_DIR"], "approvals", "approved-mcp.json").write_text("{", encoding="utf-8")
+    assert (
+        "    [its approval can't be told: `toolbridge info weather` says why]\n" in known.run("search", "forecast")[1]
+    )

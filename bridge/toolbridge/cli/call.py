@@ -135,6 +135,8 @@ def _pair(word: str) -> tuple[str, str, bool]:
     key, mark, text = word.partition("=")
     if not mark or key in ("", ":"):
         raise click.UsageError(f"{word!r} is no argument: write KEY=VALUE, or KEY:=JSON.")
+    if key.startswith("-"):  # a misspelt option would reach the server
+        raise click.UsageError(f"{word!r} is no option of call. Arguments have no dashes, or are given with --json.")
     return (key[:-1], text, True) if key.endswith(":") else (key, text, False)
 
 

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from toolbridge import SearchHit, ServerManager, ServerStatus
 
 _MARKS = {
-    "unknown": "    [not approved: {}]\n",
-    "changed": "    [changed since it was approved: {}]\n",
-    "revoked": "    [its approval was revoked: {}]\n",
+    "unknown": ("approve", "not approved: {}"),
+    "changed": ("approve", "changed since it was approved: {}"),
+    "unclear": ("info", "its approval can't be told: {} says why"),
+    "revoked": ("approve", "its approval was revoked: {}"),
 }
 
 
@@ -76,7 +77,10 @@ def command(
         write(sys.stdout, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
     else:
         for hit in hits:
-            mark = _MARKS.get(standings[hit.server], "").format(advised(f"approve {hit.server}"))
+            mark = ""
+            if standings[hit.server] in _MARKS:
+                verb, words = _MARKS[standings[hit.server]]
+                mark = f"    [{words.format(advised(f'{verb} {hit.server}'))}]\n"
             write(sys.stdout, f"{hit.module}  {hit.signature}\n    {hit.summary}\n{mark}")
         write(sys.stderr, "".join(f"{line}\n" for line in unknown_words(statuses)))
     if not hits and not as_json:
