@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import anyio
 import pytest
 
 from check.corpus import world
+from runtime.worlds import runtime_of, weather
 from toolbridge import Limits, Sandbox
-from toolbridge.check import python
+from toolbridge.check import checker, python
 from toolbridge.check.checker import MOST_SOURCE, Checker
-from toolbridge.check.report import MOST_PROBLEMS
+from toolbridge.check.report import MOST_PROBLEMS, TOO_LARGE
 from toolbridge.check.world import SessionNames
+from toolbridge.runtime import Language
 from toolbridge.sandbox import compiler
 
 pytestmark = pytest.mark.anyio
@@ -20,10 +24,10 @@ IMPORT = 'import { list_stations } from "host:mcp-weather";\n'
 SOON = 60
 
 DEEP = {
-    "parentheses": IMPORT + "(" * 100_000 + "1" + ")" * 100_000,
-    "brackets": IMPORT + "[" * 100_000,
-    "templates": IMPORT + "`${" * 50_000,
-    "types": IMPORT + "type A = " + "[" * 100_000 + "]" * 100_000,
+    "parentheses": IMPORT + "(" * 49_000 + "1" + ")" * 49_000,
+    "brackets": IMPORT + "[" * 99_000,
+    "templates": IMPORT + "`${" * 33_000,
+    "types": IMPORT + "type A = " + "[" * 49_000 + "]" * 49_000,
 }
 SLOW = {
     "a type that never ends": IMPORT
@@ -51,11 +55,26 @@ async def warning_of(source: str, language: str) -> str:
     return report.warning
 
 
-@pytest.mark.unchecked
+DEEP_CALLS: dict[Language, str] = {
+    "javascript": 'require("host:mcp-weather").list_stations(); const deep = ' + "[" * 900 + "]" * 900,
+    "typescript": 'require("host:mcp-weather").list_stations(); const deep: any = ' + "[" * 900 + "]" * 900,
+    "python": "from host.mcp_weather import list_stations\nlist_stations()\nx = ''" + ".strip()" * 2_500,
+}
+
+
+async def unended_of(source: str, language: str) -> str:
+    """Why the check of a program does not end."""
+    stubs = world("python" if language == "python" else "typescript")
+    with Sandbox() as sandbox, anyio.fail_after(SOON):
+        report = (await Checker(sandbox).check(source, language, stubs)).report
+    assert report.failure is not None
+    assert (report.failure.kind, report.is_checked, report.warning) == ("check_timeout", False, "")
+    return report.failure.message
+
+
 @pytest.mark.parametrize("title", DEEP)
-async def test_deep_nesting_ends_the_check_with_a_warning_and_the_run_with_a_failure(title: str) -> None:
-    warning = await warning_of(DEEP[title], "typescript")
-    assert warning.startswith("The program was not checked before it ran: ")
+async def test_deep_nesting_ends_the_check_and_the_run_with_a_failure(title: str) -> None:
+    assert await unended_of(DEEP[title], "typescript") == TOO_LARGE
     with Sandbox() as sandbox:
         failure = (await sandbox.run(DEEP[title], language="typescript")).failure
         assert failure is not None
@@ -76,11 +95,18 @@ async def test_endless_work_is_stopped_at_the_limits_of_the_run(title: str, limi
     assert report.failure.notes[0] == "The program was not run: no call was made."
 
 
-@pytest.mark.unchecked
+@pytest.mark.parametrize(("language", "source"), DEEP_CALLS.items())
+async def test_a_program_that_exhausts_its_check_makes_no_call(language: Language, source: str, tmp_path: Path) -> None:
+    async with runtime_of(tmp_path, weather()) as runtime:
+        result = await runtime.run(source, language=language)
+    assert result.failure is not None
+    assert (result.failure.kind, result.failure.message, result.calls) == ("check_timeout", TOO_LARGE, ())
+
+
 async def test_a_source_that_is_too_large_is_not_even_tried() -> None:
     source = IMPORT + "// " + "x" * MOST_SOURCE
-    assert "longer than 100000 characters" in await warning_of(source, "javascript")
-    assert "longer than 100000 characters" in await warning_of(source, "python")
+    for language in ("javascript", "typescript", "python"):
+        assert "longer than the 100,000 characters" in await unended_of(source, language)
     with Sandbox() as sandbox:
         failure = (await sandbox.run("x" * 10_000_000, language="typescript")).failure
     assert failure is not None
@@ -88,11 +114,11 @@ async def test_a_source_that_is_too_large_is_not_even_tried() -> None:
     assert "more than the limit of 8388608" in failure.message
 
 
-@pytest.mark.unchecked
-async def test_a_compiler_without_enough_memory_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_compiler_without_enough_memory_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checker, "MOST_SOURCE", 400_000)
     monkeypatch.setattr(compiler, "COMPILER_LIMITS", compiler.COMPILER_LIMITS.with_(memory_bytes=130 * 2**20))
     source = IMPORT + "const a = [" + "{ a: 1, b: [2, 3] }," * 15_000 + "];"
-    assert "not checked before it ran" in await warning_of(source, "typescript")
+    assert await unended_of(source, "typescript") == TOO_LARGE
 
 
 PYTHON_IMPORT = "from host.mcp_weather import list_stations\n"

@@ -24,6 +24,10 @@ class ProcessTooSlow(ProcessFailed):
     """It used up its CPU time."""
 
 
+class ProcessTooLarge(ProcessFailed):
+    """It aborted, as native code does without memory or stack."""
+
+
 async def run_bounded(
     command: Sequence[str],
     *,
@@ -62,6 +66,8 @@ async def run_bounded(
             await process.aclose()
     if os.name == "posix" and code in (-signal.SIGXCPU, -signal.SIGKILL):  # the limit, and the limit after it
         raise ProcessTooSlow(f"took longer than {cpu_seconds:g} s of CPU time")
+    if os.name == "posix" and code == -signal.SIGABRT:
+        raise ProcessTooLarge("ran out of memory or stack")
     if code:
         raise ProcessFailed(f"ended with exit code {code}")
     return output

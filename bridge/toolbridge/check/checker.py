@@ -27,6 +27,7 @@ _NAMES_A_MODULE = {
 }
 # Checkers take more than linear time, and nobody writes a larger program by hand.
 MOST_SOURCE = 100_000
+_TOO_LONG = f"The program is longer than the {MOST_SOURCE:,} characters that are checked."
 
 NO_TYPESCRIPT = (
     "The TypeScript image is not built, so programs are not checked: install npm and run `make guest`, "
@@ -83,9 +84,6 @@ class Checker:
     async def _known_or_asked(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
     ) -> Checked:
-        if len(source) > MOST_SOURCE:
-            warning = f"The program was not checked before it ran: it is longer than {MOST_SOURCE} characters."
-            return Checked(CheckReport(warning=warning, is_checked=False))
         if session is not None:
             return await self._check(source, language, world, session, limits)
         key = (language, source, tuple(world.stubs.items()), world.modules, world.untyped)
@@ -101,7 +99,7 @@ class Checker:
     async def _check(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
     ) -> Checked:
-        """A check that fails, for whatever reason, is a warning: it never stops a run."""
+        """A check that fails by itself, for whatever reason, is a warning: it never stops a run."""
         try:
             return await self._ask(source, language, world, session, limits)
         except ToolbridgeError:
@@ -115,12 +113,18 @@ class Checker:
     async def _ask(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
     ) -> Checked:
+        is_too_long = len(source) > MOST_SOURCE
         if language == "python":
-            from toolbridge.check.python import check_python
+            from toolbridge.check.python import check_python, find_ty
 
+            if is_too_long and find_ty() is not None:
+                return Checked(unended(_TOO_LONG))
             return Checked(await check_python(source, world, session, cpu_seconds=limits.cpu_seconds))
         ask = partial(self._sandbox.ask_compiler, run=limits)
         try:
+            if is_too_long:
+                await self._sandbox.prepare_compiler()
+                return Checked(unended(_TOO_LONG))
             return await check_javascript(source, language, world, session, ask)
         except GuestImageError:
             if language == "typescript":

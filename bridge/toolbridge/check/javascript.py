@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from toolbridge.boundary.host_call import no_such_module
 from toolbridge.check.needed_stubs import NeededStub, needed_stubs
-from toolbridge.check.report import CheckReport, Problem, problem, unended
+from toolbridge.check.report import TOO_LARGE, CheckReport, Problem, problem, unended
 from toolbridge.check.spelling import nearest
 from toolbridge.check.stub_comments import without_comments
 from toolbridge.check.world import SessionNames, World
@@ -29,6 +29,7 @@ _MISSING_EXPORT = (
 )
 _EXPORTED = re.compile(r"^ export (?:function|class) (\w+)", re.MULTILINE)
 _MOST_NAMES = 20
+_STACK = "RangeError: Maximum call stack size exceeded"
 _BRIDGE = "bridge.d.ts"
 _PAIRS = ("readonly [F[K], ...Parameters<F[K]>]", "readonly [F[K], any?]")
 """`parallel` as it is, and as it is checked: pairs are judged one by one, and a wrong one leaves the results typed."""
@@ -68,6 +69,8 @@ async def check_javascript(
         answer = Failure("crashed", f"{error}.")
     if isinstance(answer, Failure) and answer.kind == "timeout":
         return Checked(unended())
+    if isinstance(answer, Failure) and (answer.kind in ("out_of_memory", "limit") or _STACK in answer.message):
+        return Checked(unended(TOO_LARGE))
     if isinstance(answer, Failure):
         warning = f"The program was not checked before it ran: {answer.message.rstrip('.')}."
         return Checked(CheckReport(warning=warning, is_checked=False))

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-from toolbridge.check.bounded_process import ProcessFailed, ProcessTooSlow, run_bounded
+from toolbridge.check.bounded_process import ProcessFailed, ProcessTooLarge, ProcessTooSlow, run_bounded
 from toolbridge.check.checkable_stubs import checkable_stubs
 from toolbridge.check.python_alternatives import Alternatives
 from toolbridge.check.python_comparisons import ALWAYS, Comparisons
@@ -31,9 +31,11 @@ from toolbridge.check.python_program import Finding, Program
 from toolbridge.check.python_questions import Questions
 from toolbridge.check.python_rewriting import Edit, Rewriting, placed
 from toolbridge.check.python_tried_arguments import TriedArguments
-from toolbridge.check.report import MOST_PROBLEMS, CheckReport, problem, unended
+from toolbridge.check.report import MOST_PROBLEMS, TOO_LARGE, CheckReport, problem, unended
 from toolbridge.check.world import ANYTHING, SessionNames, World
 
+P = ParamSpec("P")
+T = TypeVar("T")
 NO_TY = "Python programs are not checked before they run: the package `ty` is not installed."
 _MEMORY_BYTES = 2 * 1024**3
 _MOST_OUTPUT = 4 * 1024**2
@@ -61,14 +63,12 @@ async def check_python(
     source: str, world: World, session: SessionNames | None, *, cpu_seconds: float = 10.0
 ) -> CheckReport:
     """Checks a program. A checker that fails is a warning, and nothing else. Reading is done beside the event loop."""
-    from anyio.to_thread import run_sync
-
     ty = find_ty()
     if ty is None:
         return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
     earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
     words = session.words if session is not None else set[str]()
-    program, calls, edits = await run_sync(_read, source, world, words)
+    program, calls, edits = await _in_thread(_read, source, world, words)
     ask = partial(_ask, ty, world, cpu_seconds)
     try:
         asked, findings = await _first_answer(ask, program, edits, earlier, calls)
@@ -77,15 +77,24 @@ async def check_python(
             asked, findings = await _first_answer(ask, program, edits, earlier, calls)
     except ProcessTooSlow:
         return unended()
+    except ProcessTooLarge:
+        return unended(TOO_LARGE)
     except (ProcessFailed, ValueError) as error:
         warning = f"The program was not checked before it ran: the checker {error}."
         return CheckReport(warning=warning, is_checked=False)
-    judging = await run_sync(_Judging, findings, program, edits, asked)
+    judging = await _in_thread(_Judging, findings, program, edits, asked)
     answers: dict[str, list[Finding]] = {}
     if judging.files:
         with suppress(ProcessFailed, ValueError):  # without an answer, nothing is sure
             answers = await ask(judging.files)
-    return await run_sync(judging.report, answers)
+    return await _in_thread(judging.report, answers)
+
+
+async def _in_thread(read: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Reading that the deadline of the run does not wait for: it is bounded by the program's length."""
+    from anyio.to_thread import run_sync
+
+    return await run_sync(partial(read, *given, **named), abandon_on_cancel=True)
 
 
 class _Judging:
@@ -159,7 +168,7 @@ async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str,
     finally:
         with CancelScope(shield=True):
             await to_thread.run_sync(_remove, directory)
-    return await to_thread.run_sync(_findings, output)
+    return await _in_thread(_findings, output)
 
 
 def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:

@@ -39,7 +39,7 @@ class CheckReport:
     syntax: Failure | None = None
     """The program can't be read."""
     unended: Failure | None = None
-    """The check did not end within the time of the run."""
+    """The check did not end within the time of the run, or within its own memory and stack."""
     warning: str = ""
     """Why the program was not checked, or not against every module."""
     is_checked: bool = True
@@ -58,14 +58,18 @@ class CheckReport:
         return self.syntax or self.unended or failure_of(self.problems)
 
 
-def unended() -> CheckReport:
-    """The report of a check that did not end within the time of its run."""
+TOO_SLOW = "The type check did not end within the time of the run."
+TOO_LARGE = "The type check ran out of memory or stack."
+
+
+def unended(why: str = TOO_SLOW) -> CheckReport:
+    """The report of a check that the program kept from ending: it is not run unchecked for that."""
     failure = Failure(
         "check_timeout",
-        "The type check did not end within the time of the run.",
+        why,
         notes=(
             "The program was not run: no call was made.",
-            "Hint: make it smaller, or its types simpler. The host can give it more time, or run it unchecked.",
+            "Hint: make it smaller, or nested less, or its types simpler. The host can run it unchecked.",
         ),
     )
     return CheckReport(unended=failure, is_checked=False)
