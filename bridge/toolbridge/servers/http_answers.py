@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import httpx2
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId
@@ -24,6 +25,9 @@ from toolbridge.trust.sanitise import for_error
 EVENT_STREAM = "text/event-stream"
 _MOST_ERROR_BYTES = 64 * 1024
 _MOST_IN_BATCH = 1000
+_MOST_AT_ONCE = 128
+"""Events; then the event loop's other tasks have their turn."""
+_MOST_BYTES_AT_ONCE = 16 * 1024
 _SECONDS_TO_END = 0.02
 
 Take = Callable[[dict[str, Any], int], None]
@@ -67,9 +71,13 @@ class EventStream:
         self.reader = EventReader(most_bytes)
         self._body = BodyReader(response)
         self._events: deque[Event | OverlongEvent] = deque()
+        self._given = 0
 
     async def next(self) -> Event | OverlongEvent | None:
         """The next event; None at the end."""
+        self._given += 1
+        if self._given % _MOST_AT_ONCE == 0:
+            await anyio.lowlevel.checkpoint()
         while not self._events:
             try:
                 piece = await self._body.next_piece()
@@ -77,7 +85,10 @@ class EventStream:
                 return None
             if piece is None:
                 return None
-            self._events.extend(self.reader.feed(piece))
+            for start in range(0, len(piece), _MOST_BYTES_AT_ONCE):
+                if start:
+                    await anyio.lowlevel.checkpoint()
+                self._events.extend(self.reader.feed(piece[start : start + _MOST_BYTES_AT_ONCE]))
         return self._events.popleft()
 
     async def ends_now(self) -> bool:

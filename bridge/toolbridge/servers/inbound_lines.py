@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio.abc
+import anyio.lowlevel
 from mcp.shared.dispatcher import OnNotify, OnNotifyIntercept, OnRequest, Outbound, run_notify_intercept
 
 from toolbridge.servers.channel import BadAnswerError
@@ -22,6 +23,8 @@ from toolbridge.servers.notices import Notice, Notices
 from toolbridge.servers.pending_requests import PendingRequests
 
 _MOST_IN_BATCH = 1000
+_MOST_AT_ONCE = 128
+"""Lines; then the event loop's other tasks have their turn."""
 
 _LOGGER = logging.getLogger("toolbridge")
 
@@ -38,7 +41,7 @@ class Handlers:
 
 
 class InboundLines:
-    """Takes the bytes of a server apart and sends each message where it belongs. Nothing here waits."""
+    """Takes the bytes of a server apart and sends each message where it belongs. Waits for its next turn only."""
 
     def __init__(
         self,
@@ -57,10 +60,12 @@ class InboundLines:
         self._outbound = outbound
         self._problems = problems
 
-    def take(self, chunk: bytes, handlers: Handlers) -> None:
+    async def take(self, chunk: bytes, handlers: Handlers) -> None:
         """The next bytes."""
-        for line in self._lines.feed(chunk):
+        for number, line in enumerate(self._lines.feed(chunk), 1):
             self._take_safely(line, handlers)
+            if number % _MOST_AT_ONCE == 0:
+                await anyio.lowlevel.cancel_shielded_checkpoint()  # an answer may be among the lines that are left
 
     def take_rest(self, handlers: Handlers) -> None:
         """The stream has ended: a last line needs no newline to be a whole message."""
@@ -76,12 +81,13 @@ class InboundLines:
         if isinstance(line, OverlongLine):
             self._drop(line.head, line.tail, f"The answer is too long: {line.size} bytes")
             return
+        if not line or line.isspace():
+            return
         try:
             message = parse_line(line)
         except ValueError as error:
-            if line and not line.isspace():
-                too_deep = bytes(line) if isinstance(error, TooDeepError) else b""
-                self._drop(line, line[-EDGE_BYTES:], f"The answer is not JSON: {error}", too_deep)
+            too_deep = bytes(line) if isinstance(error, TooDeepError) else b""
+            self._drop(line, line[-EDGE_BYTES:], f"The answer is not JSON: {error}", too_deep)
             return
         # A batch is an array of messages.
         messages = cast("list[Any]", message) if isinstance(message, list) else [message]

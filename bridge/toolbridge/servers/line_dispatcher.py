@@ -161,8 +161,8 @@ class LineDispatcher(Dispatcher[TransportContext]):
                 task_status.started()
                 with self._reading:
                     while chunk := await self._pipe.receive():
-                        self._inbound.take(chunk, handlers)
-                self._read_rest(handlers)
+                        await self._inbound.take(chunk, handlers)
+                await self._read_rest(handlers)
                 with anyio.move_on_after(_SECONDS_TO_LEARN_HOW):
                     await gone.wait()
                 self._end()
@@ -181,12 +181,12 @@ class LineDispatcher(Dispatcher[TransportContext]):
         except OSError:
             self._reading.cancel()
 
-    def _read_rest(self, handlers: Handlers) -> None:
+    async def _read_rest(self, handlers: Handlers) -> None:
         """What the server wrote before it went; whoever else holds its stdout open may write on, to nobody."""
         left = _MOST_LEFT_IN_PIPE
         while left > 0 and (chunk := self._pipe.receive_nowait()):
             left -= len(chunk)
-            self._inbound.take(chunk, handlers)
+            await self._inbound.take(chunk, handlers)
         self._inbound.take_rest(handlers)
 
     def _end(self) -> None:
