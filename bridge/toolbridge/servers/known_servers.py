@@ -166,15 +166,16 @@ class KnownServers:
             gone = () if slot.admission is None else slot.admission.removed
             tools = original_names(server, [*known, *gone], tools)
         await self._admissions.accept(slot.server, listing, tools)
-        self._admit_again(slot)
+        await self._admit_again(slot)
 
-    def _admit_again(self, slot: Slot) -> None:
+    async def _admit_again(self, slot: Slot) -> None:
         """The pins changed, and the listing did not."""
-        if slot.listing is None:
+        listing = slot.listing
+        if listing is None:
             return
-        admission = self._admissions.of(slot.server, slot.listing)
-        if admission != slot.admission:
-            slot.take(slot.listing, admission)
+        admission = await self._admissions.of_foreign(slot.server, listing)
+        if slot.listing is listing and admission != slot.admission:  # no newer listing was admitted meanwhile
+            slot.take(listing, admission)
             self._catalog = None
             tell(self._observers, ToolsChanged(slot.name))
 

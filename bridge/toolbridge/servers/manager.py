@@ -333,10 +333,12 @@ class ServerManager(KnownServers):
             slot.renew_line()
             if slot.take_over(config.servers[slot.name]):
                 tell(self._observers, ToolsChanged(slot.name))
-            self._admit_again(slot)
+        kept = list(self._slots.values())
         for name, server in config.servers.items():
             if name not in unchanged:
                 self._add(server)
+        for slot in kept:
+            await self._admit_again(slot)
         async with anyio.create_task_group() as tasks:
             for slot in gone:
                 tasks.start_soon(self._close, slot)

@@ -14,7 +14,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from toolbridge.config.digest import listing_key
 from toolbridge.config.server_config import ServerConfig
@@ -40,6 +40,8 @@ from toolbridge.trust.tool_decisions import (
 
 __all__ = ["Admission", "BlockedTool", "FirstListing", "FirstUse", "ListingLike", "LockPins", "Pins"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
 FirstUse: TypeAlias = Literal["pin", "ask", "refuse"]
 Answer: TypeAlias = bool | Literal["unseen"] | None
 AcceptTools: TypeAlias = Callable[[FirstListing], Answer | Awaitable[Answer]]
@@ -185,7 +187,7 @@ class LockPins:
             self._look_again()
             is_shared = server.name in self._lock(place).servers
             decisions = self._decisions(server, place)
-            found = self.admit(server, listing)
+            found = await _in_thread(self.admit, server, listing)
             if found.problem and not self._failures.pop((place, server.name), None):
                 return
         except (LockError, ApprovalStoreError):
@@ -211,27 +213,24 @@ class LockPins:
         self, place: LockPlace, server: ServerConfig, listed: FirstListing, decisions: Decisions
     ) -> None:
         """Let the audit pass what nobody can be asked about; the rest stays hidden."""
-        import anyio.to_thread
-
-        found = self.admit(server, listed)
+        found = await _in_thread(self.admit, server, listed)
         names = [each for each in found.pending if decisions.may_pass_unseen(each or "", is_pinned=found.is_pinned)]
         is_first = not found.is_pinned and not decisions.has_persons
         if not names and not is_first:
             return
         first = listed.only(names)
-        # In threads: a listing may be megabytes long, and others' calls must not wait for it.
-        withheld = await anyio.to_thread.run_sync(lambda: first.withheld)
+        withheld = await _in_thread(lambda: first.withheld)
 
         def audited() -> Named:
             # Those that passed before are among them as long as they are listed.
             known = {digest: name for digest, name in digests_of(listed).items() if digest in decisions.audited}
             return {**known, **digests_of(first.without(withheld))}
 
-        await self._record(place, server, "audited", await anyio.to_thread.run_sync(audited))
+        await self._record(place, server, "audited", await _in_thread(audited))
         if is_first:
             where = own_place(place) if self._has_own(place) else place
-            passed = await anyio.to_thread.run_sync(admit, None, listed, self._decisions(server, place))
-            fresh = await anyio.to_thread.run_sync(pinned_server, passed.tools, passed.instructions)
+            passed = await _in_thread(admit, None, listed, self._decisions(server, place))
+            fresh = await _in_thread(pinned_server, passed.tools, passed.instructions)
 
             def add(lock: Lock) -> Lock:
                 # Another process may have been first: its pins hold, and this listing is compared with them.
@@ -252,7 +251,8 @@ class LockPins:
         """Keep an answer; after a yes to what no lock pins, also pin it, beside what was accepted before."""
         try:
             if not accepted or server.name in self._lock(place).servers:
-                await self._record(place, server, "accepted" if accepted else "refused", digests_of(first))
+                digests = await _in_thread(digests_of, first)
+                await self._record(place, server, "accepted" if accepted else "refused", digests)
             else:
                 await self._accept(place, server, kept, None, is_shown=True)
         except (LockError, ApprovalStoreError) as error:
@@ -289,7 +289,7 @@ class LockPins:
         await self._accept(place, server, listing, tools, is_shown=seen)
         self._failures.pop((place, server.name), None)
         self._withheld.pop((place, server.name), None)
-        return self.admit(server, listing)
+        return await _in_thread(self.admit, server, listing)
 
     async def _accept(
         self,
@@ -303,9 +303,9 @@ class LockPins:
         first = FirstListing(server, listing.tools, listing.instructions)
         if not is_shown:
             refused = self._decisions(server, place).refused
-            names = {name for digest, name in digests_of(first).items() if digest not in refused}
-            first = first.only({name or None for name in names})
-        fresh = pinned_server(first.tools, first.instructions)
+            digests = await _in_thread(digests_of, first)
+            first = first.only({name or None for digest, name in digests.items() if digest not in refused})
+        fresh = await _in_thread(pinned_server, first.tools, first.instructions)
         wanted = None if tools is None else {canonical_text(name) for name in tools}
         old = self.pinned(server)
 
@@ -320,14 +320,15 @@ class LockPins:
             if not self._has_own(place) or server.name in self._lock(place).servers:
                 raise
             await self._change(own_place(place), server, change)
-        decided = digests_of(first, wanted, with_instructions=wanted is None or old is None)
+        decided = await _in_thread(digests_of, first, wanted, with_instructions=wanted is None or old is None)
         await self._record(place, server, "accepted" if is_shown else "audited", decided)
 
     async def refuse(self, shown: FirstListing) -> None:
         """Keep that this user has said no to all of this, which they were shown."""
         place = self.place(shown.server)
         if place is not None:
-            await self._record(place, shown.server, "refused", digests_of(shown))
+            digests = await _in_thread(digests_of, shown)
+            await self._record(place, shown.server, "refused", digests)
 
     async def trust(self, server: ServerConfig) -> PinnedServer | None:
         """Accept for this user what the lock pins of a server, without starting it; gives that.
@@ -361,15 +362,17 @@ class LockPins:
         key = server_key(server)
         if place.in_memory or not self._store.has_place or key in self._own_decisions:
             return self._own_decisions.get(key, Decisions())
-        if self._decided is None:
+        decided = self._decided  # read once: another thread may set it
+        if decided is None:
             self._stamp = self._store.stamp()
             try:
-                self._decided = self._store.read()
+                decided = self._store.read()
             except ApprovalStoreError as error:
-                self._decided = error
-        if isinstance(self._decided, ApprovalStoreError):
-            raise self._decided.with_traceback(None)
-        return self._decided.get(key, Decisions())
+                decided = error
+            self._decided = decided
+        if isinstance(decided, ApprovalStoreError):
+            raise decided.with_traceback(None)
+        return decided.get(key, Decisions())
 
     def _look_again(self) -> None:
         """A decision that another process kept meanwhile holds from the next listing on."""
@@ -377,15 +380,13 @@ class LockPins:
             self._decided = None
 
     async def _record(self, place: LockPlace, server: ServerConfig, decision: Decision, named: Named) -> None:
-        import anyio.to_thread
-
         key, known = server_key(server), self._decisions(server, place)
         after = known.with_decision(decision, named)
         if after == known:
             return
         if not place.in_memory and self._store.has_place and len(after.audited) <= MOST_AUDITED:
             try:
-                await anyio.to_thread.run_sync(partial(self._store.record, server, decision, named))
+                await _in_thread(self._store.record, server, decision, named)
                 self._decided = None
                 self._own_decisions.pop(key, None)
                 return
@@ -406,23 +407,22 @@ class LockPins:
     def _lock(self, place: LockPlace) -> Lock:
         if place.in_memory:
             return self._in_memory.get(place, Lock())
-        if place not in self._locks:
+        found = self._locks.get(place)
+        if found is None:
             try:
-                self._locks[place] = read_lock(place)
+                found = read_lock(place)
             except LockError as error:
-                self._locks[place] = error
-        found = self._locks[place]
+                found = error
+            self._locks[place] = found
         if isinstance(found, LockError):
             raise found.with_traceback(None)
         return found
 
     async def _change(self, place: LockPlace, server: ServerConfig, change: Callable[[Lock], Lock]) -> None:
-        import anyio.to_thread
-
         if place.in_memory:
             self._in_memory[place] = change(self._lock(place))
             return
-        now = await anyio.to_thread.run_sync(partial(change_lock, place, change))
+        now = await _in_thread(change_lock, place, change)
         # Of what others wrote meanwhile, nothing but this server's entry is taken.
         known = self._locks.get(place)
         base = known if isinstance(known, Lock) else now
@@ -443,6 +443,13 @@ class LockPins:
             _log.warning("Nobody could be asked about the tools of server %r: %s", server.name, words)
             return None
         return answer if isinstance(answer, bool) or answer == "unseen" else None
+
+
+async def _in_thread(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Work on a listing, which may be megabytes long: the event loop goes on meanwhile."""
+    import anyio.to_thread
+
+    return await anyio.to_thread.run_sync(partial(work, *given, **named))
 
 
 def digests_of(first: FirstListing, tools: Collection[str] | None = None, *, with_instructions: bool = True) -> Named:
