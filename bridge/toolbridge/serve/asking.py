@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -156,7 +157,8 @@ class ToolAcceptance:
             return "unseen"
         if not await anyio.to_thread.run_sync(lambda: first.findings):
             return "unseen"
-        question = tools_question(first.server.name, tools_prompt(first, width=100))
+        prompt = await anyio.to_thread.run_sync(partial(tools_prompt, first, width=100))
+        question = tools_question(first.server.name, prompt)
         with self._questions.about(first.server.name, caller.client):
             async with caller.persons_turn():
                 answer = await caller.ask(question)

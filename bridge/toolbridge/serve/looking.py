@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import anyio
+import anyio.to_thread
 from mcp_types import CallToolResult
 
 from toolbridge import Runtime, ServerError
@@ -82,7 +84,7 @@ async def search_tools(runtime: Runtime, listings: Listings, arguments: Argument
     query = arguments.text("query", most=1_000)
     limit = int(arguments.number("limit", least=1, most=MOST_HITS, default=8))
     unavailable = await listings.complete()
-    hits = runtime.search(query, limit=limit)
+    hits = await anyio.to_thread.run_sync(partial(runtime.search, query, limit=limit), abandon_on_cancel=True)
     await runtime.servers.note_approvals()
     waiting = {each.name for each in runtime.servers.statuses() if each.state == "needs_approval"}
     facts = [
@@ -125,7 +127,7 @@ async def describe(runtime: Runtime, listings: Listings, arguments: Arguments) -
         if not found:
             unknown.append(name[:200])
     part = replace(catalog, modules=tuple(_part(catalog, chosen)))
-    text = _declarations(runtime, part, language, detail)
+    text = await anyio.to_thread.run_sync(_declarations, runtime, part, language, detail, abandon_on_cancel=True)
     if unknown:
         text += f"\nUnknown: {', '.join(unknown)}. search_tools finds names.\n"
     facts = {"text": text, "unknown": unknown, "unavailable": unavailable}

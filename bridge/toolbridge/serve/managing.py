@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -81,10 +82,8 @@ class Management:
         config = manager.config_of(name)
         module = self._runtime.catalog.module(f"host:mcp-{name}")
         listed = () if module is None else module.tools
-        summaries = {} if module is None else self._summaries(module.specifier)
-        functions = {each.identifier: summaries.get(each.identifier, "") for each in listed[:_MOST_TOOLS]}
-        room = _MOST_SCHEMAS // max(1, len(functions))
-        schemas = {each.identifier: _schemas(each, room) for each in listed[:_MOST_TOOLS]}
+        shown = partial(self._shown, listed[:_MOST_TOOLS], None if module is None else module.specifier)
+        functions, schemas = await anyio.to_thread.run_sync(shown, abandon_on_cancel=True)
         facts = {
             **self._facts(manager.status(name)),
             "origin": config.origin.kind,
@@ -104,8 +103,17 @@ class Management:
             "\n".join([_line(facts), *(f"  {line}" for line in filter_lines(facts)), *lines]), {"server": facts}
         )
 
-    def _summaries(self, specifier: str) -> dict[str, str]:
-        return {each.identifier: each.summary for each in self._runtime.module_info(specifier).functions}
+    def _shown(
+        self, tools: Sequence[ToolSpec], specifier: str | None
+    ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+        """Summaries and schemas, by function. Thread-safe."""
+        known = () if specifier is None else self._runtime.module_info(specifier).functions
+        summaries = {each.identifier: each.summary for each in known}
+        room = _MOST_SCHEMAS // max(1, len(tools))
+        return (
+            {each.identifier: summaries.get(each.identifier, "") for each in tools},
+            {each.identifier: _schemas(each, room) for each in tools},
+        )
 
     async def manage(self, arguments: Arguments, caller: Caller) -> CallToolResult:
         """Do what takes nothing from the person, ask for the rest."""
