@@ -20,6 +20,7 @@ import pytest
 
 from growth import PLAIN_SECONDS, cpu_seconds, is_at_most, plain_python
 from runtime.worlds import runtime_of, value_of
+from serve.serving import Person, approve, call, client_of, no, service_of, text_of
 from toolbridge import Config, Limits, Runtime, ServerConfig
 from toolbridge.config.server_limits import ServerLimits
 from toolbridge.trust.sanitise import argument_texts, for_error, for_form, for_guest_error
@@ -36,10 +37,16 @@ PIECES = [
 ]
 TEXTS = [
     *("text", "texts", "value", "JSON", "binary", "error", "refusal", "refusal with data"),
-    *("progress", "log", "stderr", "noise"),
+    *("resources", "links", "requests", "progress", "log", "stderr", "noise"),
 ]
-STRUCTURES = ["lists", "objects", "numbers"]
-PLACES = ["description", "schema", "output", "many", "about", "instructions"]
+STRUCTURES = ["lists", "objects", "numbers", "keys", "digits", "not UTF-8", "notices", "batch", "lines"]
+OUTCOMES = {
+    **dict.fromkeys(["error", "refusal", "refusal with data"], "failed"),
+    **dict.fromkeys(["stderr", "noise"], "disconnected"),
+}
+PLACES = ["description", "schema", "output", "many", "names", "about", "instructions", "no tools"]
+SHAPES = ["properties", "required", "values", "choices", "all", "references", "wide", "deep", "pattern"]
+SAY_NOTHING = 'require("host:mcp-long").say({ how: "nothing" })'
 
 
 @pytest.fixture(params=["asyncio"])
@@ -58,9 +65,7 @@ class Stalls:
     def check(self, of: object = "") -> None:
         """None was too long; begins anew."""
         slowness = max(1.0, cpu_seconds(plain_python) / PLAIN_SECONDS) if self.longest >= SECONDS else 1.0
-        # Known gap: of a listing of 150 tools of 18 KB, one step on the loop takes 55 to 63 ms. Not profiled yet.
-        most = 2 * SECONDS if isinstance(of, tuple) and "many" in of else SECONDS
-        assert self.longest < slowness * most, (of, self.longest, self.what)
+        assert self.longest < slowness * SECONDS, (of, self.longest, self.what)
         self.longest = 0.0
 
 
@@ -85,14 +90,19 @@ def _ignored(event: object) -> None:
     del event
 
 
+def long_server(piece: str, place: str = "", size: int = 1_000_000) -> ServerConfig:
+    env = {"LONG_TOKEN": SECRET, "LONG_PIECE": json.dumps(piece), "LONG_PLACE": place, "LONG_SIZE": str(size)}
+    return ServerConfig.stdio("long", sys.executable, ["-S", "-E", str(SERVER)], env=env)
+
+
+LIMITS = ServerLimits(connect_seconds=60.0, call_seconds=60.0, close_seconds=0.2)
+
+
 @asynccontextmanager
 async def world(
     directory: Path, piece: str, place: str = "", size: int = 1_000_000, **options: Any
 ) -> AsyncGenerator[Runtime]:
-    env = {"LONG_TOKEN": SECRET, "LONG_PIECE": json.dumps(piece), "LONG_PLACE": place, "LONG_SIZE": str(size)}
-    server = ServerConfig.stdio("long", sys.executable, ["-S", "-E", str(SERVER)], env=env)
-    limits = ServerLimits(connect_seconds=60.0, call_seconds=60.0, close_seconds=0.2)
-    config = Config.of(server, limits=limits)
+    config = Config.of(long_server(piece, place, size), limits=LIMITS)
     async with runtime_of(directory, config=config, observers=[_ignored], **options) as runtime:
         await runtime.run("1")
         yield runtime
@@ -109,23 +119,72 @@ async def test_a_call_never_stalls_the_loop(piece: str, tmp_path: Path, stalls: 
         stalls.longest = 0.0
         for how in [*TEXTS, *(STRUCTURES if piece == PIECES[0] else ())]:
             result = await runtime.run(call_of(how))
-            assert len(result.calls) == 1, str(result.failure)
+            assert [call.outcome for call in result.calls] == [OUTCOMES.get(how, "ok")], str(result.failure)
             assert SECRET not in str(result)
             stalls.check(how)
 
 
+@pytest.fixture
+async def imported(tmp_path: Path) -> None:
+    """What the first server, and the first program in Python, have the process import."""
+    async with world(tmp_path / "first", "x", size=10) as runtime:
+        value_of(await runtime.run(SAY_NOTHING))
+        value_of(await runtime.run('from host.mcp_long import say\nsay(how="nothing")', language="python"))
+
+
+def size_of(place: str) -> int:
+    """150 tools of 18 KB each; everywhere else a megabyte."""
+    return 2_700_000 if place == "many" else 1_000_000
+
+
+@pytest.mark.parametrize("pins", ["lock", "none"])
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_listing_never_stalls_the_loop(place: str, tmp_path: Path, stalls: Stalls) -> None:
+@pytest.mark.usefixtures("imported")
+async def test_a_listing_never_stalls_the_loop(place: str, pins: str, tmp_path: Path, stalls: Stalls) -> None:
     for piece in ("%25", PIECES[1], "é ", "\u200b"):
-        # 150 tools of 18 KB each; everywhere else a megabyte.
-        size = 2_700_000 if place == "many" else 1_000_000
-        async with world(tmp_path / str(PIECES.index(piece)), piece, place, size) as runtime:
+        async with world(tmp_path / str(PIECES.index(piece)), piece, place, size_of(place), pins=pins) as runtime:
             stalls.longest = 0.0
             await runtime.servers.connect("long")
             stalls.check((place, piece))
-            await runtime.run('require("host:mcp-long").say({ how: "nothing" })')
+            result = await runtime.run(SAY_NOTHING)
+            # What a megabyte is said of is too long to be pinned; then the stubs have none of it.
+            assert pins == "lock" or value_of(result) == "done"
             await runtime.run('from host.mcp_long import say\nsay(how="nothing")', language="python")
             stalls.check((place, piece))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.usefixtures("imported")
+async def test_a_schema_never_stalls_the_loop(shape: str, tmp_path: Path, stalls: Stalls) -> None:
+    async with world(tmp_path, "é ", shape, pins="none") as runtime:
+        stalls.longest = 0.0
+        await runtime.servers.connect("long")
+        stalls.check(shape)
+        assert value_of(await runtime.run(SAY_NOTHING)) == "done"
+        await runtime.run('require("host:mcp-long").say({ how: "value", x: { z: 1, a: [1] } })', check=False)
+        value_of(await runtime.run(call_of("keys"), check=False))
+        stalls.check(shape)
+
+
+@pytest.mark.parametrize("place", ["many", "names", "description", "no tools"])
+@pytest.mark.usefixtures("imported")
+async def test_a_client_that_looks_for_tools_never_stalls_the_loop(place: str, tmp_path: Path, stalls: Stalls) -> None:
+    server = long_server(PIECES[1], place, size_of(place))
+    approve(tmp_path, server)
+    asked = Person(no)
+    async with service_of(tmp_path, server, limits=LIMITS) as service, client_of(service, "legacy", asked) as client:
+        for name, arguments in (
+            ("list_mcp_servers", {}),  # whatever the first call imports
+            ("search_tools", {"query": "say a word", "limit": 50}),
+            ("describe", {"names": ["long"]}),
+            ("describe", {"names": ["long"], "language": "python", "detail": "compact"}),
+            ("mcp_server_info", {"server": "long"}),
+            ("list_mcp_servers", {}),
+        ):
+            result = await call(client, name, arguments)
+            if name != "list_mcp_servers" or service.runtime.servers.listing("long"):
+                stalls.check((place, name, text_of(result)[:100]))
+            stalls.longest = 0.0
 
 
 async def test_eight_megabytes_never_stall_the_loop(tmp_path: Path, stalls: Stalls) -> None:
