@@ -14,7 +14,8 @@ import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +24,8 @@ from runtime.worlds import runtime_of, value_of
 from serve.serving import Person, approve, call, client_of, no, service_of, text_of
 from toolbridge import Config, Limits, Runtime, ServerConfig
 from toolbridge.config.server_limits import ServerLimits
+from toolbridge.servers.http_answers import Exchange
+from toolbridge.servers.http_body import Body
 from toolbridge.trust.sanitise import argument_texts, for_error, for_form, for_guest_error
 from toolbridge_codegen.sanitise import clean_line, clean_text
 
@@ -185,6 +188,24 @@ async def test_a_client_that_looks_for_tools_never_stalls_the_loop(place: str, t
             if name != "list_mcp_servers" or service.runtime.servers.listing("long"):
                 stalls.check((place, name, text_of(result)[:100]))
             stalls.longest = 0.0
+
+
+class Chunks:
+    """The body of an HTTP answer, as the network gives it: 64 KB of the same at a time."""
+
+    def __init__(self, piece: bytes) -> None:
+        self._chunks = [piece * (65_536 // len(piece))] * 4
+
+    async def next_chunk(self) -> bytes | None:
+        await asyncio.sleep(0)
+        return self._chunks.pop() if self._chunks else None
+
+
+@pytest.mark.parametrize("piece", [b"\n", b"data: x\n\n", b"data: {}\r\r", b"data:\n", b"id: x\n"], ids=repr)
+async def test_a_stream_of_events_never_stalls_the_loop(piece: bytes, stalls: Stalls) -> None:
+    response: Any = SimpleNamespace(extensions=Body.marked(cast("Any", Chunks(piece))), headers={})
+    assert await Exchange(1, lambda _message, _size: None, 16 * 2**20).read_events(response) is None
+    stalls.check(piece)
 
 
 async def test_eight_megabytes_never_stall_the_loop(tmp_path: Path, stalls: Stalls) -> None:
