@@ -80,7 +80,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T12", "pin nothing unseen that the audit warns of", "trust/pins.py"),
-        "withheld = await anyio.to_thread.run_sync(lambda: first.withheld)",
+        "withheld = await _in_thread(lambda: first.withheld)",
         "withheld = ()",
         "test_t12_shadowing.py::test_orders_about_another_servers_tool_are_not_pinned_unseen",
     ),
