@@ -68,7 +68,7 @@ function isDeclared(container, checker, program) {
 // The property that a value of an object is meant to be, which may have one of several forms.
 function propertyAt(assignment, checker) {
   const type = checker.getContextualType(assignment.parent);
-  return type && partsOf(type).map((each) => each.getProperty(keyOf(assignment.name))).find((each) => each !== undefined);
+  return type && partsOf(type).map((each) => propertyOf(each, keyOf(assignment.name))).find((each) => each !== undefined);
 }
 
 function functionOf(node) {

@@ -9,11 +9,15 @@ function isAssigned(node) {
     parent.operatorToken.kind >= ts.SyntaxKind.FirstAssignment && parent.operatorToken.kind <= ts.SyntaxKind.LastAssignment;
 }
 
-/** The key that a property's name stands for, however it is written: `a`, "a", ["a"], 1, [-1]; undefined if only a run knows. */
+/** The key that a property's name stands for, however it is written: `a`, "a", ["a"], `a`, 1, [-1]; undefined if only a run knows. */
 function keyOf(name) {
+  if (name !== undefined && ts.isNoSubstitutionTemplateLiteral(name)) return name.text; // of a read: value[`a`]
   const key = name !== undefined && ts.isPropertyName(name) ? ts.getPropertyNameForPropertyNameNode(name) : undefined;
   return key === undefined ? undefined : ts.unescapeLeadingUnderscores(key);
 }
+
+// The property that a type has under a key; none if only a run knows which that is.
+var propertyOf = (type, key) => (key === undefined ? undefined : type.getProperty(key));
 
 // `a.b`, `a["b"]`, `a[0]`: the key, if it is written out.
 function keyRead(access) {

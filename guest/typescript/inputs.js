@@ -145,7 +145,7 @@ class Inputs {
     for (const { node } of this.origins.of(expression)) {
       if (!ts.isObjectLiteralExpression(node)) continue;
       for (const each of node.properties) {
-        const key = keyOf(each.name), wanted = key === undefined ? undefined : type.getProperty(key);
+        const key = keyOf(each.name), wanted = propertyOf(type, key);
         if (!wanted || !ts.isPropertyAssignment(each) || !isLast(key)) continue;
         const target = this.checker.getTypeOfSymbol(wanted), declaration = wanted.declarations?.[0];
         this.judge(each.initializer, target, problems, { declaration });

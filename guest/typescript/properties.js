@@ -12,7 +12,7 @@ function ownerOf(node, checker) {
 
 function isSureProperty(diagnostic, node, message, checker, program) {
   if (/on type '(?:never|\{\})'/.test(message)) return false;
-  const name = ts.isIdentifier(node) || ts.isStringLiteralLike(node) ? node.text : undefined;
+  const name = keyOf(node);
   if (ts.isPropertyAccessExpression(node.parent) && isAssigned(node.parent)) return false;
   const access = accessByKey(node);
   if (access !== undefined && !isWrittenOut(access.argumentExpression)) return false;
@@ -21,7 +21,7 @@ function isSureProperty(diagnostic, node, message, checker, program) {
   const isWrongName = isMisspelt(diagnostic, node, type, checker);
   if (name !== undefined && isAddedOrAskedFor(node, type, checker, program, isWrongName)) return false;
   if (access !== undefined && isOfProgram(type, program)) return false;
-  if (type.isUnion() && type.types.some((each) => checker.getPropertyOfType(each, name))) return false;
+  if (type.isUnion() && type.types.some((each) => propertyOf(each, name))) return false;
   if (expression !== undefined && (isStale(expression, type, checker, program) || isGuess(expression, checker, program))) return false;
   const isOfVariable = expression !== undefined && program.changed.has(rootOf(expression).text);
   if (isOpen(type, program) || (isOfVariable && isOfProgram(type, program))) return false;
@@ -111,9 +111,10 @@ function isErrorRead(node, checker) {
 }
 
 // A property that the program sets itself, or asks for elsewhere, on what may be the same object.
-function isAddedOrAskedFor({ text, parent }, type, checker, program, isMisspelt = false) {
-  const tested = (program.tested.get(text) ?? []).filter((each) => each !== parent.expression); // that is judged by itself
-  const owners = [...(program.assigned.get(text) ?? []), ...(program.asked.get(text) ?? []), ...(isMisspelt ? [] : tested)];
+function isAddedOrAskedFor(node, type, checker, program, isMisspelt = false) {
+  const key = keyOf(node), { parent } = node;
+  const tested = (program.tested.get(key) ?? []).filter((each) => each !== parent.expression); // that is judged by itself
+  const owners = [...(program.assigned.get(key) ?? []), ...(program.asked.get(key) ?? []), ...(isMisspelt ? [] : tested)];
   return owners.some((each) => each === undefined || mayBeSameObject(each, type, checker, program));
 }
 

@@ -47,7 +47,7 @@ function isToldDeclaration(declaration, checker, program, again) {
     const pattern = declaration.parent, key = keyOf(declaration.propertyName ?? declaration.name);
     if (declaration.dotDotDotToken) return false;
     if (ts.isArrayBindingPattern(pattern)) return ts.isVariableDeclaration(pattern.parent) && again(pattern.parent.initializer);
-    const property = key === undefined ? undefined : checker.getTypeAtLocation(pattern).getProperty(key);
+    const property = propertyOf(checker.getTypeAtLocation(pattern), key);
     return isStub(property?.declarations?.[0]?.getSourceFile());
   }
   if (declaration.type) return false; // that is what the author says of it

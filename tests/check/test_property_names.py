@@ -150,6 +150,44 @@ async def test_each_form_of_a_name_is_judged_for_what_it_says(form: str, languag
         assert [told[1:] in problem.message for problem in problems] == [True] * bool(told), (source, problems)
 
 
+UNSURE = """
+import { get_issue, list_issues } from "host:mcp-tracker";
+const key = "a", is = Math.random() > 0.5, either = is ? get_issue({ id: 1 }) : list_issues({ project: "a" });
+class Reader { #own = 1; read() { return either; } }
+"""
+"""A result of one of two forms; a name that only the run knows."""
+UNCOMMON: dict[str, str] = {
+    "numeric, of either result": "const { 7: seven } = either;",
+    "negative, of either result": "const { [-1]: last } = either;",
+    "computed, of either result": 'const { [is ? "b" : "c"]: some } = either;',
+    "template, of either result": "either[`zzyzx`]; const { [`zzyzx`]: one } = either;",
+    "private, of either result": "class Other { #own; read() { return either.#own; } }",
+    "symbol, of either result": "const { [Symbol.iterator]: each } = either; either[Symbol.iterator];",
+    "getter under a chosen name": 'get_issue({ id: 1, get [is ? "a" : "b"]() { return 1; } });',
+    "wrong getter under a name in parentheses": 'get_issue({ get [("id")]() { return "a"; } });',
+    "wrong getter under a constant's name": 'const id = "id"; get_issue({ get [id]() { return "a"; } });',
+    "getter under a name from a template": "get_issue({ id: 1, get [`${key}x`]() { return 1; } });",
+    "methods": 'get_issue({ id() { return 1; }, async [`${key}`]() {}, *["id"]() {}, async *7() {} });',
+    "setters": 'get_issue({ set id(value) {}, set [is ? "a" : "b"](value) {}, set 7(value) {} });',
+    "numbers": "get_issue({ id: 1, 7: 1, 0x10: 1, 1_000: 1, 1e3: 1, .5: 1, [-1]: 1, 1n: 1 });",
+    "spread": 'get_issue({ ...{ [is ? "id" : "a"]: 1 }, ...{ get [key]() { return 1; } }, ..."ab", ...[1] });',
+    "spread of what isn't an object": "get_issue({ ...null, ...(is && { id: 1 }), ...either });",
+    "prototypes": 'get_issue({ "__proto__": null, ["__proto__"]: 1, __proto__() {}, get [`__proto__`]() {} });',
+    "inherited names": "get_issue({ constructor: 1, toString() {}, hasOwnProperty: null, __x: 1, ___y: 1 });",
+    "empty and odd names": 'get_issue({ "": 1, "\\u2028": 1, "a b": 1, \\u0069d: 1, [""]: 1 });',
+    "shorthand": "const id = 1; get_issue({ id, key });",
+    "an unknown name read with a number": "either[7]; either[1n]; either[-1]; either[.5]; either?.[7];",
+    "assigned in a pattern": "let a; ({ 7: a, [key]: a, [`b`]: a, ['c']: a } = either);",
+    "in parameters": "[either].map(({ 7: seven, [key]: some, ['zzyzx']: other, ...rest }) => [some, rest]);",
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("title", UNCOMMON)
+async def test_a_program_with_any_form_of_name_is_checked(title: str, language: str) -> None:
+    await report_of(UNSURE + UNCOMMON[title], language, world("typescript"))
+
+
 BRANCHES: tuple[dict[str, Any], ...] = (
     {"kind": "text", "body": "a"},
     {"kind": "link", "url": "a", "title": "b"},
