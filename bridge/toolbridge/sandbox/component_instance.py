@@ -21,7 +21,8 @@ _UNLIMITED = -1
 # CPython and what it is linked with are some thirty modules that share one memory.
 _MOST_INSTANCES, _MOST_TABLES, _MOST_MEMORIES = 200, 50, 10
 
-_STACK_EXHAUSTED = re.compile(r"wasm trap: call stack exhausted")
+_STACK_EXHAUSTED = re.compile(r"wasm trap: call stack exhausted|memory fault at wasm address 0xff[0-9a-f]{6}\b")
+"""The engine's stack, or the C code's, which lies where the guest's memory begins and overflows below address 0."""
 _DENIED = re.compile(r"unknown import: `wasi:([a-z]+)/([a-z-]+)")
 _RUN = b"run"
 

@@ -6,6 +6,7 @@ All that can be done before a program is known is done while this module is impo
 from __future__ import annotations
 
 import _random
+import contextlib
 import gc
 import importlib.machinery
 import os
@@ -17,6 +18,9 @@ import wit_world
 
 from . import denials, event_loop, failures, host_modules, image_memory, output, program, standard_library, values, wire
 
+_SPARE_BYTES = 512 * 1024
+_spare = bytearray(_SPARE_BYTES)
+"""Given back when memory runs out, because telling the host of that takes some."""
 _RUN_FIELDS = {"wire": int, "source": str, "file": str, "seed": str, "stack": int}
 
 
@@ -34,6 +38,9 @@ def _outcome(frame: dict[str, Any]) -> str:
     if not _is_run_frame(frame):
         return '{"wire":0}'
     file = frame["file"]
+    if not _spare:  # the session's last run gave it back
+        with contextlib.suppress(MemoryError):
+            _spare.resize(_SPARE_BYTES)
     wire.forget_started()
     output.renew()
     if not sys.argv:  # the component's own start has cleared it
@@ -47,8 +54,6 @@ def _outcome(frame: dict[str, Any]) -> str:
         return _succeeded(None if value is program.NoValue else values.value_text(value))
     except SystemExit as error:
         return _failed(error, file, kind) if error.code else _succeeded(None)
-    except MemoryError as error:
-        return _failed(error, file, kind if program.is_too_deep(error) else "out_of_memory")
     except BaseException as error:
         return _failed(error, file, kind)
     finally:
@@ -60,6 +65,9 @@ def _succeeded(value: str | None) -> str:
 
 
 def _failed(error: BaseException, file: str, kind: str) -> str:
+    if isinstance(error, MemoryError):
+        _spare.clear()
+        kind = kind if program.is_too_deep(error) else "out_of_memory"
     try:
         return wire.dumps({"wire": wire.WIRE_VERSION, "failure": failures.failure(error, file, kind=kind)})
     except BaseException:  # there is no memory, or a hostile error: the name alone

@@ -192,3 +192,24 @@ def test_an_expression_that_is_evaluated_is_held_to_the_same(sandbox: Sandbox) -
 def test_what_the_interpreter_can_take_is_taken(sandbox: Sandbox, source: str) -> None:
     result = sandbox.run_sync(f"len({source})", language="python")
     assert (result.failure, result.value) == (None, 1)
+
+
+@pytest.mark.parametrize("each", ["map(str, each)", "map(int.__add__, each, [1])"])
+def test_deep_recursion_in_the_interpreter_s_own_code_is_no_crash(sandbox: Sandbox, each: str) -> None:
+    failure = failure_of(sandbox, f"each = iter([1])\nfor _ in range(30_000):\n  each = {each}\nnext(each)")
+    assert (failure.kind, failure.message) == ("limit", "The program recursed too deeply.")
+
+
+@pytest.mark.parametrize("grown", ["rows.append({'a': 1})", "rows = [rows]", "rows = {'a': rows}", "rows += [[], {}]"])
+def test_memory_that_the_program_still_holds_is_no_crash_when_it_runs_out(sandbox: Sandbox, grown: str) -> None:
+    failure = failure_of(sandbox, f"rows = []\nwhile True:\n  {grown}")
+    assert (failure.kind, failure.message) == ("out_of_memory", "MemoryError")
+
+
+def test_a_session_that_ran_out_of_memory_says_so_each_time(sandbox: Sandbox) -> None:
+    with sandbox.session(language="python") as session:
+        kinds: list[str] = []
+        for _ in range(3):
+            failure = session.run_sync("rows = []\nwhile True:\n  rows.append({'a': 1})").failure
+            kinds.append(failure.kind if failure else "")
+    assert kinds == ["out_of_memory"] * 3
