@@ -40,7 +40,7 @@ def _outcome(frame: dict[str, Any]) -> str:
     file = frame["file"]
     if not _spare:  # the session's last run gave it back
         with contextlib.suppress(MemoryError):
-            _spare.resize(_SPARE_BYTES)
+            _spare.extend(bytes(_SPARE_BYTES))
     wire.forget_started()
     output.renew()
     if not sys.argv:  # the component's own start has cleared it
