@@ -14,6 +14,7 @@ from serve.http_service import http_service_of
 from serve.serving import Era, Person, client_of, run, service_of
 from toolbridge import Permissions
 from toolbridge.serve.service import ServeOptions
+from toolbridge.serve.shares import LOOPBACK, Holder
 from toolbridge.serve.turns import Turn, Turns
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +27,15 @@ import { get_forecast } from "host:mcp-weather/async";
 """
 
 
-async def is_free(turns: Turns, owner: object = None) -> bool:
+def at(peer: str, name: str = "a") -> Holder:
+    return Holder(peer, ("session", name))
+
+
+def local(name: str) -> Holder:
+    return at(LOOPBACK, name)
+
+
+async def is_free(turns: Turns, owner: Holder | None = None) -> bool:
     """Whether somebody gets a place without waiting for another to end."""
     turn = Turn(turns, owner)
     with anyio.move_on_after(0.05):
@@ -88,7 +97,7 @@ async def test_a_place_is_taken_back_when_the_last_question_is_answered() -> Non
 
 async def test_a_program_that_ends_in_line_leaves_no_place_taken() -> None:
     turns = Turns(1)
-    first, second = Turn(turns, "a"), Turn(turns, "b")
+    first, second = Turn(turns, local("a")), Turn(turns, local("b"))
     await first.take()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(second.take)
@@ -100,14 +109,14 @@ async def test_a_program_that_ends_in_line_leaves_no_place_taken() -> None:
 
 async def test_who_gives_up_waiting_in_line_leaves_no_place_taken() -> None:
     turns = Turns(2)
-    held = Turn(turns, "a"), Turn(turns, "b")
+    held = Turn(turns, local("a")), Turn(turns, local("b"))
     for turn in held:
         await turn.take()
-    assert not await is_free(turns, "c")
-    assert not await is_free(turns, "a")
+    assert not await is_free(turns, local("c"))
+    assert not await is_free(turns, local("a"))
     for turn in held:
         turn.end()
-    again = Turn(turns, "a"), Turn(turns, "c")
+    again = Turn(turns, local("a")), Turn(turns, local("c"))
     with anyio.fail_after(60):
         for turn in again:
             await turn.take()
@@ -116,25 +125,25 @@ async def test_who_gives_up_waiting_in_line_leaves_no_place_taken() -> None:
 @pytest.mark.parametrize(("total", "share"), [(1, 1), (2, 1), (3, 2), (16, 8)])
 async def test_one_client_leaves_half_of_the_places(total: int, share: int) -> None:
     turns = Turns(total)
-    held = [Turn(turns, "greedy") for _ in range(share)]
+    held = [Turn(turns, local("greedy")) for _ in range(share)]
     for turn in held:
         await turn.take()
-    assert not await is_free(turns, "greedy")
-    assert await is_free(turns, "other") is (total > 1)
+    assert not await is_free(turns, local("greedy"))
+    assert await is_free(turns, local("other")) is (total > 1)
     for turn in held:
         turn.end()
-    assert await is_free(turns, "greedy")
+    assert await is_free(turns, local("greedy"))
 
 
 async def test_several_greedy_clients_leave_room_for_one_more() -> None:
     turns = Turns(16)
     for _ in range(16):
         for owner in ("a", "b", "c"):
-            await is_taken(turns, owner)
-    assert await is_free(turns, "other")
+            await is_taken(turns, local(owner))
+    assert await is_free(turns, local("other"))
 
 
-async def is_taken(turns: Turns, owner: str) -> None:
+async def is_taken(turns: Turns, owner: Holder) -> None:
     with anyio.move_on_after(0.01):
         await turns.acquire(owner)
 
@@ -144,17 +153,43 @@ async def test_waiting_clients_take_turns() -> None:
     turns, order = Turns(1), list[str]()
 
     async def use(owner: str) -> None:
-        await turns.acquire(owner)
+        await turns.acquire(local(owner))
         order.append(owner)
-        turns.release(owner)
+        turns.release(local(owner))
 
-    await turns.acquire("first")
+    await turns.acquire(local("first"))
     async with anyio.create_task_group() as tasks:
         for owner in ("greedy", "greedy", "greedy", "other"):
             tasks.start_soon(use, owner)
             await anyio.wait_all_tasks_blocked()
-        turns.release("first")
+        turns.release(local("first"))
     assert order == ["greedy", "other", "greedy", "greedy"]
+
+
+async def test_addresses_take_turns_however_many_sessions_each_has() -> None:
+    turns, order = Turns(1), list[str]()
+
+    async def use(owner: Holder) -> None:
+        await turns.acquire(owner)
+        order.append(owner.peer)
+        turns.release(owner)
+
+    await turns.acquire(at("10.0.0.1"))
+    async with anyio.create_task_group() as tasks:
+        for owner in (*(at("10.0.0.1", str(number)) for number in range(4)), at("10.0.0.2"), at("10.0.0.2", "b")):
+            tasks.start_soon(use, owner)
+            await anyio.wait_all_tasks_blocked()
+        turns.release(at("10.0.0.1"))
+    assert order == ["10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1"]
+
+
+async def test_one_address_leaves_half_of_the_places_however_many_sessions_it_has() -> None:
+    turns = Turns(16)
+    for number in range(16):
+        await is_taken(turns, at("10.0.0.1", str(number)))
+    assert not await is_free(turns, at("10.0.0.1", "new"))
+    for number in range(7):
+        assert await is_free(turns, at(f"10.0.1.{number}"))
 
 
 async def test_a_client_with_many_programs_does_not_keep_another_waiting(tmp_path: Path, era: Era) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -17,6 +20,8 @@ from toolbridge.serve.clients import peer_of
 from toolbridge.serve.guest_sessions import SessionLimits
 from toolbridge.serve.http_admission import HttpSessions, Requests
 from toolbridge.serve.http_app import HttpLimits
+from toolbridge.serve.http_server import Connections, open_socket
+from toolbridge.serve.shares import LOOPBACK, Holder
 
 pytestmark = pytest.mark.anyio
 
@@ -147,6 +152,34 @@ async def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
                 await open_session(other, http.url)
 
 
+async def test_a_client_that_does_not_read_its_response_is_hung_up_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its request is under way, and its session in use, for as long as it likes."""
+
+    def open_small(host: str, port: int) -> socket.socket:
+        listening = open_socket(host, port)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        return listening
+
+    monkeypatch.setattr("serve.http_service.open_socket", open_small)
+    limits = HttpLimits(send_seconds=0.2, shutdown_seconds=0.5)
+    async with http_service_of(tmp_path, limits=limits) as http, httpx2.AsyncClient(timeout=60) as client:
+        session = await open_session(client, http.url)
+        body = message("tools/call", {"name": "run_code", "arguments": {"code": "'x'.repeat(90_000)"}})
+        head = {**HEADERS, "host": f"127.0.0.1:{http.port}", "mcp-session-id": session, "content-length": len(body)}
+        request = "POST /mcp HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in head.items()) + "\r\n"
+        with socket.socket() as unread:
+            unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            unread.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(unread, ("127.0.0.1", http.port))
+            await asyncio.get_running_loop().sock_sendall(unread, request.encode() + body)
+            with anyio.fail_after(60):
+                while not http.service.watch.runs or http.app.requests.count:  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
+            assert len(unread.recv(2**20)) < 90_000
+
+
 async def test_one_address_has_four_guests_through_however_many_http_sessions(tmp_path: Path) -> None:
     async with http_service_of(tmp_path) as http, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(Client(http.url, mode="legacy")) for _ in range(4)]
@@ -173,24 +206,124 @@ def test_more_guests_in_all_are_more_for_each_address() -> None:
     assert [SessionLimits(total=total).share for total in (1, 16, 64)] == [4, 4, 16]
 
 
+class Held:
+    """Requests that stay under way."""
+
+    def __init__(self, total: int) -> None:
+        self.requests = Requests(total)
+        self._under_way: list[object] = []
+
+    def streams(self, peer: str, session: str, most: int = 512) -> int:
+        """How many of them a client gets."""
+        client = Holder(peer, ("session", session))
+        for number in range(most):
+            if not self.requests.has_room(client, is_call=False):
+                return number
+            one = self.requests.under_way(client, is_call=False)
+            one.__enter__()
+            self._under_way.append(one)
+        return most
+
+
 @pytest.mark.parametrize("greedy", [1, 2, 7])
 def test_however_many_are_greedy_each_leaves_room_for_one_more(greedy: int) -> None:
-    requests = Requests(512)
-    clients = [("session", str(number)) for number in range(greedy)]
+    held = Held(512)
     for _ in range(512):
-        for client in clients:
-            if requests.has_room(client):
-                requests.add(client)
-    assert requests.has_room(("peer", "10.0.0.1"))
-    assert 512 // (greedy + 1) - 1 <= 512 - requests.count <= 512 // (greedy + 1)
+        for number in range(greedy):
+            held.streams(LOOPBACK, str(number), 1)
+    assert 512 // (greedy + 1) - 1 <= 512 - held.requests.count <= 512 // (greedy + 1)
+
+
+def test_however_many_sessions_an_address_opens_it_leaves_half() -> None:
+    held = Held(512)
+    assert sum(held.streams("10.0.0.1", str(number)) for number in range(600)) == 256
+    assert held.streams("10.0.0.2", "other") == 64
+
+
+def test_one_client_leaves_room_for_another_of_its_address() -> None:
+    held = Held(512)
+    assert held.streams("10.0.0.1", "greedy") == 128
+    assert held.streams("10.0.0.1", "other") > 0
+
+
+def test_each_client_may_always_have_one_call() -> None:
+    held = Held(4)
+    assert sum(held.streams(LOOPBACK, str(number)) for number in range(4)) == 4
+    requests = held.requests
+    newcomer = Holder(LOOPBACK, ("peer", ""))
+    assert not requests.has_room(newcomer, is_call=False)
+    assert requests.has_room(newcomer, is_call=True)
+    with requests.under_way(newcomer, is_call=True):
+        assert not requests.has_room(newcomer, is_call=True)
+    assert requests.has_room(newcomer, is_call=True)
+
+
+async def test_only_its_own_address_makes_a_client_give_up_a_body() -> None:
+    requests, owed = Requests(1), anyio.CancelScope()
+    with requests.awaiting_body(Holder("10.0.0.1", ("peer", "")), owed, is_only_call=False):
+        with requests.under_way(Holder("10.0.0.1", ("peer", "")), is_call=False):
+            assert not requests.has_room(Holder("10.0.0.2", ("peer", "")), is_call=False)
+            assert not requests.shed("10.0.0.2")
+            assert not owed.cancel_called
+            assert requests.has_room(Holder("10.0.0.1", ("session", "a")), is_call=False)
+        assert owed.cancel_called
 
 
 def test_whoever_has_most_sessions_loses_one_first() -> None:
     sessions = HttpSessions(4)
     for name, owner in (("a", "10.0.0.1"), ("b", "10.0.0.2"), ("c", "10.0.0.2"), ("d", "10.0.0.2"), ("e", "10.0.0.2")):
-        sessions.add(name, (owner, "agent"))
+        sessions.add(name, (owner, f"agent {name}"))
     sessions.begin("b", "GET")
     assert sessions.victim() == "c"
+
+
+def test_made_up_user_agents_cost_a_client_with_several_sessions_none() -> None:
+    """Two of an editor, and one each of agents that were thought up: nothing tells who is greedy, but who used what."""
+    sessions = HttpSessions(6)
+    for number in range(6):
+        sessions.add(str(number), (LOOPBACK, "editor" if number < 2 else f"made up {number}"))
+        for _ in range(2):
+            sessions.begin(str(number), "POST")
+            sessions.end(str(number), "POST")
+    for name in ("0", "1"):
+        sessions.begin(name, "POST")
+        sessions.end(name, "POST")
+    sessions.add("new", (LOOPBACK, "made up"))
+    assert sessions.victim(new="new") == "2"
+
+
+class FakeConnection:
+    """What `Connections` sees of one."""
+
+    def __init__(self, host: str) -> None:
+        self.client = (host, 1)
+        self.transport = self
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def test_one_address_leaves_half_of_the_connections() -> None:
+    connections = Connections(8, lambda _: False)
+
+    def connect(host: str) -> FakeConnection:
+        connection = FakeConnection(host)
+        connections.add(cast("Any", connection))
+        if not connection.is_aborted:
+            connections.use(cast("Any", connection))
+        return connection
+
+    assert [connect("10.0.0.1").is_aborted for _ in range(6)] == [False] * 4 + [True] * 2
+    assert not connect("10.0.0.2").is_aborted
+
+
+def test_the_oldest_idle_connection_of_the_same_address_goes() -> None:
+    connections = Connections(4, lambda _: False)
+    other, first, second, third = (FakeConnection(host) for host in ("10.0.0.2", *["10.0.0.1"] * 3))
+    for each in (other, first, second, third):
+        connections.add(cast("Any", each))
+    assert [each.is_aborted for each in (other, first, second, third)] == [False, True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -201,6 +334,10 @@ def test_whoever_has_most_sessions_loses_one_first() -> None:
         ("2001:db8::1", "2001:db8::/64"),
         ("2001:db8::ffff:1", "2001:db8::/64"),
         ("fe80::1%eth0", "fe80::/64"),
+        ("127.0.0.1", LOOPBACK),
+        ("127.1.2.3", LOOPBACK),
+        ("::1", LOOPBACK),
+        ("::ffff:127.0.0.2", LOOPBACK),
         ("", ""),
     ],
 )

@@ -11,6 +11,7 @@ import anyio
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from toolbridge.serve.caller import Client, ClientKey
+from toolbridge.serve.shares import LOOPBACK
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
@@ -94,12 +95,20 @@ def request_key(headers: Headers) -> ClientKey:
 
 
 def peer_of(scope: Scope) -> str:
-    """The address that a request comes from: of IPv6 the /64, since one host has all of those."""
+    """The address that a request comes from."""
     client: tuple[str, int] | None = scope.get("client")
+    return peer_at(client[0] if client else "")
+
+
+def peer_at(host: str) -> str:
+    """The peer at an address: of IPv6 the /64, since one host has all of those, and one for all of loopback."""
     try:
-        address = ipaddress.ip_address(client[0].partition("%")[0] if client else "")
+        address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return ""
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return LOOPBACK
+    is_one_host = isinstance(address, ipaddress.IPv4Address)
+    return str(address if is_one_host else ipaddress.ip_network((address, 64), strict=False))

@@ -1,71 +1,88 @@
 """SECURITY: admission control over HTTP (T27): requests, HTTP sessions and connections, shared among clients.
 
-Without authentication a client is its peer address. A session counts as a client of its own only if we opened it: a
+Without authentication a client is its peer address. A session counts as one of its clients only if we opened it: a
 session id that a request merely names is its peer's, and so is every request of 2026-07-28, which has no sessions.
 """
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from toolbridge.serve.clients import OPENING, request_key
+from toolbridge.serve.shares import Holder, Shares
 
 if TYPE_CHECKING:
     import anyio
     from starlette.datastructures import Headers
 
-    from toolbridge.serve.caller import ClientKey
-
 
 class Requests:
-    """Requests under way: a dynamic threshold. A client has at most as many as are free: alone, half of them.
-
-    However many clients are greedy, each leaves room for one more. Beside that, each session that we opened may always
-    have one call under way.
-    """
+    """Requests under way. Each client may always have one call; of all that is beside that, it has its share."""
 
     def __init__(self, total: int) -> None:
-        self._total = total
-        self._of: Counter[ClientKey] = Counter()
-        self._bodies: OrderedDict[anyio.CancelScope, ClientKey] = OrderedDict()
+        self._shares = Shares(total)
+        self._calling: set[Holder] = set()
+        """Clients with their one call. It is bounded by connections, and takes no share."""
+        self._bodies: dict[anyio.CancelScope, tuple[Holder, bool]] = {}
+        """Awaited, the oldest first, and whether in their client's one call."""
         self.count = 0
 
-    def has_room(self, client: ClientKey) -> bool:
+    def has_room(self, client: Holder, *, is_call: bool) -> bool:
         """Whether a client may have another one. An older one whose body has yet to arrive makes room for it."""
-        return self._of[client] < self._total - self.count or self.shed(client)
+        return self._is_only_call(client, is_call) or self._shares.may_take(client) or self._shed_for(client)
 
-    def add(self, client: ClientKey) -> None:
-        """One more is under way."""
+    @contextmanager
+    def under_way(self, client: Holder, *, is_call: bool) -> Generator[bool]:
+        """One more is under way. Whether it is its client's one call."""
+        is_only_call = self._is_only_call(client, is_call)
         self.count += 1
-        self._of[client] += 1
+        if is_only_call:
+            self._calling.add(client)
+        else:
+            self._shares.take(client)
+        try:
+            yield is_only_call
+        finally:
+            self.count -= 1
+            if is_only_call:
+                self._calling.discard(client)
+            else:
+                self._shares.give_back(client)
 
-    def remove(self, client: ClientKey) -> None:
-        """It is over."""
-        self.count -= 1
-        self._of[client] -= 1
-        if not self._of[client]:
-            del self._of[client]
-
-    def expect_body(self, client: ClientKey, reading: anyio.CancelScope) -> None:
+    @contextmanager
+    def awaiting_body(self, client: Holder, reading: anyio.CancelScope, *, is_only_call: bool) -> Generator[None]:
         """A body has yet to arrive."""
-        self._bodies[reading] = client
+        self._bodies[reading] = client, is_only_call
+        try:
+            yield
+        finally:
+            self._bodies.pop(reading, None)
 
-    def end_body(self, reading: anyio.CancelScope) -> bool:
-        """It arrived, or never will. Whether it was shed."""
-        return self._bodies.pop(reading, None) is None
+    def shed(self, peer: str) -> bool:
+        """Give up the body that an address owes the longest, so that its connection ends."""
+        return self._give_up(lambda client, _: client.peer == peer)
 
-    def shed(self, client: ClientKey | None = None) -> bool:
-        """Give up the body that is awaited the longest, of this client if there is one."""
-        oldest = next((each for each, of in self._bodies.items() if of == client), next(iter(self._bodies), None))
+    def _shed_for(self, client: Holder) -> bool:
+        """Of the client itself, else of its address, but nobody's one call."""
+        return self._give_up(lambda owes, is_only_call: owes == client and not is_only_call) or self._give_up(
+            lambda owes, is_only_call: owes.peer == client.peer and not is_only_call
+        )
+
+    def _give_up(self, is_meant: Callable[[Holder, bool], bool]) -> bool:
+        oldest = next((reading for reading, owed in self._bodies.items() if is_meant(*owed)), None)
         if oldest is None:
             return False
         del self._bodies[oldest]
         oldest.cancel()
         return True
+
+    def _is_only_call(self, client: Holder, is_call: bool) -> bool:
+        return is_call and client not in self._calling
 
 
 @dataclass(slots=True)
@@ -86,7 +103,11 @@ _HANDSHAKE = 1
 
 
 class HttpSessions:
-    """The sessions that we opened: segmented LRU. Who has the most loses first; of those, one that was never used."""
+    """The sessions that we opened: segmented LRU. The address with the most loses first.
+
+    Of its sessions: those of a User-Agent with more than half of all, then those that were never used, then the least
+    recently used. A User-Agent can be made up, so a few of the same are held against no client.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -103,10 +124,6 @@ class HttpSessions:
     def opens_one(self, headers: Headers, method: str) -> bool:
         """Whether a request may open a session."""
         return method == "POST" and request_key(headers) == OPENING
-
-    def has_call(self, name: str) -> bool:
-        """Whether a call of it is under way."""
-        return self._known[name].calls > 0
 
     def begin(self, name: str, method: str) -> None:
         """A request of it is under way."""
@@ -139,11 +156,13 @@ class HttpSessions:
         if len(self._known) <= self._most:
             return None
         held = Counter(session.owner for session in self._known.values())
+        of_peer = Counter(session.owner[0] for session in self._known.values())
         idle = [name for name in self._idle() if name != new]
 
-        def order(name: str) -> tuple[int, bool, float]:
+        def order(name: str) -> tuple[int, bool, bool, float]:
             session = self._known[name]
-            return -held[session.owner], session.requests > _HANDSHAKE, session.used
+            is_greedy = held[session.owner] > self._most // 2
+            return -of_peer[session.owner[0]], not is_greedy, session.requests > _HANDSHAKE, session.used
 
         return min(idle, key=order, default=None)
 

@@ -17,11 +17,11 @@ from toolbridge.serve.clients import GONE, SESSION_HEADER, peer_of
 from toolbridge.serve.http_admission import HttpSessions, Requests
 from toolbridge.serve.http_body import BodyError, Replay, read_body
 from toolbridge.serve.http_guard import Guard, Refused
+from toolbridge.serve.shares import Holder
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
 
-    from toolbridge.serve.caller import ClientKey
     from toolbridge.serve.server import CodeModeServer
     from toolbridge.serve.service import Service
 
@@ -42,8 +42,10 @@ class HttpLimits:
     body_bytes: int = 4 * 2**20
     body_seconds: float = 10.0
     header_seconds: float = 10.0
+    send_seconds: float = 30.0
+    """For a client that stops to read its response."""
     requests: int = 512
-    """At the same time, streams that wait for news included; of one client, at most as many as are free."""
+    """At the same time, streams that wait for news included, beside one call of each client: see `Shares`."""
     clients: int = 1_000
     """HTTP sessions; above that, the least recently used idle one is evicted."""
     client_idle_seconds: float = 1800.0
@@ -104,28 +106,36 @@ class HttpApp:
             return None
         headers = Headers(scope=scope)
         session = self.sessions.of(headers)
-        client = ("session", session) if session else ("peer", peer_of(scope))
+        client = Holder(peer_of(scope), ("session", session) if session else ("peer", ""))
         refused = refused or self._refusal(path, method, client, headers)
         if refused is not None:
             return refused
         with ExitStack() as under_way:
-            self._begin(under_way, client, method)
-            return await self._passed_on(scope, receive, send, client, under_way)
+            is_only_call = self._begin(under_way, client, method)
+            reading = anyio.CancelScope(deadline=anyio.current_time() + self._limits.body_seconds)
+            with self.requests.awaiting_body(client, reading, is_only_call=is_only_call):
+                body = await self._body(scope, receive, reading)
+            if isinstance(body, Refused):
+                return body
+            if body is not None:
+                await self._passed_on(scope, Replay(body, receive), send, client, under_way)
+            return None
 
-    def _begin(self, under_way: ExitStack, client: ClientKey, method: str) -> None:
-        self.requests.add(client)
-        under_way.callback(self.requests.remove, client)
+    def _begin(self, under_way: ExitStack, client: Holder, method: str) -> bool:
+        is_only_call = under_way.enter_context(self.requests.under_way(client, is_call=method != "GET"))
         if method == "POST":
             self.calls += 1
             under_way.callback(self._end_call)
-        if client[0] == "session":
-            self.sessions.begin(client[1], method)
-            under_way.callback(self.sessions.end, client[1], method)
+        kind, name = client.key
+        if kind == "session":
+            self.sessions.begin(name, method)
+            under_way.callback(self.sessions.end, name, method)
+        return is_only_call
 
     def _end_call(self) -> None:
         self.calls -= 1
 
-    def _refusal(self, path: str, method: str, client: ClientKey, headers: Headers) -> Refused | None:
+    def _refusal(self, path: str, method: str, client: Holder, headers: Headers) -> Refused | None:
         if path != "/mcp":
             return _NOT_FOUND
         if method not in ("GET", "POST", "DELETE"):
@@ -134,25 +144,20 @@ class HttpApp:
             return _ENDING
         if self.sessions.opens_one(headers, method) and self.sessions.is_full():
             return _FULL
-        kind, name = client
-        is_only_call = kind == "session" and method != "GET" and not self.sessions.has_call(name)
-        return None if is_only_call or self.requests.has_room(client) else _BUSY
+        return None if self.requests.has_room(client, is_call=method != "GET") else _BUSY
 
-    async def _passed_on(
-        self, scope: Scope, receive: Receive, send: Send, client: ClientKey, under_way: ExitStack
-    ) -> Refused | None:
+    async def _body(self, scope: Scope, receive: Receive, reading: anyio.CancelScope) -> bytes | Refused | None:
+        """The body; None if its sender is gone."""
         limits = self._limits
-        reading = anyio.CancelScope(deadline=anyio.current_time() + limits.body_seconds)
-        self.requests.expect_body(client, reading)
         try:
             body = await read_body(scope, receive, most=limits.body_bytes, within=reading)
         except BodyError as error:
             return error.refused
-        finally:
-            is_shed = self.requests.end_body(reading)
         if body is None:
-            return _BUSY if is_shed else _too_slow(limits.body_seconds)
-        replay = Replay(body, receive)
+            return _BUSY if anyio.current_time() < reading.deadline else _too_slow(limits.body_seconds)
+        return body
+
+    async def _passed_on(self, scope: Scope, replay: Replay, send: Send, client: Holder, under_way: ExitStack) -> None:
         scope[GONE] = replay.gone
 
         async def watched(message: Message) -> None:
@@ -166,12 +171,11 @@ class HttpApp:
             await self.manager.handle_request(scope, replay, watched)
         finally:
             replay.gone.set()
-        return None
 
-    async def _note_session(self, scope: Scope, client: ClientKey, answer: Message) -> None:
+    async def _note_session(self, scope: Scope, client: Holder, answer: Message) -> None:
         """A session was opened, so that another may have to go; or it has ended."""
         method, status = scope["method"], answer["status"]
-        kind, name = client
+        kind, name = client.key
         if kind == "session":  # only one that there was: else anybody could end what others have
             if status in _ENDED[method]:
                 self._forget(name)
@@ -179,7 +183,7 @@ class HttpApp:
         new = Headers(raw=answer["headers"]).get(SESSION_HEADER)
         if new is None or method != "POST" or status >= 400:
             return
-        self.sessions.add(new, (name, Headers(scope=scope).get("user-agent", "")))
+        self.sessions.add(new, (client.peer, Headers(scope=scope).get("user-agent", "")))
         while (victim := self.sessions.victim(new=new)) is not None:
             await self._evict(victim)
 

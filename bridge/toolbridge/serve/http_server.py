@@ -15,7 +15,9 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolbridge.errors import ToolbridgeError
+from toolbridge.serve.clients import peer_at
 from toolbridge.serve.http_app import HttpApp, HttpLimits
+from toolbridge.serve.shares import Holder, Shares
 
 _BACKLOG = 256
 
@@ -44,7 +46,7 @@ async def serve_http(
     """Serve until `stop`; then let calls that are under way end, for a while. Cancelling ends everything at once."""
     config = uvicorn.Config(
         app,
-        http=_protocol(limits.header_seconds, Connections(limits.connections, app.requests.shed)),
+        http=_protocol(limits, Connections(limits.connections, app.requests.shed)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -90,27 +92,37 @@ class _Server(uvicorn.Server):
 
 
 class Connections:
-    """SECURITY: a cap on connections, with LRU eviction of idle ones (T27): those that never sent a request first."""
+    """SECURITY: a cap on connections, shared among addresses, with LRU eviction of idle ones (T27).
 
-    def __init__(self, most: int, shed: Callable[[], bool]) -> None:
-        self._most = most
+    Those that never sent a request go first, then those that are kept alive, then one that owes a request's body.
+    """
+
+    def __init__(self, most: int, shed: Callable[[str], bool]) -> None:
+        self._shares = Shares(most)
         self._shed = shed
-        self._open: set[H11Protocol] = set()
-        self._idle: dict[H11Protocol, None] = {}
-        self._kept_alive: dict[H11Protocol, None] = {}
+        self._open: dict[H11Protocol, Holder] = {}
+        self._idle: dict[H11Protocol, str] = {}
+        self._kept_alive: dict[H11Protocol, str] = {}
 
     def add(self, connection: H11Protocol) -> None:
-        """Somebody connected. If nobody can make room, they are hung up on."""
-        if len(self._open) >= self._most:
-            oldest = next(iter(self._idle), None) or next(iter(self._kept_alive), None)
+        """A client connected. If its address has no room for it, it is hung up on."""
+        peer = peer_at(connection.client[0] if connection.client else "")
+        holder = Holder(peer, ("connection", str(id(connection))))
+        if not self._shares.may_take(holder) and not self._make_room(peer):
+            connection.transport.abort()
+            return
+        self._shares.take(holder)
+        self._open[connection] = holder
+        self._idle[connection] = peer
+
+    def _make_room(self, peer: str) -> bool:
+        for waiting in (self._idle, self._kept_alive):
+            oldest = next((each for each, of in waiting.items() if of == peer), None)
             if oldest is not None:
                 self.remove(oldest)
                 oldest.transport.abort()
-            elif not self._shed():
-                connection.transport.abort()
-                return
-        self._open.add(connection)
-        self._idle[connection] = None
+                return True
+        return self._shed(peer)
 
     def use(self, connection: H11Protocol) -> None:
         """A request is under way."""
@@ -120,19 +132,21 @@ class Connections:
     def keep_alive(self, connection: H11Protocol) -> None:
         """Its request is over."""
         if connection in self._open:
-            self._kept_alive[connection] = None
+            self._kept_alive[connection] = self._open[connection].peer
 
     def remove(self, connection: H11Protocol) -> None:
         """It is closed."""
         self.use(connection)
-        self._open.discard(connection)
+        if (holder := self._open.pop(connection, None)) is not None:
+            self._shares.give_back(holder)
 
 
-def _protocol(header_seconds: float, connections: Connections) -> type[asyncio.Protocol]:
-    """HTTP with limits on connections, and on how long a request's headers may take: uvicorn has none."""
+def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Protocol]:
+    """HTTP with limits on connections, and on how long headers and a response's way may take: uvicorn has none."""
 
     class BoundedProtocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
+        _stalled: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -156,8 +170,18 @@ def _protocol(header_seconds: float, connections: Connections) -> type[asyncio.P
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
+            self._stop_stalling()
             connections.remove(self)
             super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            # Its client does not read: the request would be under way for as long as it likes.
+            self._stalled = self._stalled or self.loop.call_later(limits.send_seconds, self.transport.abort)
+            super().pause_writing()
+
+        def resume_writing(self) -> None:
+            self._stop_stalling()
+            super().resume_writing()
 
         def _has_request(self) -> bool:
             # There is no cycle before the first request.
@@ -165,11 +189,16 @@ def _protocol(header_seconds: float, connections: Connections) -> type[asyncio.P
 
         def _expect_headers(self) -> None:
             if self._deadline is None:
-                self._deadline = self.loop.call_later(header_seconds, self.transport.close)
+                self._deadline = self.loop.call_later(limits.header_seconds, self.transport.close)
 
         def _stop_waiting(self) -> None:
             if self._deadline is not None:
                 self._deadline.cancel()
                 self._deadline = None
+
+        def _stop_stalling(self) -> None:
+            if self._stalled is not None:
+                self._stalled.cancel()
+                self._stalled = None
 
     return BoundedProtocol

@@ -15,6 +15,7 @@ from toolbridge.serve.caller import Caller
 from toolbridge.serve.clients import STDIO
 from toolbridge.serve.connecting import Connecting
 from toolbridge.serve.definitions import LANGUAGES, MOST_CODE
+from toolbridge.serve.shares import Holder
 from toolbridge.serve.turns import Turn, Turns
 from toolbridge.trust.sanitise import for_error
 
@@ -66,7 +67,7 @@ class Runs:
     async def _turn(self, caller: Caller) -> AsyncGenerator[None]:
         client = caller.client
         # Over stdio, one client has us to itself.
-        caller.turn = Turn(self._turns, None if client.key == STDIO else (client.key, client.peer))
+        caller.turn = Turn(self._turns, None if client.key == STDIO else Holder(client.peer, client.key))
         try:
             await caller.turn.take()
             yield

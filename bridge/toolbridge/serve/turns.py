@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Generator, Hashable
+from collections import deque
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import anyio
 
+from toolbridge.serve.shares import Holder, Shares
+
 
 class Turns:
-    """A fair semaphore: an owner holds at most as many places as are free (alone: half); waiting owners take turns."""
+    """A fair semaphore: clients hold their shares; addresses that wait take turns, and so do the clients of each."""
 
     def __init__(self, total: int) -> None:
-        self._free = total
-        self._held: Counter[Hashable] = Counter()
-        self._waiting: dict[Hashable, deque[anyio.Event]] = {}
+        self._shares = Shares(total)
+        self._waiting: dict[str, dict[Holder | None, deque[anyio.Event]]] = {}
 
-    async def acquire(self, owner: Hashable) -> None:
+    async def acquire(self, owner: Holder | None) -> None:
         """Wait for a place. None as an owner may hold all of them: there is nobody else."""
         waiter = anyio.Event()
-        self._waiting.setdefault(owner, deque()).append(waiter)
+        self._waiting.setdefault(_peer(owner), {}).setdefault(owner, deque()).append(waiter)
         self._grant()
         try:
             await waiter.wait()
@@ -31,38 +32,50 @@ class Turns:
                 self._leave(owner, waiter)
             raise
 
-    def release(self, owner: Hashable) -> None:
+    def release(self, owner: Holder | None) -> None:
         """Give a place back."""
-        self._free += 1
-        self._held[owner] -= 1
-        if not self._held[owner]:
-            del self._held[owner]
+        self._shares.give_back(owner or _ALONE)
         self._grant()
 
     def _grant(self) -> None:
         """Each waiting owner gets a place in turn, while it may have one."""
-        while self._free and (owner := next(filter(self._may_hold_more, self._waiting), self)) is not self:
-            waiter = self._waiting[owner][0]
+        while self._shares.free and (found := self._next()):
+            (owner,) = found
+            peer, waiter = _peer(owner), self._waiting[_peer(owner)][owner][0]
             self._leave(owner, waiter)
-            if owner in self._waiting:
-                self._waiting[owner] = self._waiting.pop(owner)  # to the end: others are next
-            self._free -= 1
-            self._held[owner] += 1
+            if peer in self._waiting:  # to the end: others are next
+                owners = self._waiting[peer] = self._waiting.pop(peer)
+                if owner in owners:
+                    owners[owner] = owners.pop(owner)
+            self._shares.take(owner or _ALONE)
             waiter.set()
 
-    def _may_hold_more(self, owner: Hashable) -> bool:
-        return owner is None or self._held[owner] < self._free
+    def _next(self) -> tuple[Holder | None] | None:
+        owners = (owner for waiting in self._waiting.values() for owner in waiting)
+        return next(((owner,) for owner in owners if owner is None or self._shares.may_take(owner)), None)
 
-    def _leave(self, owner: Hashable, waiter: anyio.Event) -> None:
-        self._waiting[owner].remove(waiter)
-        if not self._waiting[owner]:
-            del self._waiting[owner]
+    def _leave(self, owner: Holder | None, waiter: anyio.Event) -> None:
+        peer = _peer(owner)
+        owners = self._waiting[peer]
+        owners[owner].remove(waiter)
+        if not owners[owner]:
+            del owners[owner]
+        if not owners:
+            del self._waiting[peer]
+
+
+_ALONE = Holder("", ("", ""))
+"""Whose places those of no owner are."""
+
+
+def _peer(owner: Holder | None) -> str:
+    return "" if owner is None else owner.peer
 
 
 class Turn:
     """One program's place. It is given up while a person thinks: others may run meanwhile."""
 
-    def __init__(self, turns: Turns, owner: Hashable) -> None:
+    def __init__(self, turns: Turns, owner: Holder | None) -> None:
         self._turns = turns
         self._owner = owner
         self._is_held = False
