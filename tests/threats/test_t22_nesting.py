@@ -15,6 +15,7 @@ from runtime.worlds import ApproveAll
 from serve.http_service import http_service_of
 from serve.serving import service_of
 from toolbridge import Config, Runtime, ServerConfig, ServerConnectError, load_config, open_runtime
+from toolbridge.cli.call import command as call
 from toolbridge.cli.run import command as run
 from toolbridge.cli.serve import command as serve
 from toolbridge.serve.server import CodeModeServer
@@ -87,9 +88,9 @@ def test_a_run_inside_a_run_is_refused(tmp_path: Path, words: list[str]) -> None
     assert project.run("list")[0] == 0
 
 
-@pytest.mark.parametrize("command", [run, serve])
-def test_commands_that_run_programs_look_for_the_mark(command: click.Command) -> None:
-    said = CliRunner(env={MARK: "anything"}).invoke(command)
+@pytest.mark.parametrize(("command", "words"), [(call, ["weather.list_stations"]), (run, []), (serve, [])])
+def test_commands_that_call_tools_look_for_the_mark(command: click.Command, words: list[str]) -> None:
+    said = CliRunner(env={MARK: "anything"}).invoke(command, words)
     assert "a run inside a run is refused" in said.output
 
 

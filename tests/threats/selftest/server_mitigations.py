@@ -111,7 +111,7 @@ SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
     off(
         *("T22", "refuse a run inside a run", "cli/server_options.py"),
         *("    if MARK in os.environ:\n", "    if not MARK:\n"),
-        "test_t22_nesting.py::test_commands_that_run_programs_look_for_the_mark",
+        "test_t22_nesting.py::test_commands_that_call_tools_look_for_the_mark",
     ),
     off(
         *("T22", "know toolbridge by its name in the handshake", "servers/connection.py"),
