@@ -403,10 +403,10 @@ async def test_the_time_that_a_person_takes_to_answer_is_not_the_runs(tmp_path: 
 
     async def slowly(use: toolbridge.ToolUse) -> bool:
         seen.append(use.detail)
-        await anyio.sleep(1.2)
+        await anyio.sleep(2.2)  # longer than the run may take
         return True
 
-    async with runtime_of(tmp_path, config=config, can_use_tool=slowly, limits=Limits(wall_seconds=0.8)) as runtime:
+    async with runtime_of(tmp_path, config=config, can_use_tool=slowly, limits=Limits(wall_seconds=2)) as runtime:
         await runtime.start_all()
         result = await runtime.run(programs.STATIONS.of(language), language=language)
         assert value_of(result) == 3

@@ -67,7 +67,7 @@ serve()
 """
     async with conversation(scripted(tmp_path, body), LIMITS) as talk:
         async with memory() as seen:
-            assert await talk.ask("after the flood", seconds=30) == "after the flood"
+            assert await talk.ask("after the flood", seconds=240) == "after the flood"
         assert seen.most < 16 * MIB
         assert await talk.ask("and again") == "and again"
 

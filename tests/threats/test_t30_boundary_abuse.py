@@ -10,6 +10,7 @@ import pytest
 from threats.hostile_programs import OUTPUT_MARKER_ROOM, Contain, HostileProgram, programs_for
 from threats.malicious_guest import (
     FINE,
+    LIMITS,
     MEMORY_BYTES,
     OUTCOME,
     REPLY,
@@ -206,7 +207,7 @@ def test_a_flood_of_calls_is_ended_at_a_limit(call: str, kind: str) -> None:
 )
 def test_a_guest_that_traps_is_a_failure(body: str, kind: str) -> None:
     down = "(func $down (param i32) (result i32) (i32.add (i32.const 1) (call $down (local.get 0))))"
-    result = MaliciousGuest(body + outcome(FINE), functions=down).run(limits=SHORT)
+    result = MaliciousGuest(body + outcome(FINE), functions=down).run(limits=SHORT if kind == "timeout" else LIMITS)
     assert result.failure is not None
     assert result.failure.kind == kind
 

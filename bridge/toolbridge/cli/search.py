@@ -79,8 +79,8 @@ def command(
         for hit in hits:
             mark = ""
             if standings[hit.server] in _MARKS:
-                verb, words = _MARKS[standings[hit.server]]
-                mark = f"    [{words.format(advised(f'{verb} {hit.server}'))}]\n"
+                verb, said = _MARKS[standings[hit.server]]
+                mark = f"    [{said.format(advised(f'{verb} {hit.server}'))}]\n"
             write(sys.stdout, f"{hit.module}  {hit.signature}\n    {hit.summary}\n{mark}")
         write(sys.stderr, "".join(f"{line}\n" for line in unknown_words(statuses)))
     if not hits and not as_json:
