@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbridge_codegen.json_values import is_list, is_object
-from toolbridge_codegen.normalize import CHOICES, CONDITIONS, extra_statement, is_remark, required_names
+from toolbridge_codegen.normalize import (
+    CHOICES,
+    CONDITIONS,
+    UNRESOLVED,
+    admits_nothing,
+    extra_statement,
+    is_remark,
+    required_names,
+)
 from toolbridge_codegen.overlaps import are_apart
 
 if TYPE_CHECKING:
@@ -49,6 +57,7 @@ def conditional_properties(
                 return Conditional({}, [True], too_many=True)
     for fact in facts:
         stack += _conditions(fact)
+    is_explicit = any("unevaluatedProperties" in fact for fact in facts)
     seen: set[tuple[int, bool]] = set()
     while stack and types.budget.visit():
         part, is_question = stack.pop()
@@ -60,6 +69,8 @@ def conditional_properties(
             stack += [(branch, is_question) for branch in choice.branches]
         for fact in whole.facts:
             stack += _conditions(fact)
+            if fact is UNRESOLVED or (is_explicit and _evaluates_others(fact)):  # what it means may list any
+                by_pattern.append(True)
             statement = extra_statement(fact, types.reporter)
             if statement is not None and not statement.is_complete:
                 by_pattern += [True] if is_question else statement.schemas
@@ -69,6 +80,12 @@ def conditional_properties(
                     # What a question asks of a property, the property need not be.
                     found.setdefault(name, []).append(True if is_question else schema)
     return Conditional(found, by_pattern)
+
+
+def _evaluates_others(fact: dict[str, Any]) -> bool:
+    """Whether `unevaluatedProperties` beside a condition leaves properties alone because this lets them be."""
+    others = ("additionalProperties", "unevaluatedProperties")
+    return any(keyword in fact and not admits_nothing(fact[keyword]) for keyword in others)
 
 
 def required_sometimes(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[str]:

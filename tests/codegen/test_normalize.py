@@ -137,6 +137,11 @@ def test_an_object_that_lists_its_properties_is_closed() -> None:
             {"allOf": [{"$ref": "#/nowhere"}, {"properties": {"a": STRING}}], "unevaluatedProperties": False},
             "{a?: string, *: unknown}",
         ),
+        ({"type": "object", "if": {"$ref": "#/nowhere"}, "unevaluatedProperties": False}, "{*: unknown}"),
+        (
+            {"properties": {"a": STRING}, "dependentSchemas": {"a": {"$ref": "#/no"}}, "unevaluatedProperties": False},
+            "{a?: string, *: unknown}",
+        ),
         ({"unevaluatedProperties": False}, "unknown"),
         ({"unevaluatedItems": False}, "unknown"),
         ({"type": "object", "properties": {"a": STRING}, "unevaluatedProperties": NOTHING}, "{a?: string}"),

@@ -263,6 +263,8 @@ def _random_part(chance: Random, levels: int) -> dict[str, Any]:
             lambda: {"patternProperties": {"^a": inner()}},
             lambda: {"prefixItems": [inner()]},
             lambda: {chance.choice(["allOf", "anyOf"]): [inner(), inner()]},
+            lambda: {"if": inner(), chance.choice(["then", "else"]): inner()},
+            lambda: {"dependentSchemas": {chance.choice("abq"): inner()}},
         ]
     whole: dict[str, Any] = {}
     for _ in range(chance.randint(1, 3)):
