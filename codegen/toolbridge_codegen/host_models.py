@@ -28,6 +28,7 @@ from toolbridge_codegen.model import (
     UnionType,
 )
 from toolbridge_codegen.quoting import py_integer, visible_python
+from toolbridge_codegen.unions import UNKNOWN
 
 ModelKind: TypeAlias = Literal["pydantic", "dataclass", "typeddict", "msgspec"]
 
@@ -90,15 +91,20 @@ def model_to_schema(model: ModuleModel) -> dict[str, Any]:
     """A JSON Schema whose definitions are the module's named types.
 
     Other properties than the known ones are neither described nor forbidden: a model that is validated must accept
-    what a server adds.
+    what a server adds. A result that may be anything is left out: a model of it would only be a wrapper.
     """
     layout = arrange(model)
+    results = [function.output for function in model.functions]
+    anything = {
+        node.name for node in results if isinstance(node, NamedType) and layout.by_name[node.name].type == UNKNOWN
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {
             declaration.name: {**_schema(declaration.type), **_described(declaration.docs)}
             for _, declarations in layout.functions
             for declaration in declarations
+            if declaration.name not in anything
         },
     }
 

@@ -57,9 +57,13 @@ class ToolTypesMaker:
         """
         taken = self._input(input_schema)
         wrapped = None if is_operators else wrapped_schema(output_schema)
-        given = UNKNOWN if output_schema is None else self._root(output_schema, "output", wrapped)
+        given = self._anything() if output_schema is None else self._root(output_schema, "output", wrapped)
         required = _refuses_nothing_given(input_schema) or not self._may_be_empty(taken)
         return ToolTypes(taken, required, given)
+
+    def _anything(self) -> NamedType:
+        """A name for any value: no interface, as such a result may as well be a string or an array."""
+        return NamedType(self._declare(UNKNOWN, "output").key)
 
     def _input(self, schema: Any) -> NamedType | MapType:
         """An input is always an object."""

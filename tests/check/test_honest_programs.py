@@ -8,6 +8,8 @@ from check.corpus import read_programs, world
 from toolbridge import CheckReport, Sandbox
 from toolbridge.check.checker import Checker
 from toolbridge.check.world import SessionNames, World
+from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.stubs import Errors, generate
 
 pytestmark = pytest.mark.anyio
 
@@ -40,6 +42,43 @@ async def check(source: str, language: str, where: World | None = None) -> Check
 async def test_an_honest_program_passes(title: str) -> None:
     language, source = HONEST[title]
     report = await check(source, language)
+    assert (report.ok, report.warning) == (True, ""), str(report.failure)
+
+
+OF_ANY_KIND = {
+    "javascript": (
+        "JSON.parse(fine()).rows[0].id",
+        "for (const row of fine()) console.log(row.id)",
+        "const [first, ...rest] = fine(); first.id + rest.length",
+        "fine().trim().split('\\n').map(Number)",
+        "const { rows, total = fine() + 1 } = fine(); rows.length * total",
+        "(await require('host:mcp-x/async').fine()).rows",
+    ),
+    "python": (
+        "import json\njson.loads(fine())['rows'][0]",
+        "for row in fine(): print(row['id'])",
+        "first, *rest = fine()\nfirst['id'] + len(rest)",
+        "[int(line) for line in fine().strip().split()]",
+        "fine()['rows']\nfine() + 1",
+        "from host.mcp_x import aio\n(await aio.fine())['rows']",
+        "import typing\nif typing.TYPE_CHECKING:\n    from host.mcp_x import FineOutput\n"
+        "def size(given: 'FineOutput'): return given.rows + len(given)\nsize(fine())",
+    ),
+    "typescript": (
+        "const rows: { id: number }[] = fine(); const text: string = fine(); rows[0].id + text",
+        "import type { FineOutput } from 'host:mcp-x'; const given: FineOutput = fine(); given.trim() + given[0].id",
+        "type Given = ReturnType<typeof fine>; const given: Given = fine(); for (const row of given) row.id",
+    ),
+}
+
+
+@pytest.mark.parametrize("errors", ["raise", "return"])
+@pytest.mark.parametrize(("language", "source"), [(name, each) for name in OF_ANY_KIND for each in OF_ANY_KIND[name]])
+async def test_a_result_without_a_schema_may_be_used_as_anything(language: str, source: str, errors: Errors) -> None:
+    catalog = build_catalog([ServerListing("x", (ToolDefinition("fine", {"type": "object", "properties": {}}),))])
+    files = generate(catalog, language="python" if language == "python" else "typescript", errors=errors).files
+    head = "from host.mcp_x import fine\n" if language == "python" else "import { fine } from 'host:mcp-x';\n"
+    report = await check(head + source, language, World(files, ("host:mcp-x",)))
     assert (report.ok, report.warning) == (True, ""), str(report.failure)
 
 

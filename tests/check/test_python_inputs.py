@@ -120,6 +120,12 @@ async def test_what_is_surely_wrong_is_told(source: str, message: str) -> None:
     assert problem.stub.startswith("The stub says (host/mcp_s/__init__.pyi, line ")
 
 
+@pytest.mark.parametrize(("name", "advice"), [("DashInput", "Write dict"), ("DashOutput", "Leave the annotation out")])
+async def test_an_imported_type_is_told_with_what_to_write_instead(name: str, advice: str) -> None:
+    (problem,) = (await check(f"from host.mcp_s import {name}\nx: {name} = dash({{'a-b': 'x'}})")).problems
+    assert f"no member `{name}` when it runs: types are only in its stub. {advice}, or import it" in problem.message
+
+
 @pytest.mark.parametrize(
     ("expected", "fitting", "others"),
     [

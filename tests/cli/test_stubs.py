@@ -47,7 +47,8 @@ def test_typescript_is_printed_with_the_servers_module_first(listing: Path) -> N
     code, out, err = stubs("--from", listing)
     assert (code, err) == (0, "")
     assert out.startswith('// ---- mcp-weather.d.ts\ndeclare module "host:mcp-weather" {\n')
-    assert " export function get_forecast(input: GetForecastInput): any;\n" in out
+    assert " type GetForecastOutput = any;\n" in out
+    assert " export function get_forecast(input: GetForecastInput): GetForecastOutput;\n" in out
     assert '// ---- bridge.d.ts\ndeclare module "host:bridge" {\n' in out
 
 
@@ -55,7 +56,8 @@ def test_python_is_printed(listing: Path) -> None:
     code, out, err = stubs("--from", listing, "--language", "python")
     assert (code, err) == (0, "")
     assert out.startswith("# ---- host/mcp_weather/__init__.pyi\nfrom typing import Any")
-    assert "def get_forecast(**input: Unpack[GetForecastInput]) -> Any:\n" in out
+    assert "\nGetForecastOutput: TypeAlias = Any\n" in out
+    assert "def get_forecast(**input: Unpack[GetForecastInput]) -> GetForecastOutput:\n" in out
 
 
 def test_read_to_the_letter_an_object_may_have_more_than_it_lists(listing: Path) -> None:
@@ -63,7 +65,7 @@ def test_read_to_the_letter_an_object_may_have_more_than_it_lists(listing: Path)
     assert (code, err) == (0, "")
     assert "  days?: number;\n  [key: string]: any;\n }\n" in out
     _, out, _ = stubs("--from", listing, "--reading", "literal", "--language", "python")
-    assert "def get_forecast(*, location: str, days: int = ..., **more: Any) -> Any:" in out
+    assert "def get_forecast(*, location: str, days: int = ..., **more: Any) -> GetForecastOutput:" in out
 
 
 def test_compact_is_one_line_per_tool(listing: Path) -> None:
@@ -151,7 +153,7 @@ def test_a_tool_whose_input_is_not_described_as_an_object_takes_any_and_that_is_
     path.write_text(json.dumps([{"name": "odd", "inputSchema": schema}]))
     code, out, err = stubs("--from", path)
     assert code == 0
-    assert "export function odd(input?: { [key: string]: any }): any;" in out
+    assert "export function odd(input?: { [key: string]: any }): OddOutput;" in out
     assert ("odd" in err, "nput" in err, err.count("\n")) == (True, True, 1)
 
 
@@ -335,12 +337,10 @@ def test_a_file_says_what_tools_return_that_do_not(listing: Path, tmp_path: Path
 
 
 def test_that_failures_are_returned_can_be_said_of_a_saved_listing(listing: Path) -> None:
-    union = "any | { error: string }"
-    assert (
-        f"export function get_forecast(input: GetForecastInput): {union};"
-        in stubs("--from", listing, "--errors", "return")[1]
-    )
-    assert f"days?: number }}): {union} //" in stubs("--from", listing, "--errors", "return", "--compact")[1]
+    failure = "{ error: string }"
+    out = stubs("--from", listing, "--errors", "return")[1]
+    assert f"export function get_forecast(input: GetForecastInput): GetForecastOutput | {failure};" in out
+    assert f"days?: number }}): any | {failure} //" in stubs("--from", listing, "--errors", "return", "--compact")[1]
     code, _, err = stubs("--from", listing, "--errors", "return", "--models", "typeddict")
     assert (code, "--errors changes nothing there" in err) == (2, True)
 

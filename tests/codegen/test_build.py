@@ -28,6 +28,7 @@ from toolbridge_codegen.model import (
     UnionType,
     UnknownType,
 )
+from toolbridge_codegen.notes import NO_DOCS
 
 STRING = {"type": "string"}
 NOTHING: dict[str, Any] = {"not": {}}
@@ -63,7 +64,8 @@ def test_a_tool_becomes_a_function_with_named_types() -> None:
 
 def test_a_tool_without_an_output_schema_may_give_anything() -> None:
     model, _ = build(ToolDefinition("tool", {"type": "object"}))
-    assert model.functions[0].output == UnknownType()
+    assert model.functions[0].output == NamedType("ToolOutput")
+    assert model.by_name["ToolOutput"] == Declaration("ToolOutput", UnknownType(), NO_DOCS, inline=False)
     assert model.functions[0].input == MapType(UnknownType())
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from codegen.notation import build
 from toolbridge_codegen.catalog import ToolDefinition
+from toolbridge_codegen.model import NamedType, UnknownType
 
 STRING = {"type": "string"}
 INTEGER = {"type": "integer"}
@@ -16,8 +17,17 @@ def with_a(schema: Any, **more: Any) -> dict[str, Any]:
 
 
 def names(*tools: ToolDefinition) -> list[tuple[str, bool]]:
+    """Name and inlining of each declared type, but for those that only name any value: outputs without a schema."""
     model, _ = build(*tools)
-    return [(declaration.name, declaration.inline) for declaration in model.declarations]
+    known = [declaration for declaration in model.declarations if declaration.type != UnknownType()]
+    return [(declaration.name, declaration.inline) for declaration in known]
+
+
+def outputs(*tools: ToolDefinition) -> dict[str, str]:
+    """For each tool, the name of its output type."""
+    model, _ = build(*tools)
+    named = {function.tool.name: function.output for function in model.functions}
+    return {tool: node.name if isinstance(node, NamedType) else "" for tool, node in named.items()}
 
 
 def large(*extra: str) -> dict[str, Any]:
@@ -138,6 +148,23 @@ def test_two_tools_never_share_a_type_name() -> None:
         ("GetItem2Input", False),
         ("GetItem3Input", False),
     ]
+
+
+def test_each_output_without_a_schema_has_a_name_of_its_own() -> None:
+    tools = [ToolDefinition(name, with_a(STRING)) for name in ("get_item", "getItem", "get__item", "GetItemOutput")]
+    assert outputs(*tools) == {
+        "GetItemOutput": "GetItemOutputOutput",
+        "getItem": "GetItemOutput2",
+        "get__item": "GetItem2Output",
+        "get_item": "GetItem3Output",
+    }
+
+
+def test_a_definition_gives_way_to_an_output_without_a_schema() -> None:
+    use = {"type": "object", "properties": {name: {"$ref": "#/$defs/FOutput"} for name in "ab"}}
+    tool = ToolDefinition("f", {**use, "$defs": {"FOutput": large()}})
+    assert outputs(tool) == {"f": "FOutput"}
+    assert names(tool) == [("FInput", False), ("FFOutput", False)]
 
 
 def test_a_nested_type_gives_way_to_the_input_of_another_tool() -> None:

@@ -22,8 +22,9 @@ from codegen.hand_models import (
     known,
     module,
 )
+from codegen.notation import build
 from toolbridge_codegen.build import build_module
-from toolbridge_codegen.catalog import build_catalog
+from toolbridge_codegen.catalog import ToolDefinition, build_catalog
 from toolbridge_codegen.emit_pyi import emit_pyi
 from toolbridge_codegen.host_models import ModelKind, ModelsError, host_models, model_to_schema
 from toolbridge_codegen.model import Declaration, Docs, LiteralType, ModuleModel, NamedType, ObjectType, Property
@@ -71,6 +72,14 @@ def test_each_kind_has_a_class_for_every_named_type(kind: ModelKind) -> None:
     assert "City or postcode" in text
     assert text.startswith("# Types of the server weather, made by toolbridge from its listing.\n")
     assert text == host_models(forecast(), kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_result_without_a_schema_has_no_model(kind: ModelKind) -> None:
+    model, _ = build(ToolDefinition("fine", {"type": "object", "properties": {"a": {"type": "string"}}}))
+    text = host_models(model, kind)
+    assert "FineInput" in text
+    assert "FineOutput" not in text
 
 
 def test_pydantic_models_validate() -> None:

@@ -34,7 +34,8 @@ def test_typescript_has_a_file_for_each_server_and_one_for_the_bridge() -> None:
     text = stubs.files["mcp-my-weather.d.ts"]
     assert 'declare module "host:mcp-my-weather" {' in text
     assert 'declare module "host:mcp-my-weather/async" {' in text
-    assert "export function get_forecast(input: GetForecastInput): any;" in text
+    assert " type GetForecastOutput = any;\n" in text
+    assert "export function get_forecast(input: GetForecastInput): GetForecastOutput;" in text
 
 
 def test_python_has_a_package_for_each_server_and_one_module_for_the_bridge() -> None:
@@ -47,9 +48,9 @@ def test_python_has_a_package_for_each_server_and_one_module_for_the_bridge() ->
         "host/mcp_notes/__init__.pyi",
         "host/mcp_notes/aio.pyi",
     ]
-    assert (
-        "def get_forecast(**input: Unpack[GetForecastInput]) -> Any:" in stubs.files["host/mcp_my_weather/__init__.pyi"]
-    )
+    text = stubs.files["host/mcp_my_weather/__init__.pyi"]
+    assert "\nGetForecastOutput: TypeAlias = Any\n" in text
+    assert "def get_forecast(**input: Unpack[GetForecastInput]) -> GetForecastOutput:" in text
 
 
 def test_compact_stubs_have_one_short_file_for_each_server() -> None:

@@ -127,7 +127,8 @@ def _missing_types(program: Program) -> Iterator[Mistake]:
             line = program.code.count("\n", 0, at) + 1
             place = Finding(line, at - program.code.rfind("\n", 0, at), "missing-type", "")
             text = f"Module `{module[1]}` has no member `{name[1]}` when it runs: types are only in its stub."
-            yield mistake_at(place, None, f"{text} Write dict, or import it under `if TYPE_CHECKING:`.")
+            instead = "Write dict" if program.stubs.type(name[1]) else "Leave the annotation out"
+            yield mistake_at(place, None, f"{text} {instead}, or import it under `if TYPE_CHECKING:`.")
 
 
 def _judge_argument(finding: Finding, program: Program) -> Mistake | None:
