@@ -155,6 +155,19 @@ def _file(nodeid: str) -> str:
 # ---- the workers, and the whole run
 
 
+SLOW_FILES = (
+    *("tests/servers/test_faults", "tests/check/test_corpus", "tests/cli/", "tests/codegen/test_agreement"),
+    *(
+        "tests/examples/",
+        "tests/runtime/",
+        "tests/check/test_hostile",
+        "tests/servers/test_conformance",
+        "tests/threats/test_t04",
+    ),
+)
+"""Scheduled first, so that no worker is alone with one of them at the end."""
+
+
 class FileScheduling(LoadFileScheduling):
     """Files are given to workers, and the rest of a lost worker's file to another one.
 
@@ -172,6 +185,12 @@ class FileScheduling(LoadFileScheduling):
                 del work[file]
         super().remove_node(node)
         return running
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        slow = next((file for file in self.workqueue if file.startswith(SLOW_FILES)), None)
+        if slow is not None:
+            self.workqueue.move_to_end(slow, last=False)
+        super()._assign_work_unit(node)
 
     def _reschedule(self, node: WorkerController) -> None:
         if node not in self.registered_collections:
