@@ -33,7 +33,9 @@ def test_the_document_has_the_limits_as_they_are() -> None:
     document = " ".join((sizes.DOCS / "SERVE.md").read_text(encoding="utf-8").split())
     assert (
         f"{limits.body_bytes // 2**20} MiB and {limits.body_seconds:g} seconds for a body, "
-        f"{limits.header_seconds:g} seconds for headers, {limits.requests} requests at a time, "
+        f"{limits.header_seconds:g} seconds for headers, "
+        f"{limits.send_seconds:g} seconds for a client that does not read its response, "
+        f"{limits.requests} requests at a time, "
         f"{options.runs_at_once} programs at a time (others wait), {limits.clients:,} clients"
     ) in document
     assert (
