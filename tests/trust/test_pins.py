@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -377,3 +378,24 @@ async def test_pins_of_others_in_the_file_are_kept_when_a_tool_is_accepted(serve
     change_lock(place, lambda known: known.with_server("bank", pinned))
     await pins.accept(server, listing(EVIL_ADD))
     assert set(read_lock(place).servers) == {"bank", "shop"}
+
+
+async def test_what_is_read_while_it_changes_is_not_kept(server: ServerConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing is admitted in a thread: it must not put back what was decided, or pinned, before."""
+    pins = await pinned_pins(server)
+    place = pins.place(server)
+    assert place is not None
+    pins.reread()
+
+    def during(read: Callable[..., Any]) -> Callable[..., Any]:
+        def changed(*given: Any) -> Any:
+            found = read(*given)
+            pins.reread()
+            return found
+
+        return changed
+
+    monkeypatch.setattr("toolbridge.trust.pins.read_lock", during(read_lock))
+    monkeypatch.setattr(pins._store, "read", during(pins._store.read))
+    assert facts(pins.admit(server, listing(ADD, LIST))) == ({"add", "list"}, {}, ())
+    assert (pins._locks, pins._decided) == ({}, None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
@@ -120,6 +121,9 @@ class LockPins:
         self._asked: set[tuple[LockPlace, str]] = set()
         self._failures: dict[tuple[LockPlace, str], str] = {}
         self._withheld: dict[tuple[LockPlace, str], tuple[Withheld, ...]] = {}
+        self._caching = threading.Lock()
+        self._generation = 0
+        """Of what is cached of files: `admit` may read them in a thread while they are written or forgotten."""
 
     def place(self, server: ServerConfig) -> LockPlace | None:
         """Where a server's pins are for all who share them; None if it is not pinned at all.
@@ -308,6 +312,7 @@ class LockPins:
         fresh = await _in_thread(pinned_server, first.tools, first.instructions)
         wanted = None if tools is None else {canonical_text(name) for name in tools}
         old = self.pinned(server)
+        decided = await _in_thread(digests_of, first, wanted, with_instructions=wanted is None or old is None)
 
         def change(lock: Lock) -> Lock:
             now = fresh if wanted is None else _with_tools(server, lock.servers.get(server.name) or old, fresh, wanted)
@@ -320,7 +325,6 @@ class LockPins:
             if not self._has_own(place) or server.name in self._lock(place).servers:
                 raise
             await self._change(own_place(place), server, change)
-        decided = await _in_thread(digests_of, first, wanted, with_instructions=wanted is None or old is None)
         await self._record(place, server, "accepted" if is_shown else "audited", decided)
 
     async def refuse(self, shown: FirstListing) -> None:
@@ -350,8 +354,10 @@ class LockPins:
 
         What is pinned in memory stays: nobody else could have changed it.
         """
-        self._locks.clear()
-        self._decided = None
+        with self._caching:
+            self._generation += 1
+            self._locks.clear()
+            self._decided = None
         self._asked.clear()
         self._failures.clear()
         self._withheld.clear()
@@ -362,14 +368,16 @@ class LockPins:
         key = server_key(server)
         if place.in_memory or not self._store.has_place or key in self._own_decisions:
             return self._own_decisions.get(key, Decisions())
-        decided = self._decided  # read once: another thread may set it
+        decided = self._decided
         if decided is None:
-            self._stamp = self._store.stamp()
+            generation, stamp = self._generation, self._store.stamp()
             try:
                 decided = self._store.read()
             except ApprovalStoreError as error:
                 decided = error
-            self._decided = decided
+            with self._caching:
+                if generation == self._generation:
+                    self._decided, self._stamp = decided, stamp
         if isinstance(decided, ApprovalStoreError):
             raise decided.with_traceback(None)
         return decided.get(key, Decisions())
@@ -377,6 +385,11 @@ class LockPins:
     def _look_again(self) -> None:
         """A decision that another process kept meanwhile holds from the next listing on."""
         if self._decided is not None and self._store.stamp() != self._stamp:
+            self._forget_decisions()
+
+    def _forget_decisions(self) -> None:
+        with self._caching:
+            self._generation += 1
             self._decided = None
 
     async def _record(self, place: LockPlace, server: ServerConfig, decision: Decision, named: Named) -> None:
@@ -387,7 +400,7 @@ class LockPins:
         if not place.in_memory and self._store.has_place and len(after.audited) <= MOST_AUDITED:
             try:
                 await _in_thread(self._store.record, server, decision, named)
-                self._decided = None
+                self._forget_decisions()
                 self._own_decisions.pop(key, None)
                 return
             except ApprovalStoreError as error:
@@ -409,11 +422,14 @@ class LockPins:
             return self._in_memory.get(place, Lock())
         found = self._locks.get(place)
         if found is None:
+            generation = self._generation
             try:
                 found = read_lock(place)
             except LockError as error:
                 found = error
-            self._locks[place] = found
+            with self._caching:
+                if generation == self._generation:
+                    self._locks[place] = found
         if isinstance(found, LockError):
             raise found.with_traceback(None)
         return found
@@ -424,9 +440,11 @@ class LockPins:
             return
         now = await _in_thread(change_lock, place, change)
         # Of what others wrote meanwhile, nothing but this server's entry is taken.
-        known = self._locks.get(place)
-        base = known if isinstance(known, Lock) else now
-        self._locks[place] = base.with_server(server.name, now.servers.get(server.name))
+        with self._caching:
+            self._generation += 1
+            known = self._locks.get(place)
+            base = known if isinstance(known, Lock) else now
+            self._locks[place] = base.with_server(server.name, now.servers.get(server.name))
 
     async def _answer(self, place: LockPlace, first: FirstListing) -> Answer:
         """What a person says of a listing; None without an answer. Asked once, however often it changes."""
