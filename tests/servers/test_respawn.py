@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from toolbridge.config.config import Config
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.server_limits import ServerLimits
-from toolbridge.errors import ServerDisconnectedError, ServerRespawnError
+from toolbridge.errors import ServerConnectError, ServerDisconnectedError, ServerRespawnError
+from toolbridge.servers.channel import ChannelClosedError
+from toolbridge.servers.connection import Connection
 from toolbridge.servers.manager import ServerManager
 from toolbridge.trust.approver import Approval, ApprovalRequest
 
@@ -117,3 +120,26 @@ async def test_a_server_that_crashed_is_in_error_as_soon_as_the_call_has_failed(
         status = manager.status("mortal")  # nothing was awaited in between
         assert status.state == "error"
         assert status.last_error.startswith("Server 'mortal' ended")
+
+
+@pytest.mark.parametrize("failure", [ChannelClosedError(sent=False), ServerConnectError("mortal", "is not reached")])
+async def test_a_call_that_was_answered_with_a_question_is_never_made_again(
+    manager: ServerManager, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """The server has seen it, though not the answer to its question."""
+    sent: list[Mapping[str, Any]] = []
+
+    async def request(
+        _: Connection, method: str, params: Mapping[str, Any], *rest: Any, **named: Any
+    ) -> dict[str, Any]:
+        sent.append(params)
+        if len(sent) > 1:
+            raise failure
+        return {"resultType": "input_required", "inputRequests": {}, "requestState": "asked"}
+
+    async with manager:
+        await process_of(manager)
+        monkeypatch.setattr(Connection, "_request", request)
+        with pytest.raises(ServerDisconnectedError, match="may have taken effect"):
+            await manager.call("mortal", "pid", {})
+    assert len(sent) == 2

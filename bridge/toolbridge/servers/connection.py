@@ -203,12 +203,14 @@ class Connection:
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
         told = None if on_progress is None else passed_on(on_progress, secrets)
         failure: BaseException = TimeoutError()
+        is_answered = False
         # The dispatcher keeps the time; this scope is for one that is stuck, and for the end of the connection.
         with anyio.CancelScope(deadline=anyio.current_time() + seconds + 0.5) as scope, pausable(scope):
             self._calls.add(scope)
             try:
                 result = await self._request("tools/call", params, seconds, told)
                 if result.get("resultType") == "input_required":
+                    is_answered = True
                     send = partial(self._request, "tools/call", seconds=seconds, told=told)
                     result = await answer_questions(result, params, ask=self._ask, send=send)
                 return result
@@ -218,6 +220,8 @@ class Connection:
                 failure = error
             finally:
                 self._calls.discard(scope)
+        if is_answered and isinstance(failure, (ChannelClosedError, ServerConnectError, UnsendableError)):
+            failure = ChannelClosedError()  # the server has seen the call, though not what was sent last
         if isinstance(failure, ChannelClosedError) and not failure.sent:
             raise CallNotSentError from None
         if isinstance(failure, UnsendableError):

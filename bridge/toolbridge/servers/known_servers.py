@@ -112,10 +112,11 @@ class KnownServers:
     @property
     def catalog(self) -> Catalog:
         """Every exposed tool of every enabled server whose listing is known."""
-        if self._catalog is None:
+        catalog = self._catalog
+        if catalog is None:
             listings = [slot.exposed() for slot in self._slots.values() if slot.server.enabled]
-            self._catalog = build_catalog(listing for listing in listings if listing is not None)
-        return self._catalog
+            catalog = self._catalog = build_catalog(listing for listing in listings if listing is not None)
+        return catalog
 
     @property
     def filter_warnings(self) -> tuple[str, ...]:
@@ -165,8 +166,11 @@ class KnownServers:
             known = [tool.name for tool in listing.tools]
             gone = () if slot.admission is None else slot.admission.removed
             tools = original_names(server, [*known, *gone], tools)
-        await self._admissions.accept(slot.server, listing, tools)
-        await self._admit_again(slot)
+        try:
+            await self._admissions.accept(slot.server, listing, tools)
+        finally:  # cancelled, too: what is pinned is what is admitted
+            with anyio.CancelScope(shield=True):
+                await self._admit_again(slot)
 
     async def _admit_again(self, slot: Slot) -> None:
         """The pins changed, and the listing did not."""

@@ -337,8 +337,10 @@ class ServerManager(KnownServers):
         for name, server in config.servers.items():
             if name not in unchanged:
                 self._add(server)
-        for slot in kept:
-            await self._admit_again(slot)
+        with anyio.CancelScope(shield=True):  # else a tool that its pins no longer let through stays callable
+            async with anyio.create_task_group() as tasks:
+                for slot in kept:
+                    tasks.start_soon(self._admit_again, slot)
         async with anyio.create_task_group() as tasks:
             for slot in gone:
                 tasks.start_soon(self._close, slot)
