@@ -301,7 +301,7 @@ class Runtime:
         if self._checks_of_programs is None:
             from toolbridge.calls.checked_run import CheckedRuns
 
-            self._checks_of_programs = CheckedRuns(self._manager, self._sandbox, self.stub_set)
+            self._checks_of_programs = CheckedRuns(self._manager, self._sandbox, self._stubs_of)
         return self._checks_of_programs
 
     def _scope(self, language: Language, limits: Limits, *, session: str | None = None) -> RunScope:
@@ -367,7 +367,10 @@ class Runtime:
         """The stubs with their manifest and diagnostics."""
         if language not in get_args(StubLanguage):
             raise LanguageError(language, get_args(StubLanguage), of_stubs=True)
-        return generate(self.catalog, language=language, detail=detail, errors=self._errors_as, cache=self._stub_cache)
+        return self._stubs_of(self.catalog, language, detail=detail)
+
+    def _stubs_of(self, catalog: Catalog, language: StubLanguage, *, detail: Detail = "full") -> StubSet:
+        return generate(catalog, language=language, detail=detail, errors=self._errors_as, cache=self._stub_cache)
 
     def stubs(self, language: StubLanguage, *, detail: Detail = "full") -> Mapping[str, str]:
         """File name → text of the stubs that a program is written against."""
@@ -394,12 +397,16 @@ class Runtime:
 
     def search(self, query: str, *, limit: int = 10) -> tuple[SearchHit, ...]:
         """The tools that fit best what is looked for."""
+        return self.prepared_search(query, limit=limit)()
+
+    def prepared_search(self, query: str, *, limit: int = 10) -> Callable[[], tuple[SearchHit, ...]]:
+        """A search of the tools as they are now, to be run in a worker thread."""
         if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MisuseError("query", query, "a text")
         catalog = self.catalog
         if self._search is None or self._search[0] is not catalog:
             self._search = (catalog, ToolSearch(catalog))
-        return self._search[1].find(query, limit, errors=self._errors_as)
+        return partial(self._search[1].find, query, limit, errors=self._errors_as)
 
     def system_prompt(
         self, *, language: StubLanguage | Language = "javascript", budget: int | None = None, form: PromptForm = "auto"
@@ -466,9 +473,10 @@ class Runtime:
         """
         config = self._manager.config_of(server)
         self._current.revoke(server)
-        await self._follow()
         store = approvals or ApprovalStore()
-        await anyio.to_thread.run_sync(store.revoke, server, config.origin)
+        with anyio.CancelScope(shield=True):  # whoever asked for it may be gone before it is written
+            await self._follow()
+            await anyio.to_thread.run_sync(store.revoke, server, config.origin)
 
     async def switch_gateway(self, *, on: bool) -> None:
         """Switch all of MCP on or off: off, there is no server and no module, and every connection is closed.

@@ -152,10 +152,9 @@ async def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
                 await open_session(other, http.url)
 
 
-async def test_a_client_that_does_not_read_its_response_is_hung_up_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else its request is under way, and its session in use, for as long as it likes."""
+@pytest.fixture
+def small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response that is not read soon fills the sockets."""
 
     def open_small(host: str, port: int) -> socket.socket:
         listening = open_socket(host, port)
@@ -163,21 +162,45 @@ async def test_a_client_that_does_not_read_its_response_is_hung_up_on(
         return listening
 
     monkeypatch.setattr("serve.http_service.open_socket", open_small)
-    limits = HttpLimits(send_seconds=0.2, shutdown_seconds=0.5)
+
+
+@asynccontextmanager
+async def long_response(tmp_path: Path, *, send_seconds: float) -> AsyncGenerator[tuple[HttpService, socket.socket]]:
+    """A program whose response of 90 kB is for its client to read."""
+    limits = HttpLimits(send_seconds=send_seconds, shutdown_seconds=0.5)
     async with http_service_of(tmp_path, limits=limits) as http, httpx2.AsyncClient(timeout=60) as client:
         session = await open_session(client, http.url)
         body = message("tools/call", {"name": "run_code", "arguments": {"code": "'x'.repeat(90_000)"}})
         head = {**HEADERS, "host": f"127.0.0.1:{http.port}", "mcp-session-id": session, "content-length": len(body)}
         request = "POST /mcp HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in head.items()) + "\r\n"
-        with socket.socket() as unread:
-            unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
-            unread.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(unread, ("127.0.0.1", http.port))
-            await asyncio.get_running_loop().sock_sendall(unread, request.encode() + body)
-            with anyio.fail_after(60):
-                while not http.service.watch.runs or http.app.requests.count:  # noqa: ASYNC110
-                    await anyio.sleep(0.05)
-            assert len(unread.recv(2**20)) < 90_000
+        with socket.socket() as reading:
+            reading.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+            reading.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(reading, ("127.0.0.1", http.port))
+            await asyncio.get_running_loop().sock_sendall(reading, request.encode() + body)
+            yield http, reading
+
+
+@pytest.mark.usefixtures("small_buffers")
+async def test_a_client_that_does_not_read_its_response_is_hung_up_on(tmp_path: Path) -> None:
+    """Else its request is under way, and its session in use, for as long as it likes."""
+    async with long_response(tmp_path, send_seconds=0.2) as (http, unread):
+        with anyio.fail_after(60):
+            while not http.service.watch.runs or http.app.requests.count:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        assert len(unread.recv(2**20)) < 90_000
+
+
+@pytest.mark.usefixtures("small_buffers")
+async def test_a_client_that_reads_slowly_gets_all_of_its_response(tmp_path: Path) -> None:
+    async with long_response(tmp_path, send_seconds=2) as (_, reading):
+        got = 0
+        while got < 90_000:
+            await anyio.sleep(0.5)  # in all, longer than `send_seconds`
+            for _ in range(4):
+                part = await asyncio.get_running_loop().sock_recv(reading, 2_500)
+                assert part, "it was hung up on"
+                got += len(part)
 
 
 async def test_one_address_has_four_guests_through_however_many_http_sessions(tmp_path: Path) -> None:
@@ -316,6 +339,16 @@ def test_one_address_leaves_half_of_the_connections() -> None:
 
     assert [connect("10.0.0.1").is_aborted for _ in range(6)] == [False] * 4 + [True] * 2
     assert not connect("10.0.0.2").is_aborted
+
+
+def test_a_new_address_gets_a_connection_of_the_one_with_the_most() -> None:
+    """However many addresses hold idle connections, a newcomer is let in."""
+    connections = Connections(4, lambda _: False)
+    hosts = ["10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]
+    opened = [FakeConnection(host) for host in hosts]
+    for each in opened:
+        connections.add(cast("Any", each))
+    assert [each.is_aborted for each in opened] == [True, False, False, False, False]
 
 
 def test_the_oldest_idle_connection_of_the_same_address_goes() -> None:

@@ -38,9 +38,11 @@ _UNCHECKED = Checked(CheckReport())
 class CheckedRuns:
     """Checks the programs of a runtime against the stubs of its servers."""
 
-    def __init__(self, manager: ServerManager, sandbox: Sandbox, stub_set: Callable[[StubLanguage], StubSet]) -> None:
+    def __init__(
+        self, manager: ServerManager, sandbox: Sandbox, stubs_of: Callable[[Catalog, StubLanguage], StubSet]
+    ) -> None:
         self._manager = manager
-        self._stub_set = stub_set
+        self._stubs_of = stubs_of
         self._checker = Checker(sandbox)
         self._stubs: dict[StubLanguage, tuple[Catalog, Mapping[str, str]]] = {}
 
@@ -156,11 +158,11 @@ class CheckedRuns:
         catalog = self._manager.catalog
         known = self._stubs.get(language)
         if known is None or known[0] is not catalog:
-            known = self._stubs[language] = (catalog, await to_thread.run_sync(self._generated, language))
+            known = self._stubs[language] = (catalog, await to_thread.run_sync(self._generated, catalog, language))
         return known[1]
 
-    def _generated(self, language: StubLanguage) -> Mapping[str, str]:
-        files = self._stub_set(language).files
+    def _generated(self, catalog: Catalog, language: StubLanguage) -> Mapping[str, str]:
+        files = self._stubs_of(catalog, language).files
         if language == "typescript":
             needed_stubs(files, "")  # parses them, and keeps that for the check
         return files

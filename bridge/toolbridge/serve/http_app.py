@@ -43,7 +43,7 @@ class HttpLimits:
     body_seconds: float = 10.0
     header_seconds: float = 10.0
     send_seconds: float = 30.0
-    """For a client that stops to read its response."""
+    """In which a client reads more of its response, or is hung up on."""
     requests: int = 512
     """At the same time, streams that wait for news included, beside one call of each client: see `Shares`."""
     clients: int = 1_000

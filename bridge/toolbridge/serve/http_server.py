@@ -91,10 +91,15 @@ class _Server(uvicorn.Server):
         yield
 
 
+_LEAST_READ = 2**14
+"""Bytes of a response that a client has to read in each `send_seconds`."""
+
+
 class Connections:
     """SECURITY: a cap on connections, shared among addresses, with LRU eviction of idle ones (T27).
 
-    Those that never sent a request go first, then those that are kept alive, then one that owes a request's body.
+    Those that never sent a request go first, then those that are kept alive, then one that owes a request's body: of
+    the address that wants one more or, where none is free and it has none yet, of the address with the most.
     """
 
     def __init__(self, most: int, shed: Callable[[str], bool]) -> None:
@@ -116,13 +121,19 @@ class Connections:
         self._idle[connection] = peer
 
     def _make_room(self, peer: str) -> bool:
+        if self._evict_idle(peer) or self._shed(peer):
+            return True
+        is_new = not self._shares.held_by(peer)
+        return is_new and not self._shares.free and self._evict_idle(self._shares.greediest())
+
+    def _evict_idle(self, peer: str) -> bool:
         for waiting in (self._idle, self._kept_alive):
             oldest = next((each for each, of in waiting.items() if of == peer), None)
             if oldest is not None:
                 self.remove(oldest)
                 oldest.transport.abort()
                 return True
-        return self._shed(peer)
+        return False
 
     def use(self, connection: H11Protocol) -> None:
         """A request is under way."""
@@ -175,13 +186,24 @@ def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Prot
             super().connection_lost(exc)
 
         def pause_writing(self) -> None:
-            # Its client does not read: the request would be under way for as long as it likes.
-            self._stalled = self._stalled or self.loop.call_later(limits.send_seconds, self.transport.abort)
+            if self._stalled is None:
+                self._expect_reading()
             super().pause_writing()
 
         def resume_writing(self) -> None:
             self._stop_stalling()
             super().resume_writing()
+
+        def _expect_reading(self) -> None:
+            """Abort a client that reads too little: its request would be under way for as long as it likes."""
+            unread: int = self.transport.get_write_buffer_size()
+            self._stalled = self.loop.call_later(limits.send_seconds, self._abort_unless_read, unread)
+
+        def _abort_unless_read(self, unread: int) -> None:
+            if unread - self.transport.get_write_buffer_size() < _LEAST_READ:
+                self.transport.abort()
+            else:
+                self._expect_reading()
 
         def _has_request(self) -> bool:
             # There is no cycle before the first request.

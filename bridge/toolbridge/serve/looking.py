@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import anyio
@@ -84,7 +83,8 @@ async def search_tools(runtime: Runtime, listings: Listings, arguments: Argument
     query = arguments.text("query", most=1_000)
     limit = int(arguments.number("limit", least=1, most=MOST_HITS, default=8))
     unavailable = await listings.complete()
-    hits = await anyio.to_thread.run_sync(partial(runtime.search, query, limit=limit), abandon_on_cancel=True)
+    search = runtime.prepared_search(query, limit=limit)
+    hits = await anyio.to_thread.run_sync(search, abandon_on_cancel=True)
     await runtime.servers.note_approvals()
     waiting = {each.name for each in runtime.servers.statuses() if each.state == "needs_approval"}
     facts = [

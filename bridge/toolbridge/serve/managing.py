@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -19,6 +18,7 @@ from mcp_types import CallToolResult
 
 from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
 from toolbridge.advice import advised
+from toolbridge.describe.module_info import module_info
 from toolbridge.describe.parameters import shown_schema
 from toolbridge.describe.summaries import count_of_tools, filter_lines
 from toolbridge.serve.answers import answer, refusal
@@ -33,7 +33,7 @@ from toolbridge.trust.sanitise import for_error, for_guest_error
 
 if TYPE_CHECKING:
     from toolbridge import ServerConfig
-    from toolbridge_codegen.catalog import ToolSpec
+    from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec
 
 _MOST_TOOLS = 200
 UNATTENDED_WORDS: Mapping[str, str] = {
@@ -80,10 +80,9 @@ class Management:
         await self._runtime.servers.note_approvals()
         manager = self._runtime.servers
         config = manager.config_of(name)
-        module = self._runtime.catalog.module(f"host:mcp-{name}")
-        listed = () if module is None else module.tools
-        shown = partial(self._shown, listed[:_MOST_TOOLS], None if module is None else module.specifier)
-        functions, schemas = await anyio.to_thread.run_sync(shown, abandon_on_cancel=True)
+        catalog = self._runtime.catalog
+        module = catalog.module(f"host:mcp-{name}")
+        functions, schemas = await anyio.to_thread.run_sync(_shown, catalog, module, abandon_on_cancel=True)
         facts = {
             **self._facts(manager.status(name)),
             "origin": config.origin.kind,
@@ -101,18 +100,6 @@ class Management:
         ]
         return answer(
             "\n".join([_line(facts), *(f"  {line}" for line in filter_lines(facts)), *lines]), {"server": facts}
-        )
-
-    def _shown(
-        self, tools: Sequence[ToolSpec], specifier: str | None
-    ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-        """Summaries and schemas, by function. Thread-safe."""
-        known = () if specifier is None else self._runtime.module_info(specifier).functions
-        summaries = {each.identifier: each.summary for each in known}
-        room = _MOST_SCHEMAS // max(1, len(tools))
-        return (
-            {each.identifier: summaries.get(each.identifier, "") for each in tools},
-            {each.identifier: _schemas(each, room) for each in tools},
         )
 
     async def manage(self, arguments: Arguments, caller: Caller) -> CallToolResult:
@@ -205,6 +192,20 @@ def _line(facts: Mapping[str, Any]) -> str:
     tools = "tools not known" if facts["tools"] is None else count_of_tools(facts["tools"])
     problems = "".join(f"\n  {problem}" for problem in (facts["lastError"], *facts["problems"]) if problem)
     return f"{facts['name']}: {facts['state']}, {tools}{problems}"
+
+
+def _shown(catalog: Catalog, module: ModuleSpec | None) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The summaries and schemas of a module's first functions."""
+    info = None if module is None else module_info(catalog, module.specifier)
+    if module is None or info is None:
+        return {}, {}
+    summaries = {each.identifier: each.summary for each in info.functions}
+    tools = module.tools[:_MOST_TOOLS]
+    room = _MOST_SCHEMAS // max(1, len(tools))
+    return (
+        {each.identifier: summaries.get(each.identifier, "") for each in tools},
+        {each.identifier: _schemas(each, room) for each in tools},
+    )
 
 
 def _schemas(tool: ToolSpec, room: int) -> dict[str, Any]:

@@ -36,6 +36,14 @@ class Shares:
         room = self.free if holder.peer == LOOPBACK else (self.free - self._of_peer[holder.peer] + 1) // 2
         return self._of[holder] < room
 
+    def held_by(self, peer: str) -> int:
+        """How much an address holds."""
+        return self._of_peer[peer]
+
+    def greediest(self) -> str:
+        """The address that holds the most."""
+        return max(self._of_peer, key=self._of_peer.__getitem__, default="")
+
     def take(self, holder: Holder) -> None:
         """It has one more."""
         self.free -= 1
