@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -11,6 +12,7 @@ from check.corpus import world
 from runtime.worlds import runtime_of, weather
 from toolbridge import Limits, Sandbox
 from toolbridge.check import checker, python
+from toolbridge.check.bounded_process import ProcessTooLarge
 from toolbridge.check.checker import MOST_SOURCE, Checker
 from toolbridge.check.report import MOST_PROBLEMS, TOO_LARGE
 from toolbridge.check.world import SessionNames
@@ -175,3 +177,24 @@ async def test_a_python_checker_that_says_something_else_is_a_warning(monkeypatc
 async def test_without_a_python_checker_a_program_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "find_ty", lambda: None)
     assert await warning_of(PYTHON_IMPORT, "python") == python.NO_TY
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("copes", [True, False])
+async def test_a_checker_that_aborts_over_the_stubs_alone_is_not_held_against_a_program(
+    monkeypatch: pytest.MonkeyPatch, copes: bool
+) -> None:
+    async def aborts(command: Sequence[str], **options: object) -> bytes:
+        if copes and "imports.py" in command:
+            return b"[]"
+        raise ProcessTooLarge("ran out of memory or stack")
+
+    monkeypatch.setattr("toolbridge.check.python.run_bounded", aborts)
+    with Sandbox() as sandbox:
+        report = (await Checker(sandbox).check(PYTHON_IMPORT + "list_stations()", "python", world("python"))).report
+    if copes:
+        assert report.failure is not None
+        assert report.failure.message == TOO_LARGE
+    else:
+        assert (report.failure, report.is_checked) == (None, False)
+        assert "the checker ran out of memory or stack" in report.warning

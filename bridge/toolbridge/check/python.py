@@ -77,9 +77,9 @@ async def check_python(
             asked, findings = await _first_answer(ask, program, edits, earlier, calls)
     except ProcessTooSlow:
         return unended()
-    except ProcessTooLarge:
-        return unended(TOO_LARGE)
     except (ProcessFailed, ValueError) as error:
+        if isinstance(error, ProcessTooLarge) and await _can_check_imports(ask, world):
+            return unended(TOO_LARGE)
         warning = f"The program was not checked before it ran: the checker {error}."
         return CheckReport(warning=warning, is_checked=False)
     judging = await _in_thread(_Judging, findings, program, edits, asked)
@@ -144,6 +144,15 @@ async def _first_answer(
     of_pairs = (calls.placed(each._replace(line=each.line - imported.count("\n"))) for each in found)
     own = (each for each in placed(found, asked) if f"`{GIVEN}" not in each.message)
     return asked, [*(each for each in of_pairs if each is not None), *own]
+
+
+async def _can_check_imports(ask: _Ask, world: World) -> bool:
+    """Whether the checker copes with the stubs by themselves: else it is not the program that is too large for it."""
+    names = (specifier.removeprefix("host:").replace("-", "_") for specifier in world.modules)
+    with suppress(ProcessFailed, ValueError):
+        await ask({"imports.py": "".join(f"import host.{name}\n" for name in names)})
+        return True
+    return False
 
 
 async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str, str]) -> dict[str, list[Finding]]:
