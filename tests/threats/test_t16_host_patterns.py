@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from growth import work_within
+from growth import PLAIN_SECONDS, is_at_most, plain_python, work_within
 from toolbridge.servers.safe_patterns import safe_pattern
 from toolbridge.servers.schema_checks import CheckStore
 from toolbridge.trust.audit import audit
@@ -135,7 +135,7 @@ ANYTHING = {
 
 
 @pytest.mark.parametrize("name", ANYTHING)
-def test_the_audit_reads_100_kb_of_anything_in_no_time(name: str) -> None:
+def test_the_audit_reads_100_kb_of_anything_in_a_tenth_of_a_second(name: str) -> None:
     tool = ToolDefinition("f", {"type": "object"}, description=ANYTHING[name])
-    with work_within(0.5):
-        audit("s", [tool], other_tools={"mail": ["send_email"], "files": ["read_file"]})
+    others = {"mail": ["send_email"], "files": ["read_file"]}
+    assert is_at_most(0.1 / PLAIN_SECONDS, lambda: audit("s", [tool], other_tools=others), plain_python)
