@@ -24,8 +24,8 @@ from toolbridge.servers.sign_in_turns import SignInTurns
 
 pytestmark = pytest.mark.anyio
 
-SERVERS_SECONDS = 3.0
-PERSONS_SECONDS = 3.8
+SERVERS_SECONDS = 6.0
+PERSONS_SECONDS = 7.0
 
 
 @pytest.fixture
