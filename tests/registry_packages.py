@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbridge.trust.file_lock import file_lock
+from toolbridge.files import file_lock
 
 _ROOT = Path(__file__).resolve().parent.parent / ".packages"
 

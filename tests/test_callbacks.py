@@ -15,7 +15,7 @@ import pytest
 from runtime.worlds import named
 from toolbridge import Config, MisuseError, RunEnded, RunStarted, ServerManager, callbacks, open_runtime
 from toolbridge.callbacks import callback, observers_of, settle
-from toolbridge.servers.sign_in import SignInFailedError, SignInLike, sign_in_of
+from toolbridge.servers.auth.sign_in import SignInFailedError, SignInLike, sign_in_of
 
 pytestmark = pytest.mark.anyio
 

@@ -217,7 +217,7 @@ def test_the_guide_to_mcp_has_every_command() -> None:
 
 
 def test_the_guide_to_mcp_has_every_kind_of_error_and_its_class() -> None:
-    from toolbridge_codegen.bridge_stubs import bridge_dts
+    from toolbridge_codegen.stubs import bridge_dts
 
     declared = re.findall(r'class (Tool\w+Error) extends ToolError \{ readonly kind: "(\w+)" \}', bridge_dts())
     assert len(declared) == 6

@@ -16,7 +16,8 @@ import pytest
 from cli.projects import Project
 from servers.authorization_server import protected_server
 from toolbridge import callbacks, open_runtime
-from toolbridge.sources import plugins, provided
+from toolbridge.sources import plugins
+from toolbridge.sources import plugins as provided
 
 GUIDE = (Path(__file__).parents[1] / "docs/EMBEDDING.md").read_text(encoding="utf-8")
 MOST_LINES = 30

@@ -20,11 +20,10 @@ from bench.peer_packages import Missing, node_packages
 from bench.report import Finding, Row, Skipped
 from bench.rich_tools import catalog_of, rich_servers
 from toolbridge import Sandbox
+from toolbridge.check.checker import CheckReport, World
 from toolbridge.check.javascript import check_javascript
-from toolbridge.check.python import check_python
-from toolbridge.check.report import CheckReport
-from toolbridge.check.world import World
-from toolbridge.sandbox.compiler import request
+from toolbridge.check.python.ty import check_python
+from toolbridge.sandbox.typescript import request
 from toolbridge_codegen.catalog import Catalog
 from toolbridge_codegen.stubs import Language, generate
 

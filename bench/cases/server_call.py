@@ -27,9 +27,9 @@ from bench.case import Bench
 from bench.measure import Batch, compare, take_turns
 from bench.peer_packages import Missing, node_packages
 from bench.report import Finding, Row, Skipped
-from toolbridge.config.server_limits import ServerLimits
-from toolbridge.servers.launch import Launch
-from toolbridge.servers.stdio import open_stdio
+from toolbridge.config.server_config import ServerLimits
+from toolbridge.servers.stdio.launch import Launch
+from toolbridge.servers.transports import open_stdio
 
 _WHAT = "call of a server's tool by stdio"
 _SDK = "the bare client of the MCP SDK"

@@ -12,15 +12,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from toolbridge.boundary.host_call import CallRecord
-    from toolbridge.check.report import CheckReport, Problem
+    from toolbridge.check.checker import CheckReport, Problem
     from toolbridge.config.config import Config
     from toolbridge.config.load import load_config
-    from toolbridge.config.permissions import Permissions
-    from toolbridge.config.plugin_policy import PluginPolicy
-    from toolbridge.config.server_config import OAuth, Origin, ServerConfig
-    from toolbridge.config.server_limits import ServerLimits
-    from toolbridge.describe.module_info import FunctionInfo, ModuleInfo
-    from toolbridge.describe.modules import ModuleSummary
+    from toolbridge.config.policy import Permissions, PluginPolicy
+    from toolbridge.config.server_config import OAuth, Origin, ServerConfig, ServerLimits
+    from toolbridge.describe.modules import FunctionInfo, ModuleInfo, ModuleSummary
     from toolbridge.describe.search import SearchHit, ToolSearch
     from toolbridge.describe.system_prompt import SystemPrompt
     from toolbridge.errors import (
@@ -64,98 +61,98 @@ if TYPE_CHECKING:
         Observer,
         RunEnded,
         RunStarted,
+        ServerCollided,
+        ServerIgnored,
+        ServerRegistered,
+        StateChanged,
+        ToolsChanged,
     )
     from toolbridge.observe.progress import Progress
     from toolbridge.observe.tracing import Tracing
-    from toolbridge.runtime import Runtime, open_runtime, run_sync
-    from toolbridge.runtime_session import RuntimeSession
+    from toolbridge.runtime import Runtime, RuntimeSession, open_runtime, run_sync
     from toolbridge.sandbox.outcome import Failure, RunResult, Usage
     from toolbridge.sandbox.sandbox import Sandbox
     from toolbridge.sandbox.session import Session
-    from toolbridge.servers.events import ServerCollided, ServerIgnored, ServerRegistered, StateChanged, ToolsChanged
     from toolbridge.servers.listing import Listing, ToolProblem
     from toolbridge.servers.manager import ServerManager
-    from toolbridge.servers.own_server import create_server
-    from toolbridge.servers.own_tool import InProcessTool, tool
-    from toolbridge.servers.server_requests import ElicitationAnswer, ElicitationRequest, Elicitor, Roots, Sampler
-    from toolbridge.servers.slot import ServerStatus
-    from toolbridge.servers.tool_context import ToolContext
+    from toolbridge.servers.pool import ServerStatus
+    from toolbridge.servers.requests import ElicitationAnswer, ElicitationRequest, Elicitor, Roots, Sampler
     from toolbridge.sources.hooks import hookimpl
-    from toolbridge.sources.plugins import Plugin, load_plugins
-    from toolbridge.sources.provided import ProvidedServer
-    from toolbridge.sources.render_sections import render
-    from toolbridge.sources.rendered_prompt import RenderedPrompt
-    from toolbridge.sources.sections import Section, Visibility
-    from toolbridge.trust.admission import Admission, BlockedTool
-    from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
-    from toolbridge.trust.approver import Approval, ApprovalRequest, ApproveDigests, Approver, DenyAll
-    from toolbridge.trust.approvers import CallbackApprover, StoredApprovals, TerminalApprover
-    from toolbridge.trust.audit import Finding, audit
-    from toolbridge.trust.lock_text import LockError
-    from toolbridge.trust.pins import LockPins, Pins
-    from toolbridge.trust.tool_use import CanUseTool, Decision, ToolUse
+    from toolbridge.sources.plugins import Plugin, ProvidedServer, load_plugins
+    from toolbridge.sources.sections import RenderedPrompt, Section, Visibility, render
+    from toolbridge.tools.binding import ToolContext
+    from toolbridge.tools.server import create_server
+    from toolbridge.tools.tool import InProcessTool, tool
+    from toolbridge.trust.approval.approver import Approval, ApprovalRequest, ApproveDigests, Approver, DenyAll
+    from toolbridge.trust.approval.approvers import CallbackApprover, StoredApprovals, TerminalApprover
+    from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError
+    from toolbridge.trust.audit.detector import Finding, audit
+    from toolbridge.trust.gate.gate import CanUseTool, Decision, ToolUse
+    from toolbridge.trust.pins.admission import Admission, BlockedTool
+    from toolbridge.trust.pins.lock_file import LockError
+    from toolbridge.trust.pins.pins import LockPins, Pins
 
 _WHERE = {
-    "Admission": "toolbridge.trust.admission",
-    "Approval": "toolbridge.trust.approver",
-    "ApprovalRequest": "toolbridge.trust.approver",
-    "ApprovalStore": "toolbridge.trust.approval_store",
-    "ApprovalStoreError": "toolbridge.trust.approval_store",
-    "ApproveDigests": "toolbridge.trust.approver",
-    "Approver": "toolbridge.trust.approver",
+    "Admission": "toolbridge.trust.pins.admission",
+    "Approval": "toolbridge.trust.approval.approver",
+    "ApprovalRequest": "toolbridge.trust.approval.approver",
+    "ApprovalStore": "toolbridge.trust.approval.store",
+    "ApprovalStoreError": "toolbridge.trust.approval.store",
+    "ApproveDigests": "toolbridge.trust.approval.approver",
+    "Approver": "toolbridge.trust.approval.approver",
     "AuditLog": "toolbridge.observe.audit_log",
-    "BlockedTool": "toolbridge.trust.admission",
+    "BlockedTool": "toolbridge.trust.pins.admission",
     "CallEnded": "toolbridge.observe.events",
     "CallProgressed": "toolbridge.observe.events",
     "CallRecord": "toolbridge.boundary.host_call",
     "CallStarted": "toolbridge.observe.events",
-    "CallbackApprover": "toolbridge.trust.approvers",
-    "CanUseTool": "toolbridge.trust.tool_use",
-    "CheckReport": "toolbridge.check.report",
+    "CallbackApprover": "toolbridge.trust.approval.approvers",
+    "CanUseTool": "toolbridge.trust.gate.gate",
+    "CheckReport": "toolbridge.check.checker",
     "Config": "toolbridge.config.config",
     "ConfigError": "toolbridge.errors",
     "ConnectionLimitError": "toolbridge.errors",
-    "Decision": "toolbridge.trust.tool_use",
+    "Decision": "toolbridge.trust.gate.gate",
     "DecisionMade": "toolbridge.observe.events",
-    "DenyAll": "toolbridge.trust.approver",
-    "ElicitationAnswer": "toolbridge.servers.server_requests",
-    "ElicitationRequest": "toolbridge.servers.server_requests",
-    "Elicitor": "toolbridge.servers.server_requests",
+    "DenyAll": "toolbridge.trust.approval.approver",
+    "ElicitationAnswer": "toolbridge.servers.requests",
+    "ElicitationRequest": "toolbridge.servers.requests",
+    "Elicitor": "toolbridge.servers.requests",
     "EngineError": "toolbridge.errors",
     "Event": "toolbridge.observe.events",
     "Failure": "toolbridge.sandbox.outcome",
-    "Finding": "toolbridge.trust.audit",
-    "FunctionInfo": "toolbridge.describe.module_info",
+    "Finding": "toolbridge.trust.audit.detector",
+    "FunctionInfo": "toolbridge.describe.modules",
     "GuestImageError": "toolbridge.errors",
     "HostModuleError": "toolbridge.errors",
-    "InProcessTool": "toolbridge.servers.own_tool",
+    "InProcessTool": "toolbridge.tools.tool",
     "LanguageError": "toolbridge.errors",
     "Limits": "toolbridge.limits",
     "LimitsError": "toolbridge.errors",
     "Listing": "toolbridge.servers.listing",
-    "LockError": "toolbridge.trust.lock_text",
-    "LockPins": "toolbridge.trust.pins",
+    "LockError": "toolbridge.trust.pins.lock_file",
+    "LockPins": "toolbridge.trust.pins.pins",
     "MisuseError": "toolbridge.errors",
-    "ModuleInfo": "toolbridge.describe.module_info",
+    "ModuleInfo": "toolbridge.describe.modules",
     "ModuleSummary": "toolbridge.describe.modules",
     "OAuth": "toolbridge.config.server_config",
     "Observer": "toolbridge.observe.events",
     "Origin": "toolbridge.config.server_config",
-    "Permissions": "toolbridge.config.permissions",
-    "Pins": "toolbridge.trust.pins",
+    "Permissions": "toolbridge.config.policy",
+    "Pins": "toolbridge.trust.pins.pins",
     "Plugin": "toolbridge.sources.plugins",
-    "PluginPolicy": "toolbridge.config.plugin_policy",
-    "Problem": "toolbridge.check.report",
+    "PluginPolicy": "toolbridge.config.policy",
+    "Problem": "toolbridge.check.checker",
     "Progress": "toolbridge.observe.progress",
-    "ProvidedServer": "toolbridge.sources.provided",
-    "RenderedPrompt": "toolbridge.sources.rendered_prompt",
-    "Roots": "toolbridge.servers.server_requests",
+    "ProvidedServer": "toolbridge.sources.plugins",
+    "RenderedPrompt": "toolbridge.sources.sections",
+    "Roots": "toolbridge.servers.requests",
     "RunEnded": "toolbridge.observe.events",
     "RunResult": "toolbridge.sandbox.outcome",
     "RunStarted": "toolbridge.observe.events",
     "Runtime": "toolbridge.runtime",
-    "RuntimeSession": "toolbridge.runtime_session",
-    "Sampler": "toolbridge.servers.server_requests",
+    "RuntimeSession": "toolbridge.runtime",
+    "Sampler": "toolbridge.servers.requests",
     "Sandbox": "toolbridge.sandbox.sandbox",
     "SandboxClosedError": "toolbridge.errors",
     "SearchHit": "toolbridge.describe.search",
@@ -163,51 +160,51 @@ _WHERE = {
     "SectionError": "toolbridge.errors",
     "SeedError": "toolbridge.errors",
     "ServerClosedError": "toolbridge.errors",
-    "ServerCollided": "toolbridge.servers.events",
+    "ServerCollided": "toolbridge.observe.events",
     "ServerConfig": "toolbridge.config.server_config",
     "ServerConnectError": "toolbridge.errors",
     "ServerDisconnectedError": "toolbridge.errors",
     "ServerEnvironmentError": "toolbridge.errors",
     "ServerError": "toolbridge.errors",
-    "ServerIgnored": "toolbridge.servers.events",
-    "ServerLimits": "toolbridge.config.server_limits",
+    "ServerIgnored": "toolbridge.observe.events",
+    "ServerLimits": "toolbridge.config.server_config",
     "ServerManager": "toolbridge.servers.manager",
     "ServerNotApprovedError": "toolbridge.errors",
     "ServerProtocolError": "toolbridge.errors",
-    "ServerRegistered": "toolbridge.servers.events",
+    "ServerRegistered": "toolbridge.observe.events",
     "ServerRespawnError": "toolbridge.errors",
-    "ServerStatus": "toolbridge.servers.slot",
+    "ServerStatus": "toolbridge.servers.pool",
     "ServerTimeoutError": "toolbridge.errors",
     "Session": "toolbridge.sandbox.session",
     "SessionBusyError": "toolbridge.errors",
-    "StateChanged": "toolbridge.servers.events",
-    "StoredApprovals": "toolbridge.trust.approvers",
+    "StateChanged": "toolbridge.observe.events",
+    "StoredApprovals": "toolbridge.trust.approval.approvers",
     "SystemPrompt": "toolbridge.describe.system_prompt",
-    "TerminalApprover": "toolbridge.trust.approvers",
+    "TerminalApprover": "toolbridge.trust.approval.approvers",
     "ToolBlockedError": "toolbridge.errors",
-    "ToolContext": "toolbridge.servers.tool_context",
+    "ToolContext": "toolbridge.tools.binding",
     "ToolDefinitionError": "toolbridge.errors",
     "ToolNotFoundError": "toolbridge.errors",
     "ToolProblem": "toolbridge.servers.listing",
     "ToolRefusedError": "toolbridge.errors",
     "ToolSearch": "toolbridge.describe.search",
-    "ToolUse": "toolbridge.trust.tool_use",
+    "ToolUse": "toolbridge.trust.gate.gate",
     "ToolbridgeError": "toolbridge.errors",
-    "ToolsChanged": "toolbridge.servers.events",
+    "ToolsChanged": "toolbridge.observe.events",
     "Tracing": "toolbridge.observe.tracing",
     "UnknownModuleError": "toolbridge.errors",
     "UnknownServerError": "toolbridge.errors",
     "Usage": "toolbridge.sandbox.outcome",
     "Visibility": "toolbridge.sources.sections",
-    "audit": "toolbridge.trust.audit",
-    "create_server": "toolbridge.servers.own_server",
+    "audit": "toolbridge.trust.audit.detector",
+    "create_server": "toolbridge.tools.server",
     "hookimpl": "toolbridge.sources.hooks",
     "load_config": "toolbridge.config.load",
     "load_plugins": "toolbridge.sources.plugins",
     "open_runtime": "toolbridge.runtime",
-    "render": "toolbridge.sources.render_sections",
+    "render": "toolbridge.sources.sections",
     "run_sync": "toolbridge.runtime",
-    "tool": "toolbridge.servers.own_tool",
+    "tool": "toolbridge.tools.tool",
 }
 
 __all__ = [

@@ -17,8 +17,8 @@ from typing import Any, TypeVar, cast
 
 import anyio
 
+from toolbridge.concurrency import THREADS
 from toolbridge.errors import MisuseError
-from toolbridge.host_threads import THREADS
 
 _log = logging.getLogger("toolbridge")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -19,44 +19,40 @@ import anyio
 import anyio.to_thread
 
 from toolbridge.callbacks import observers_of, settle
-from toolbridge.calls.call_rules import CallRules
-from toolbridge.calls.run_modules import mentioned_servers
-from toolbridge.calls.run_scope import RunScope
+from toolbridge.calls.run import RunScope, mentioned_servers, new_run
+from toolbridge.calls.tool_call import CallRules
+from toolbridge.composition import CurrentServers
 from toolbridge.config.config import Config
 from toolbridge.config.load import ConfigSource, config_reader
 from toolbridge.config.policy import Errors
 from toolbridge.config.profiles import profile_names, with_profiles
-from toolbridge.describe.module_info import ModuleInfo
-from toolbridge.describe.modules import ModuleSummary
+from toolbridge.describe.modules import ModuleInfo, ModuleSummary
 from toolbridge.describe.search import SearchHit, ToolSearch
 from toolbridge.describe.system_prompt import PromptForm, SystemPrompt
-from toolbridge.directories import cache_directory
 from toolbridge.errors import (
     ConfigError,
     LanguageError,
     MisuseError,
     SandboxClosedError,
     SectionError,
+    SessionBusyError,
     ToolbridgeError,
     UnknownModuleError,
 )
+from toolbridge.files import cache_directory
 from toolbridge.limits import Limits
-from toolbridge.observe.events import Observer, new_run, wants_arguments, wants_progress
-from toolbridge.runtime_options import RuntimeOptions
-from toolbridge.runtime_session import RuntimeSession
+from toolbridge.observe.events import Observer, wants_arguments, wants_progress
 from toolbridge.sandbox.outcome import RunResult, Usage
 from toolbridge.sandbox.sandbox import Sandbox, check_types
 from toolbridge.sandbox.scheduler import is_in_event_loop
+from toolbridge.schema.validate import CheckStore
 from toolbridge.servers.manager import ServerManager
-from toolbridge.servers.schema_checks import CheckStore
-from toolbridge.sources.current import CurrentServers
-from toolbridge.sources.rendered_prompt import RenderedPrompt, checked_paths
-from toolbridge.sources.task import Task
-from toolbridge.trust.approval_store import ApprovalStore
-from toolbridge.trust.gate import PermissionGate
-from toolbridge.trust.gate_patterns import stray_patterns
-from toolbridge.trust.pins import LockPins, Pins
-from toolbridge.trust.tool_use import CanUseTool
+from toolbridge.sources.sections import RenderedPrompt, checked_paths
+from toolbridge.sources.tasks import Task
+from toolbridge.trust.approval.store import ApprovalStore
+from toolbridge.trust.gate.gate import CanUseTool, PermissionGate
+from toolbridge.trust.gate.patterns import stray_patterns
+from toolbridge.trust.pins.pins import LockPins, Pins
 from toolbridge_codegen.cache import StubCache
 from toolbridge_codegen.catalog import Catalog
 from toolbridge_codegen.stubs import Detail, StubSet, generate
@@ -64,14 +60,119 @@ from toolbridge_codegen.stubs import Language as StubLanguage
 
 if TYPE_CHECKING:
     from toolbridge.boundary.host_call import HostSide
-    from toolbridge.calls.checked_run import CheckedRuns
-    from toolbridge.check.report import CheckReport
+    from toolbridge.calls.run import CheckedRuns
+    from toolbridge.check.checker import CheckReport, SessionNames
     from toolbridge.config.server_config import ServerConfig
     from toolbridge.sandbox.engine import CompileNotice
-    from toolbridge.servers.server_requests import ElicitorLike, RootsLike, SamplerLike
-    from toolbridge.servers.sign_in import SignInLike
-    from toolbridge.servers.slot import ServerStatus
-    from toolbridge.trust.approver import ApproverLike
+    from toolbridge.servers.auth.sign_in import SignInLike
+    from toolbridge.servers.pool import ServerStatus
+    from toolbridge.servers.requests import ElicitorLike, RootsLike, SamplerLike
+    from toolbridge.trust.approval.approver import ApproverLike
+
+
+# What a host gives a runtime besides its configuration. One for a task gets the same as the one it is made of.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeOptions:
+    """`open_runtime` says what each of these is for."""
+
+    approver: ApproverLike | None
+    elicitor: ElicitorLike | None
+    sampler: SamplerLike | None
+    roots: RootsLike | None
+    sign_in: SignInLike | None
+    can_use_tool: CanUseTool | None
+    limits: Limits
+    observers: tuple[Observer, ...]
+    errors: Errors | None
+    """None: as configured."""
+    strict_results: bool | None
+    """None: as configured."""
+    pins: Pins | None
+    directory: str
+    """Where listings and stubs are kept."""
+    on_compile: CompileNotice | None
+
+
+# A session of a runtime: several programs in one guest, each of them checked and allowed like any other.
+
+
+class RuntimeSession:
+    """Several programs, one after another, in one guest. Use it with `async with`, or close it."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        scope: RunScope,
+        language: Language,
+        checked_runs: CheckedRuns | None,
+        *,
+        is_advisory: bool = False,
+    ) -> None:
+        self._scope = scope
+        self._language: Language = language
+        self._checked_runs = checked_runs
+        self._is_advisory = is_advisory
+        self._names: SessionNames | None = None
+        self._is_busy = False
+        self._session = sandbox.session(language=language, limits=scope.limits, host=scope.host)
+
+    async def run(
+        self, code: str, *, seed: bytes | None = None, limits: Limits | None = None, keeps_answers: bool = True
+    ) -> RunResult:
+        """Run a program with what earlier ones left; `limits` are for this one, but memory is the session's.
+
+        Without `keeps_answers`, what `can_use_tool` answered to earlier programs is asked again.
+
+        Raises:
+            ToolbridgeError: the session or runtime is closed, the session is busy, or the installation is broken.
+        """
+
+        self._session.check_open()
+        # Before anything of the run under way is replaced; the sandbox would say so only after that.
+        if self._is_busy:
+            raise SessionBusyError
+
+        async def run(erased: str | None, spent: Usage | None) -> RunResult:
+            return await self._session.run(code, seed=seed, erased=erased, spent=spent, limits=limits)
+
+        async def execute(_: HostSide) -> RunResult:
+            if self._checked_runs is None:
+                return await run(None, None)
+            if self._names is None:
+                from toolbridge.check.checker import SessionNames
+
+                self._names = SessionNames()
+            return await self._checked_runs.run(
+                code,
+                self._language,
+                self._scope,
+                run,
+                limits=limits or self._scope.limits,
+                session=self._names,
+                is_advisory=self._is_advisory,
+            )
+
+        self._is_busy = True
+        try:
+            return await self._scope.run(code, self._language, execute, limits, keeps_answers=keeps_answers)
+        finally:
+            self._is_busy = False
+
+    def close(self) -> None:
+        """Free the guest and its handles."""
+        self._session.close()
+        self._scope.close()
+
+    async def __aenter__(self) -> RuntimeSession:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
 
 _log = logging.getLogger("toolbridge")
 
@@ -299,7 +400,7 @@ class Runtime:
     @property
     def _checked_runs(self) -> CheckedRuns:
         if self._checks_of_programs is None:
-            from toolbridge.calls.checked_run import CheckedRuns
+            from toolbridge.calls.run import CheckedRuns
 
             self._checks_of_programs = CheckedRuns(self._manager, self._sandbox, self._stubs_of)
         return self._checks_of_programs
@@ -388,7 +489,7 @@ class Runtime:
         Raises:
             UnknownModuleError: there is none, or its server was never asked for its tools.
         """
-        from toolbridge.describe.module_info import module_info
+        from toolbridge.describe.modules import module_info
 
         info = module_info(self.catalog, specifier, language=language, errors=self._errors_as)
         if info is None:

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard, get_args
 
-from toolbridge_codegen.json_values import is_list, is_object
-from toolbridge_codegen.manifest import InputStyle
+from toolbridge_codegen.catalog import InputStyle
+from toolbridge_codegen.escaping import is_list, is_object
 from toolbridge_codegen.model import Diagnostic
 
 _SUFFIX = ".stubs"

@@ -10,8 +10,9 @@ import ast
 import warnings
 from typing import Any, Literal, TypeAlias
 
-from toolbridge_codegen.comment_text import comment_text
-from toolbridge_codegen.layout import arrange
+from toolbridge_codegen.derive.unions import UNKNOWN
+from toolbridge_codegen.emit.layout import arrange, comment_text
+from toolbridge_codegen.escaping import py_integer, visible_python
 from toolbridge_codegen.model import (
     ArrayType,
     Docs,
@@ -27,8 +28,6 @@ from toolbridge_codegen.model import (
     TypeNode,
     UnionType,
 )
-from toolbridge_codegen.quoting import py_integer, visible_python
-from toolbridge_codegen.unions import UNKNOWN
 
 ModelKind: TypeAlias = Literal["pydantic", "dataclass", "typeddict", "msgspec"]
 

@@ -4,19 +4,124 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
-from toolbridge_codegen.bounds import TOO_SLOW, Bounds
 from toolbridge_codegen.cache import ModuleStubs, StubCache
-from toolbridge_codegen.catalog import Catalog, ModuleSpec, plain_schema
-from toolbridge_codegen.json_values import plain_json
-from toolbridge_codegen.manifest import Export, InputStyle, Manifest
-from toolbridge_codegen.model import Diagnostic, ModuleModel
-from toolbridge_codegen.output_schemas import unused_output_schemas
+from toolbridge_codegen.catalog import Catalog, Export, InputStyle, Manifest, ModuleSpec, plain_schema
+from toolbridge_codegen.escaping import plain_json, ts_string
+from toolbridge_codegen.model import Diagnostic, ModuleModel, unused_output_schemas
+from toolbridge_codegen.read.kinds import TOO_SLOW, Bounds
+
+# The stubs of `host:bridge`: what guest code has besides its servers' tools.
+
+
+_DTS = """\
+declare module "host:bridge" {
+ /** Thrown by a call that failed. */
+ export class ToolError extends Error {
+  readonly server: string;
+  readonly tool: string;
+  readonly kind: "timeout" | "denied" | "disconnected" | "invalid_arguments" | "limit" | "failed";
+ }
+ export class ToolTimeoutError extends ToolError { readonly kind: "timeout" }
+ export class ToolDeniedError extends ToolError { readonly kind: "denied" }
+ export class ToolDisconnectedError extends ToolError { readonly kind: "disconnected" }
+ export class ToolArgumentsError extends ToolError { readonly kind: "invalid_arguments" }
+ export class ToolLimitError extends ToolError { readonly kind: "limit" }
+ export class ToolFailedError extends ToolError { readonly kind: "failed" }
+ /** A large or binary result, kept on the host. Can be given to a tool in place of its text or bytes. */
+ export class Handle {
+  private constructor();
+  readonly mime: string;
+  readonly size: number;
+  readonly name?: string;
+  text(): string;
+  json(): any;
+  bytes(): Uint8Array;
+  /** The bytes from start up to end. */
+  slice(start?: number, end?: number): Handle;
+ }
+ type Calls<F extends readonly ((input: any) => any)[]> =
+  readonly [...{ [K in keyof F]: readonly [F[K], ...Parameters<F[K]>] }];
+ type Results<F extends readonly ((input: any) => any)[], E = never> =
+  { -readonly [K in keyof F]: Awaited<ReturnType<F[K]>> | E };
+ /** Makes all calls at once, or `limit` at a time; their results in the same order:
+  * parallel([[get_forecast, { location: "Oslo" }], …]). Throws the first error, or gives each in its place. */
+ export function parallel<F extends readonly ((input: any) => any)[] | []>(
+  calls: Calls<F>, options: { errors: "collect"; limit?: number }): Results<F, ToolError>;
+ export function parallel<F extends readonly ((input: any) => any)[] | []>(
+  calls: Calls<F>, options?: { errors?: "throw"; limit?: number }): Results<F>;
+}
+"""
+
+# The namespace is Node's own: where its types are loaded too, the declarations merge.
+_REQUIRE = """\
+declare namespace NodeJS {{
+ interface Require {{
+{overloads}
+ }}
+}}
+declare var require: NodeJS.Require;
+"""
+
+_PYI = '''\
+import builtins
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeVar, overload
+R = TypeVar("R")
+class ToolError(Exception):
+ """Raised by a call that failed."""
+ server: str
+ tool: str
+ kind: Literal["timeout", "denied", "disconnected", "invalid_arguments", "limit", "failed"]
+ message: str
+class ToolTimeoutError(ToolError): ...
+class ToolDeniedError(ToolError): ...
+class ToolDisconnectedError(ToolError): ...
+class ToolArgumentsError(ToolError): ...
+class ToolLimitError(ToolError): ...
+class ToolFailedError(ToolError): ...
+class Handle:
+ """A large or binary result, kept on the host. Can be given to a tool in place of its text or bytes."""
+ mime: str
+ size: int
+ name: str | None
+ def text(self) -> str: ...
+ def json(self) -> Any: ...
+ def bytes(self) -> builtins.bytes: ...
+ def slice(self, start: int = ..., end: int | None = ...) -> Handle:
+  """The bytes from start up to end."""
+@overload
+def parallel(
+ calls: Iterable[tuple[Callable[..., R], Mapping[str, Any]]], /, *, limit: int = ..., errors: Literal["throw"] = ...
+) -> list[R]:
+ """Makes all calls at once, or `limit` at a time; their results in the same order:
+ parallel([(get_forecast, {"location": "Oslo"}), …]). Raises the first error, or gives each in its place."""
+@overload
+def parallel(
+ calls: Iterable[tuple[Callable[..., R], Mapping[str, Any]]], /, *, limit: int = ..., errors: Literal["collect"]
+) -> list[R | ToolError]: ...
+@overload
+def parallel(calls: Iterable[Sequence[Any]], /, *, limit: int = ..., errors: str = ...) -> list[Any]: ...
+'''
+
+
+def bridge_dts(specifiers: Iterable[str] = ()) -> str:
+    """The `.d.ts` of `host:bridge`, and of `require` for these modules."""
+    known = ["host:bridge", *(each for specifier in specifiers for each in (specifier, f"{specifier}/async"))]
+    overloads = [f"  (id: {ts_string(each)}): typeof import({ts_string(each)});" for each in known]
+    return _DTS + _REQUIRE.format(overloads="\n".join(overloads))
+
+
+def bridge_pyi() -> str:
+    """The stub of `host.bridge`."""
+    return _PYI
+
 
 Language: TypeAlias = Literal["typescript", "python"]
 Detail: TypeAlias = Literal["full", "compact"]
@@ -117,20 +222,17 @@ def _cache_key(module: ModuleSpec, options: _Options) -> str | None:
 def generator_version() -> str:
     """A hash of the generator's own source: what another version of it has written is not used."""
     digest = hashlib.sha256()
-    directory = os.path.dirname(__file__)
     try:
-        for name in sorted(os.listdir(directory)):
-            if name.endswith(".py"):
-                with open(os.path.join(directory, name), "rb") as file:
-                    digest.update(file.read())
+        for file in sorted(Path(__file__).parent.rglob("*.py")):
+            digest.update(file.read_bytes())
     except OSError:  # imported from an archive: the cache is for this process only
         return os.urandom(16).hex()
     return digest.hexdigest()
 
 
 def _write_module(module: ModuleSpec, options: _Options) -> ModuleStubs:
-    from toolbridge_codegen.build import build_module
-    from toolbridge_codegen.emit_pyi import input_style
+    from toolbridge_codegen.derive.tools import build_module
+    from toolbridge_codegen.emit.pyi import input_style
 
     model, diagnostics = build_module(module, bounds=options.bounds)
     by_name = model.by_name
@@ -143,14 +245,14 @@ def _write_module(module: ModuleSpec, options: _Options) -> ModuleStubs:
 def _write_files(model: ModuleModel, options: _Options) -> dict[str, str]:
     stem = f"mcp-{model.spec.server}"
     if options.detail == "compact":
-        from toolbridge_codegen.emit_compact import emit_compact
+        from toolbridge_codegen.emit.compact import emit_compact
 
         return {f"{stem}.txt": emit_compact(model, options.language, errors=options.errors)}
     if options.language == "typescript":
-        from toolbridge_codegen.emit_dts import emit_dts
+        from toolbridge_codegen.emit.dts import emit_dts
 
         return {f"{stem}.d.ts": emit_dts(model, errors=options.errors)}
-    from toolbridge_codegen.emit_pyi import emit_aio_pyi, emit_pyi
+    from toolbridge_codegen.emit.pyi import emit_aio_pyi, emit_pyi
 
     package = model.spec.python_module.replace(".", "/")
     return {
@@ -161,7 +263,6 @@ def _write_files(model: ModuleModel, options: _Options) -> dict[str, str]:
 
 def _shared_files(language: Language, catalog: Catalog) -> dict[str, str]:
     """What every program has besides its servers' modules."""
-    from toolbridge_codegen.bridge_stubs import bridge_dts, bridge_pyi
 
     if language == "typescript":
         return {"bridge.d.ts": bridge_dts(module.specifier for module in catalog.modules)}

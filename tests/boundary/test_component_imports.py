@@ -12,14 +12,11 @@ import wasmtime
 from wasmtime import component as wasmtime_components
 
 from toolbridge.boundary import component_imports, library
-from toolbridge.boundary import component_library as components
-from toolbridge.boundary.component_exchange import FIRST, ComponentExchange, room_for
-from toolbridge.boundary.component_imports import IMPORTS
+from toolbridge.boundary import component_imports as components
+from toolbridge.boundary.component_imports import FIRST, IMPORTS, ComponentExchange, room_for
 from toolbridge.boundary.host_call import HostSide
 from toolbridge.boundary.imports import set_current_run
-from toolbridge.boundary.memory import OutOfBoundsError
-from toolbridge.boundary.run_state import RunEnded, RunState
-from toolbridge.boundary.run_time import Ticks
+from toolbridge.boundary.run_state import OutOfBoundsError, RunEnded, RunState, Ticks
 from toolbridge.errors import EngineError
 from toolbridge.limits import Limits
 from toolbridge.sandbox.component_instance import ComponentImage, ComponentInstance

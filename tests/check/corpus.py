@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from toolbridge.check.world import World
+from toolbridge.check.checker import World
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import Language, generate
 

@@ -6,9 +6,7 @@ import pytest
 
 from check.corpus import world
 from toolbridge import Sandbox
-from toolbridge.check.checker import Checker
-from toolbridge.check.report import Problem
-from toolbridge.check.world import SessionNames, World
+from toolbridge.check.checker import Checker, Problem, SessionNames, World
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from toolbridge.config.load import load_config
-from toolbridge.servers.start import prepare
-from toolbridge.trust.approval_prompt import PROCESS_WARNING, REMOTE_WARNING
-from toolbridge.trust.approval_store import ApprovalStore
-from toolbridge.trust.approver import ApprovalRequest
+from toolbridge.servers.lifecycle import prepare
+from toolbridge.trust.approval.approver import ApprovalRequest
+from toolbridge.trust.approval.approvers import PROCESS_WARNING, REMOTE_WARNING
+from toolbridge.trust.approval.store import ApprovalStore
 
 WEATHER = Path(__file__).resolve().parents[2] / "bridge" / "toolbridge" / "demo" / "weather.py"
 COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()"]

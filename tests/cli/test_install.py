@@ -12,9 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from toolbridge.cli.client_files import CLIENTS, SpliceError, read_json, user_path, with_member
 from toolbridge.cli.commands import toolbridge
-from toolbridge.cli.json_splice import SpliceError, read_json, with_member
-from toolbridge.cli.known_clients import CLIENTS, user_path
 
 ENTRY = {"command": "/bin/toolbridge", "args": ["serve"]}
 

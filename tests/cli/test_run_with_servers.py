@@ -15,7 +15,7 @@ import pytest
 from cli.projects import Project, weather
 from toolbridge import Limits, ToolbridgeError
 from toolbridge.cli import run_with_servers
-from toolbridge.cli.server_choice import ServerChoice
+from toolbridge.cli.run import ServerChoice
 
 FORECAST = 'require("host:mcp-weather").get_forecast({ location: "Oslo", days: 1 }).location'
 SLOW = 'require("host:mcp-weather").slow({ seconds: 60 })'

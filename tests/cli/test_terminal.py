@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from toolbridge.cli.terminal import write
-from toolbridge.trust.sanitise import for_terminal
+from toolbridge.trust.text.sanitise import for_terminal
 
 COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()", "run"]
 

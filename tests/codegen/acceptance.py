@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolbridge_codegen.json_values import is_list, is_object
+from toolbridge_codegen.escaping import is_list, is_object
 from toolbridge_codegen.model import (
     ArrayType,
     Declaration,

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from jsonschema import Draft202012Validator
 from jsonschema.validators import validator_for
 
-from toolbridge_codegen.json_values import is_list, is_object
+from toolbridge_codegen.escaping import is_list, is_object
 
 Schema = dict[str, Any]
 

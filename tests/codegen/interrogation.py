@@ -11,7 +11,7 @@ from typing import Any
 from codegen import checkers
 from codegen.programs import Place, Probe, python_program, typescript_program
 from toolbridge_codegen.catalog import Reading, ServerListing, ToolDefinition, build_catalog
-from toolbridge_codegen.json_values import is_object
+from toolbridge_codegen.escaping import is_object
 from toolbridge_codegen.stubs import generate
 
 CHECKERS = ("tsc", "pyright", "mypy")

@@ -6,7 +6,7 @@ import json
 import keyword
 from typing import Any
 
-from toolbridge_codegen.json_values import is_list, is_object
+from toolbridge_codegen.escaping import is_list, is_object
 
 
 def typescript(value: Any) -> str:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from toolbridge_codegen.bounds import Bounds
-from toolbridge_codegen.build import build_module
 from toolbridge_codegen.catalog import Reading, ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.derive.tools import build_module
 from toolbridge_codegen.model import (
     ArrayType,
     Declaration,
@@ -25,6 +24,7 @@ from toolbridge_codegen.model import (
     UnionType,
     UnknownType,
 )
+from toolbridge_codegen.read.kinds import Bounds
 
 
 def build(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from codegen import literals
 from toolbridge_codegen.catalog import ModuleSpec
-from toolbridge_codegen.json_values import is_object
+from toolbridge_codegen.escaping import is_object
 
 Place = Literal["input", "output"]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from hypothesis import strategies as st
 
-from toolbridge_codegen.json_values import is_list, is_object
+from toolbridge_codegen.escaping import is_list, is_object
 
 Schema = dict[str, Any]
 

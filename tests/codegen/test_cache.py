@@ -15,10 +15,10 @@ import pytest
 
 from codegen.schema_bombs import nested
 from toolbridge_codegen import stubs as stubs_module
-from toolbridge_codegen.bounds import Bounds
 from toolbridge_codegen.cache import ModuleStubs, StubCache
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.model import Diagnostic
+from toolbridge_codegen.read.kinds import Bounds
 from toolbridge_codegen.stubs import generate
 
 KEY = "a" * 64

@@ -23,9 +23,9 @@ from codegen.hand_models import (
     module,
 )
 from codegen.notation import build
-from toolbridge_codegen.build import build_module
 from toolbridge_codegen.catalog import ToolDefinition, build_catalog
-from toolbridge_codegen.emit_pyi import emit_pyi
+from toolbridge_codegen.derive.tools import build_module
+from toolbridge_codegen.emit.pyi import emit_pyi
 from toolbridge_codegen.host_models import ModelKind, ModelsError, host_models, model_to_schema
 from toolbridge_codegen.model import Declaration, Docs, LiteralType, ModuleModel, NamedType, ObjectType, Property
 

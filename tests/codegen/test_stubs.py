@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
-from toolbridge_codegen.manifest import Export
+from toolbridge_codegen.catalog import Export, ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.model import Diagnostic
 from toolbridge_codegen.stubs import generate
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import pytest
 
 from codegen import corpus
-from toolbridge_codegen.bounds import Bounds
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.read.kinds import Bounds
 from toolbridge_codegen.stubs import generate
 
 DOCUMENT = (Path(__file__).resolve().parent.parent.parent / "docs" / "STUBS.md").read_text(encoding="utf-8")

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from config.loader import Loader
 from growth import work_within
 from toolbridge.config.config import Config
-from toolbridge.config.flow_rules import DEFAULT_FLOWS, FLOW_RULES, LABELS, sides_of
 from toolbridge.config.load import load_config
-from toolbridge.config.permissions import LEVELS, Permissions, strictest
+from toolbridge.config.policy import DEFAULT_FLOWS, FLOW_RULES, LABELS, LEVELS, Permissions, sides_of, strictest
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ConfigError
 

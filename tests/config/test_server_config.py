@@ -12,9 +12,8 @@ from typing import Any, cast
 import pytest
 
 from toolbridge.config.config import Config
-from toolbridge.config.plugin_policy import PluginPolicy
-from toolbridge.config.server_config import OAuth, Origin, ServerConfig, checked_server
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.policy import PluginPolicy
+from toolbridge.config.server_config import OAuth, Origin, ServerConfig, ServerLimits, checked_server
 from toolbridge.errors import ConfigError, MisuseError
 
 URL = "https://example.com/mcp"

@@ -16,10 +16,9 @@ from statistics import mean, median
 from codegen import corpus
 from describe import listings
 from describe.search_queries import HELD_OUT, QUESTIONS, TUNED_ON, Question
+from toolbridge.describe.modules import GuestLanguage
 from toolbridge.describe.search import ToolSearch
-from toolbridge.describe.signatures import GuestLanguage
-from toolbridge.describe.system_prompt import PromptForm, system_prompt
-from toolbridge.describe.token_count import count_tokens
+from toolbridge.describe.system_prompt import PromptForm, count_tokens, system_prompt
 from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog
 from toolbridge_codegen.stubs import generate
 

@@ -16,10 +16,15 @@ from describe import listings
 from describe.listings import catalog, tool
 from growth import is_at_most, linear, work_within
 from toolbridge.describe import search
-from toolbridge.describe.search import SearchHit, ToolSearch
-from toolbridge.describe.search_index import FullTextIndex, PlainIndex, SearchIndex
-from toolbridge.describe.search_rows import SearchRow
-from toolbridge.describe.search_words import name_words
+from toolbridge.describe.search import (
+    FullTextIndex,
+    PlainIndex,
+    SearchHit,
+    SearchIndex,
+    SearchRow,
+    ToolSearch,
+    name_words,
+)
 
 FILES = catalog(
     files=[

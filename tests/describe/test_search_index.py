@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolbridge.describe import search_index
-from toolbridge.describe.search_index import FullTextIndex, PlainIndex, SearchIndex, make_index
-from toolbridge.describe.search_rows import SearchRow
+from toolbridge.describe import search as search_index
+from toolbridge.describe.search import FullTextIndex, PlainIndex, SearchIndex, SearchRow, make_index
 
 ROWS = (
     SearchRow("get forecast", "Weather", "weather", "The forecast for a place", "location days"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from describe.listings import WEATHER, catalog, tool
-from toolbridge.describe.search_rows import SearchRow, search_row
+from toolbridge.describe.search import SearchRow, search_row
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 
 MEGABYTE = "two words " * 100_000

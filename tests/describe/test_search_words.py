@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolbridge.describe.search_words import name_words, relatives, squashed, telling_words, words
+from toolbridge.describe.search import name_words, relatives, squashed, telling_words, words
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,10 @@ from describe.listings import Status, catalog, tool, weather
 from growth import work_within
 from toolbridge import Sandbox
 from toolbridge.describe import system_prompt as prompts
-from toolbridge.describe.prompt_texts import HOW_TO_SEARCH, how_to_write
-from toolbridge.describe.signatures import GuestLanguage
-from toolbridge.describe.system_prompt import DEFAULT_BUDGET, system_prompt
-from toolbridge.describe.token_count import count_tokens
-from toolbridge_codegen.bridge_stubs import bridge_dts, bridge_pyi
+from toolbridge.describe.modules import GuestLanguage
+from toolbridge.describe.system_prompt import DEFAULT_BUDGET, HOW_TO_SEARCH, count_tokens, how_to_write, system_prompt
 from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog
-from toolbridge_codegen.stubs import generate
+from toolbridge_codegen.stubs import bridge_dts, bridge_pyi, generate
 
 LANGUAGES: tuple[GuestLanguage, ...] = ("javascript", "typescript", "python")
 

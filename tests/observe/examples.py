@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from toolbridge.observe.events import CallEnded, CallProgressed, CallStarted, DecisionMade, Event, RunEnded, RunStarted
-from toolbridge.servers.events import ServerCollided, ServerIgnored, ServerRegistered, StateChanged, ToolsChanged
+from toolbridge.observe.events import (
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    DecisionMade,
+    Event,
+    RunEnded,
+    RunStarted,
+    ServerCollided,
+    ServerIgnored,
+    ServerRegistered,
+    StateChanged,
+    ToolsChanged,
+)
 
 RUN = "5f0c9a1b72de"
 CALL_STARTED = CallStarted(RUN, 1, "weather", "get_forecast")

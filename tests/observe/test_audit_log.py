@@ -21,8 +21,7 @@ import pytest
 from observe.examples import CALL_ENDED, CALL_STARTED, ONE_RUN, RUN
 from toolbridge import ConfigError
 from toolbridge.observe.audit_log import AuditLog
-from toolbridge.observe.events import CallStarted, Event
-from toolbridge.servers.events import StateChanged
+from toolbridge.observe.events import CallStarted, Event, StateChanged
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

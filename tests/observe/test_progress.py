@@ -14,10 +14,8 @@ import pytest
 
 from observe.examples import CALL_ENDED, CALL_STARTED, RUN
 from observe.pseudo_terminal import PseudoTerminal
-from toolbridge.observe.events import CallEnded, CallStarted, Event, RunEnded, RunStarted
-from toolbridge.observe.progress import Counts, Progress, _Drawing
-from toolbridge.observe.terminal_line import line_of
-from toolbridge.servers.events import StateChanged
+from toolbridge.observe.events import CallEnded, CallStarted, Event, RunEnded, RunStarted, StateChanged
+from toolbridge.observe.progress import Counts, Progress, _Drawing, line_of
 
 STARTED = RunStarted(RUN, "javascript", 1)
 ENDED = RunEnded(RUN, "ok", 0.1, 0.0, 1)

@@ -12,7 +12,7 @@ from mcp.server import MCPServer
 from mcp.types import AudioContent, ImageContent
 
 from toolbridge import ServerConfig
-from toolbridge.calls import handles
+from toolbridge.calls import tool_call as handles
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(number * 7 % 251 for number in range(34 * 1024))
 LINES = [{"line": number, "text": f"Grüße {number}"} for number in range(60_000)]

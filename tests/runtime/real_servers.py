@@ -13,7 +13,7 @@ import pytest
 
 from registry_packages import node_modules, python_servers, sqlite_server
 from toolbridge import ServerConfig
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 
 PATIENT = ServerLimits(connect_seconds=60.0, call_seconds=60.0, close_seconds=1.0)
 """Real servers take a second or more to start, and longer on a busy machine."""

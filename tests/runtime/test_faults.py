@@ -20,8 +20,7 @@ from runtime.worlds import check_failure, patient_runtime_of, value_of, weather
 from servers.fault_servers import fault_server
 from servers.live_processes import left_after
 from toolbridge import Approval, ApprovalRequest, Runtime, ServerConfig
-from toolbridge.observe.events import CallEnded
-from toolbridge.servers.events import ToolsChanged
+from toolbridge.observe.events import CallEnded, ToolsChanged
 
 pytestmark = pytest.mark.anyio
 

@@ -26,7 +26,7 @@ from toolbridge import (
     open_runtime,
     tool,
 )
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerClosedError, ServerTimeoutError
 from toolbridge.runtime import Language
 

@@ -23,11 +23,11 @@ from growth import PLAIN_SECONDS, cpu_seconds, is_at_most, plain_python
 from runtime.worlds import runtime_of, value_of
 from serve.serving import Person, approve, call, client_of, no, service_of, text_of
 from toolbridge import Config, Limits, Runtime, ServerConfig
-from toolbridge.config.server_limits import ServerLimits
-from toolbridge.servers.http_answers import Exchange
-from toolbridge.servers.http_body import Body
-from toolbridge.trust.sanitise import argument_texts, for_error, for_form, for_guest_error
-from toolbridge_codegen.sanitise import clean_line, clean_text
+from toolbridge.config.server_config import ServerLimits
+from toolbridge.servers.http.answers import Exchange
+from toolbridge.servers.http.network import Body
+from toolbridge.trust.text.sanitise import argument_texts, for_error, for_form, for_guest_error
+from toolbridge_codegen.escaping import clean_line, clean_text
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from toolbridge import CallProgressed, Config, Limits
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.demo.atlas import server as atlas_server
 from toolbridge.runtime import Language
-from toolbridge.servers.server_requests import ElicitationAnswer, ElicitationRequest
+from toolbridge.servers.requests import ElicitationAnswer, ElicitationRequest
 
 pytestmark = pytest.mark.anyio
 slow = pytest.mark.slow  # real servers take a second or more to start

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from toolbridge import Approval, ApprovalRequest, Config, RunResult, Runtime, ServerConfig, create_server, open_runtime
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.demo.weather import server
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from toolbridge.sandbox.engine import Engine, shared_engine
-from toolbridge.sandbox.spare_instances import SpareInstances
+from toolbridge.sandbox.instance import SpareInstances
 
 has_page_map = pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="the system tells of no pages")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbridge.directories import cache_directory
+from toolbridge.files import cache_directory
 from toolbridge.sandbox.compile_cache import CompileCache, entry_key
 
 KEY = entry_key("image", "version")

@@ -14,7 +14,7 @@ from toolbridge.boundary.run_state import RunState
 from toolbridge.boundary.wire import RunFrame, decode_outcome, encode_run
 from toolbridge.sandbox.engine import shared_engine
 from toolbridge.sandbox.instance import GuestTrap, Instance
-from toolbridge.sandbox.javascript_failure import PROGRAM_FILE
+from toolbridge.sandbox.outcome import PROGRAM_FILE
 from toolbridge.sandbox.scheduler import BackgroundLoop, TaskScheduler
 
 

@@ -15,8 +15,8 @@ import pytest
 from growth import patience
 from toolbridge import Limits, Sandbox, SandboxClosedError
 from toolbridge.sandbox import sandbox as sandbox_module
-from toolbridge.sandbox.dialect import SandboxLanguage
 from toolbridge.sandbox.engine import Engine, shared_engine
+from toolbridge.sandbox.outcome import SandboxLanguage
 from toolbridge_guest import GuestImage
 
 

@@ -12,8 +12,8 @@ import pytest
 from growth import patience
 from toolbridge import Failure, GuestImageError, LanguageError, Limits, Sandbox
 from toolbridge.sandbox import engine
-from toolbridge.sandbox.compiler import Answer, read_answer, request
 from toolbridge.sandbox.outcome import RunResult
+from toolbridge.sandbox.typescript import Answer, read_answer, request
 from toolbridge_guest import GuestImage
 
 SYNTAX = Path(__file__).resolve().parents[2] / "fixtures" / "programs" / "syntax.txt"

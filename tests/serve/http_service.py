@@ -15,11 +15,9 @@ import httpx2
 
 from serve.serving import service_of
 from toolbridge import ServerConfig
-from toolbridge.serve.http_app import HttpApp, HttpLimits
+from toolbridge.serve.http import HttpApp, HttpLimits, open_socket, serve_http
 from toolbridge.serve.http_guard import guard_of
-from toolbridge.serve.http_server import open_socket, serve_http
-from toolbridge.serve.server import CodeModeServer
-from toolbridge.serve.service import ServeOptions, Service
+from toolbridge.serve.service import CodeModeServer, ServeOptions, Service
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",

@@ -14,9 +14,8 @@ from mcp.client.context import ClientRequestContext
 from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult, TextContent
 
 from toolbridge import ApprovalStore, Config, ServerConfig
-from toolbridge.serve.server import CodeModeServer
-from toolbridge.serve.service import ServeOptions, Service
-from toolbridge.servers.start import prepare
+from toolbridge.serve.service import CodeModeServer, ServeOptions, Service
+from toolbridge.servers.lifecycle import prepare
 
 Era: TypeAlias = Literal["legacy", "auto"]
 ERAS: tuple[Era, ...] = ("legacy", "auto")

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from codegen import corpus
 from describe.documents import DOCS, Size, definitions
 from toolbridge.describe.modules import list_modules
-from toolbridge.serve.definitions import tools
-from toolbridge.serve.instructions import instructions, module_names
+from toolbridge.serve.definitions import instructions, module_names, tools
 from toolbridge_codegen.catalog import ServerListing, build_catalog
 
 FIVE = ("server-everything", "server-filesystem", "server-memory", "server-git", "excel-mcp-server")

@@ -14,7 +14,7 @@ from runtime.worlds import weather
 from serve.http_service import HEADERS, http_service_of, message, open_session
 from serve.serving import Era, Person, call, run, text_of
 from toolbridge import Permissions
-from toolbridge.serve.http_app import HttpLimits
+from toolbridge.serve.http import HttpLimits
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from toolbridge.config.config import Config
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerError
 from toolbridge.servers.manager import ServerManager
-from toolbridge.trust.approver import Approval, ApprovalRequest
+from toolbridge.trust.approval.approver import Approval, ApprovalRequest
 
 
 class _ApproveAll:

@@ -17,12 +17,11 @@ from servers.fault_expectations import Fault, may_time_out
 from servers.faults import MESSAGE_BYTES
 from servers.live_processes import left_after, processes_by_a_word
 from toolbridge.config.config import Config
-from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerConfig, ServerLimits
 from toolbridge.errors import ServerDisconnectedError
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.manager import ServerManager
-from toolbridge.trust.approver import Approval, ApprovalRequest
+from toolbridge.trust.approval.approver import Approval, ApprovalRequest
 
 AT_ONCE = 6
 

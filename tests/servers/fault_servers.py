@@ -10,8 +10,7 @@ from typing import Any
 
 from servers.fault_run import ApproveAll
 from toolbridge.config.config import Config
-from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerConfig, ServerLimits
 from toolbridge.servers.manager import ServerManager
 
 # The SDK and the transports are imported at first use: now, so that it is no test's first call that takes the time.

@@ -20,13 +20,12 @@ from anyio.streams.tls import TLSListener
 from mcp.shared.dispatcher import Dispatcher
 from mcp.shared.exceptions import MCPError
 
-from toolbridge.config.server_config import OAuth, ServerConfig, checked_server
-from toolbridge.config.server_limits import ServerLimits
-from toolbridge.servers.channel import Channel
-from toolbridge.servers.http import open_http, open_sse
-from toolbridge.servers.http_rules import check_url
-from toolbridge.servers.sign_in import SignIn
-from toolbridge.servers.token_store import TokenStore, place_of
+from toolbridge.config.server_config import OAuth, ServerConfig, ServerLimits, checked_server
+from toolbridge.servers.auth.sign_in import SignIn
+from toolbridge.servers.auth.tokens import TokenStore, place_of
+from toolbridge.servers.connection import Channel
+from toolbridge.servers.http.ssrf import check_url
+from toolbridge.servers.http.transport import open_http, open_sse
 
 LIMITS = ServerLimits()
 

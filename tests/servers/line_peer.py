@@ -12,8 +12,8 @@ import anyio
 from mcp.shared.dispatcher import DispatchContext, OnNotifyIntercept
 from mcp.shared.transport_context import TransportContext
 
-from toolbridge.servers.line_dispatcher import LineDispatcher
-from toolbridge.servers.pipes import Pipes
+from toolbridge.servers.jsonrpc import LineDispatcher
+from toolbridge.servers.stdio.process import Pipes
 
 Answer = Callable[[DispatchContext[TransportContext], str, Any], Awaitable[dict[str, Any]]]
 

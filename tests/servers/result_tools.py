@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from toolbridge.servers.results import Unwrapped, unwrap
+from toolbridge.calls.results import Unwrapped, unwrap
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, ToolSpec, build_catalog
 
 WRAPPED = {"type": "object", "properties": {"result": {"type": "array"}}, "required": ["result"]}

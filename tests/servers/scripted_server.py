@@ -14,10 +14,10 @@ import anyio
 from mcp.shared.dispatcher import CallOptions, DispatchContext
 from mcp.shared.transport_context import TransportContext
 
-from toolbridge.config.server_limits import ServerLimits
-from toolbridge.servers.channel import Channel
-from toolbridge.servers.launch import Launch
-from toolbridge.servers.stdio import open_stdio
+from toolbridge.config.server_config import ServerLimits
+from toolbridge.servers.connection import Channel
+from toolbridge.servers.stdio.launch import Launch
+from toolbridge.servers.transports import open_stdio
 
 LIMITS = ServerLimits(close_seconds=0.5)
 

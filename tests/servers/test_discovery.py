@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerProtocolError
 from toolbridge.servers.discovery import list_tools
 from toolbridge.servers.listing import Listing, ToolProblem, listing_from_json, listing_to_json

@@ -11,8 +11,7 @@ import pytest
 from mcp.server import MCPServer
 
 from toolbridge.config.config import Config
-from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerConfig, ServerLimits
 from toolbridge.errors import (
     ConnectionLimitError,
     ServerClosedError,
@@ -21,9 +20,9 @@ from toolbridge.errors import (
     ToolNotFoundError,
     UnknownServerError,
 )
-from toolbridge.servers.events import ServerEvent, StateChanged, ToolsChanged
+from toolbridge.observe.events import ServerEvent, StateChanged, ToolsChanged
 from toolbridge.servers.manager import ServerManager
-from toolbridge.trust.approver import Approval, ApprovalRequest, ApproveDigests
+from toolbridge.trust.approval.approver import Approval, ApprovalRequest, ApproveDigests
 
 pytestmark = pytest.mark.anyio
 

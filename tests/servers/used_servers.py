@@ -10,8 +10,7 @@ import anyio
 
 from servers.fault_servers import manager_of
 from servers.live_processes import left_after, processes_by_a_word
-from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerConfig, ServerLimits
 from toolbridge.servers.manager import ServerManager
 
 LIMITS = ServerLimits(connect_seconds=60.0, call_seconds=60.0, close_seconds=1.0)

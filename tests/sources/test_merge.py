@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from toolbridge import Config, Origin, Permissions, Section, ServerConfig, render
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ConfigError, UnknownServerError
-from toolbridge.servers.events import ServerCollided, ServerIgnored
-from toolbridge.sources.merge import merge_sources
-from toolbridge.sources.plugins import Plugin
-from toolbridge.sources.provided import read_provided
-from toolbridge.sources.shown_config import shown_config
-from toolbridge.sources.task import Task
+from toolbridge.observe.events import ServerCollided, ServerIgnored
+from toolbridge.sources.merge import merge_sources, shown_config
+from toolbridge.sources.plugins import Plugin, read_provided
+from toolbridge.sources.tasks import Task
 
 
 def server(name: str, command: str = "x", **more: Any) -> ServerConfig:

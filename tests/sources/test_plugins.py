@@ -14,10 +14,10 @@ import pytest
 from growth import patience
 from sources.installed import Installed
 from toolbridge import Config, Origin, PluginPolicy, load_plugins
+from toolbridge.composition import CurrentServers
 from toolbridge.errors import ConfigError
-from toolbridge.sources.current import CurrentServers
 from toolbridge.sources.plugins import Plugin, plugins_of
-from toolbridge.sources.task import Task
+from toolbridge.sources.tasks import Task
 
 NOTES = '[{"name": "notes", "package": "@acme/notes", "keywords": ["shared notes"], "capabilities": ["files"]}]'
 
@@ -335,7 +335,7 @@ async def test_who_asks_for_plugins_can_be_cancelled_while_one_hangs(monkeypatch
         release.wait(30)
         return ()
 
-    monkeypatch.setattr("toolbridge.sources.current.load_plugins", hang)
+    monkeypatch.setattr("toolbridge.composition.load_plugins", hang)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(CurrentServers(Config.of(), None, (), task=Task("x")).begin)

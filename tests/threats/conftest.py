@@ -24,7 +24,7 @@ from threats.hostile_programs import (
 )
 from threats.tiny_cache import WAT, Loads, use_image
 from toolbridge import RunResult, Sandbox
-from toolbridge.sandbox.dialect import SandboxLanguage
+from toolbridge.sandbox.outcome import SandboxLanguage
 from toolbridge_guest import GuestImage
 
 JAVASCRIPT_INNOCENT = """

@@ -12,7 +12,7 @@ from mcp.types import ToolAnnotations
 
 from runtime.worlds import runtime_of
 from toolbridge import CanUseTool, Config, Permissions, Runtime, ServerConfig
-from toolbridge.config.permissions import Level
+from toolbridge.config.policy import Level
 
 
 class Reached:

@@ -21,7 +21,7 @@ from typing import Any
 
 from guest.python_programs import programs_in
 from toolbridge import Limits, RunResult
-from toolbridge.sandbox.dialect import SandboxLanguage
+from toolbridge.sandbox.outcome import SandboxLanguage
 
 PROGRAMS = Path(__file__).parents[2] / "fixtures" / "hostile" / "javascript"
 PYTHON_PROGRAMS = PROGRAMS.with_name("python")

@@ -19,13 +19,12 @@ from toolbridge import Limits, RunResult
 from toolbridge.boundary import library
 from toolbridge.boundary.host_call import Deliver, HostSide, PendingCall, Reply, Scheduler, failed, reply_with
 from toolbridge.boundary.run_state import Ending, RunState
-from toolbridge.sandbox.dialect import JAVASCRIPT
 from toolbridge.sandbox.engine import Engine, shared_engine
-from toolbridge.sandbox.execution import Execution
-from toolbridge.sandbox.host_modules import host_modules
+from toolbridge.sandbox.execution import Execution, wait_for, wait_for_async
 from toolbridge.sandbox.instance import GuestTrap, Image, Instance
+from toolbridge.sandbox.outcome import JAVASCRIPT
+from toolbridge.sandbox.sandbox import host_modules
 from toolbridge.sandbox.scheduler import LoopInbox, TaskScheduler
-from toolbridge.sandbox.waiting import wait_for, wait_for_async
 
 MEMORY_BYTES = 2 * 65536
 REQUEST, REPLY, REPLY_BYTES, OUTCOME = 0, 65536, 32768, 120_000

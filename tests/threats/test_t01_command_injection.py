@@ -23,11 +23,11 @@ from servers.fault_servers import fault_server
 from toolbridge.config.config import Config
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerClosedError, ServerDisconnectedError, ServerError, ServerNotApprovedError
+from toolbridge.servers.lifecycle import prepare
 from toolbridge.servers.manager import ServerManager
-from toolbridge.servers.start import prepare
-from toolbridge.trust.approval_store import ApprovalStore
-from toolbridge.trust.approver import Approval, ApprovalRequest, DenyAll
-from toolbridge.trust.approvers import CallbackApprover, StoredApprovals, TerminalApprover
+from toolbridge.trust.approval.approver import Approval, ApprovalRequest, DenyAll
+from toolbridge.trust.approval.approvers import CallbackApprover, StoredApprovals, TerminalApprover
+from toolbridge.trust.approval.store import ApprovalStore
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the trap is a shell")
 

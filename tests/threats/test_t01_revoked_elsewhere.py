@@ -12,7 +12,7 @@ from runtime.programs import FORECAST
 from runtime.worlds import check_failure, runtime_of, value_of, weather_process
 from serve.serving import Person, approve, client_of, no, run, service_of
 from toolbridge import Approver, CallbackApprover, StoredApprovals, TerminalApprover
-from toolbridge.trust.approval_store import ApprovalStore
+from toolbridge.trust.approval.store import ApprovalStore
 
 pytestmark = pytest.mark.anyio
 

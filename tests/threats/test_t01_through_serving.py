@@ -11,7 +11,7 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 
 from serve.serving import ERAS, Era, Person, Says, client_of, service_of
 from toolbridge import ServerConfig
-from toolbridge.trust.approval_prompt import PROCESS_WARNING
+from toolbridge.trust.approval.approvers import PROCESS_WARNING
 
 pytestmark = pytest.mark.anyio
 

@@ -16,14 +16,12 @@ import pytest
 from toolbridge.config.config import Config
 from toolbridge.config.load import load_config
 from toolbridge.config.server_config import Origin, ServerConfig
+from toolbridge.servers.lifecycle import prepare
 from toolbridge.servers.manager import ServerManager
-from toolbridge.servers.start import prepare
-from toolbridge.trust.approval_prompt import approval_prompt, question
-from toolbridge.trust.approval_store import ApprovalStore, StoredAnswer
-from toolbridge.trust.approver import ApprovalRequest
-from toolbridge.trust.approvers import StoredApprovals, TerminalApprover
-from toolbridge.trust.terminal_question import Terminal
-from trust.approval_requests import http, request, stdio
+from toolbridge.trust.approval.approver import ApprovalRequest, Terminal
+from toolbridge.trust.approval.approvers import StoredApprovals, TerminalApprover, approval_prompt, question
+from toolbridge.trust.approval.store import ApprovalStore, StoredAnswer
+from trust.approval.approval_requests import http, request, stdio
 
 WARNING = "⚠️ This MCP server runs as a full OS process with YOUR permissions. It is NOT sandboxed."
 """Written out here: this exact sentence is what is promised."""

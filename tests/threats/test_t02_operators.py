@@ -15,9 +15,9 @@ import pytest
 from servers.fault_servers import FIXTURES, PYTHON, fault_server, manager_of
 from toolbridge import Config, ServerConfig, ServerManager, load_config
 from toolbridge.cli.commands import toolbridge
-from toolbridge.servers.start import prepare
-from toolbridge.trust.approval_store import ApprovalStore
-from toolbridge.trust.approvers import StoredApprovals
+from toolbridge.servers.lifecycle import prepare
+from toolbridge.trust.approval.approvers import StoredApprovals
+from toolbridge.trust.approval.store import ApprovalStore
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "OPERATORS.md").read_text(encoding="utf-8")

@@ -26,12 +26,11 @@ from anyio.abc import SocketStream
 from servers.http_servers import Received, raw_server, reply
 from threats.planted_secrets import Found, encodings, found_in, found_under, json_lines, plain_secret, secret
 from toolbridge import AuditLog, Config, Runtime, ServerError, load_config, open_runtime
-from toolbridge.servers.start import prepare
-from toolbridge.servers.token_store import Credentials, TokenStore, place_of
-from toolbridge.trust.approval_prompt import approval_prompt
-from toolbridge.trust.approval_store import ApprovalStore, StoredAnswer
-from toolbridge.trust.approvers import StoredApprovals
-from toolbridge.trust.audit import audit
+from toolbridge.servers.auth.tokens import Credentials, TokenStore, place_of
+from toolbridge.servers.lifecycle import prepare
+from toolbridge.trust.approval.approvers import StoredApprovals, approval_prompt
+from toolbridge.trust.approval.store import ApprovalStore, StoredAnswer
+from toolbridge.trust.audit.detector import audit
 
 LEAKING = Path(__file__).resolve().parents[2] / "fixtures" / "hostile" / "servers" / "leaking_secrets.py"
 PYTHON = [sys.executable, "-S", "-E"]

@@ -1,6 +1,6 @@
 """T5, crash or hang: every wait for a server ends in time and in a typed error, and a dead server is started again.
 
-fixtures/servers/fault_stdio.py has the servers; tests/servers/test_faults_stdio.py tries all of their modes.
+fixtures/servers/fault_stdio.py has the servers; tests/servers/test_transports_faults.py tries all of their modes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from servers.fault_expectations import text_of
 from servers.fault_servers import fault_server, manager_of
 from servers.live_processes import left_after, processes, processes_by_a_word
 from toolbridge import Limits, Sandbox
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerDisconnectedError, ServerRespawnError, ServerTimeoutError
 
 LIMITS = ServerLimits(connect_seconds=1.5, call_seconds=0.5, close_seconds=0.2)

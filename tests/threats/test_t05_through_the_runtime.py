@@ -17,7 +17,7 @@ from runtime.worlds import runtime_of
 from servers.fault_servers import fault_server
 from servers.live_processes import left_after, processes, processes_by_a_word
 from toolbridge import Config, Limits, RunResult
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 
 pytestmark = pytest.mark.anyio
 

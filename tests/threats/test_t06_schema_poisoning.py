@@ -13,8 +13,7 @@ from codegen import corpus
 from codegen.stub_syntax import PYTHON_NODES, TYPESCRIPT_KINDS
 from threats import stub_facts
 from toolbridge import Sandbox
-from toolbridge.check.checker import Checker
-from toolbridge.check.world import World
+from toolbridge.check.checker import Checker, World
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.transport_context import TransportContext
 
 from servers.scripted_server import LIMITS, conversation, scripted
-from toolbridge.servers.channel import BadAnswerError, ChannelClosedError
-from toolbridge.servers.stdio import open_stdio
+from toolbridge.servers.failures import BadAnswerError, ChannelClosedError
+from toolbridge.servers.transports import open_stdio
 
 pytestmark = pytest.mark.anyio
 

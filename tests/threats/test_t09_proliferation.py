@@ -10,7 +10,7 @@ from servers.fault_expectations import text_of
 from servers.fault_servers import fault_server, manager_of
 from servers.live_processes import processes, processes_by_a_word
 from toolbridge.config.config import Config
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ConfigError, ConnectionLimitError, ServerError
 
 BACKENDS = ("asyncio", "trio")

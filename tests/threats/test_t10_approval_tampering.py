@@ -15,10 +15,10 @@ import anyio
 import pytest
 
 from toolbridge.errors import ServerNotApprovedError
-from toolbridge.servers.start import approved_start
-from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
-from toolbridge.trust.approvers import StoredApprovals
-from trust.approval_requests import request, stdio
+from toolbridge.servers.lifecycle import approved_start
+from toolbridge.trust.approval.approvers import StoredApprovals
+from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError
+from trust.approval.approval_requests import request, stdio
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="modes, owners and links are POSIX's")
 root_only = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
@@ -227,7 +227,7 @@ def test_a_link_in_place_of_the_lock_is_not_followed(store: ApprovalStore, tmp_p
 AS_AN_ORDINARY_USER = """
 import os, sys, tempfile
 from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
-from trust.approval_requests import request
+from trust.approval.approval_requests import request
 if os.geteuid() == 0:  # who may read and write everything
     os.setgroups([])
     os.setgid(65534)

@@ -16,13 +16,12 @@ from servers.fault_expectations import text_of
 from servers.fault_servers import PYTHON, manager_of
 from servers.live_processes import processes_by_a_word
 from toolbridge.config.config import Config
-from toolbridge.config.server_config import Origin, ServerConfig
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import Origin, ServerConfig, ServerLimits
 from toolbridge.errors import ServerDisconnectedError, ToolBlockedError, ToolNotFoundError
-from toolbridge.servers.events import ServerEvent, ToolsChanged
+from toolbridge.observe.events import ServerEvent, ToolsChanged
 from toolbridge.servers.manager import ServerManager
-from toolbridge.trust.admission import Admission, ListingLike
-from toolbridge.trust.pins import LockPins
+from toolbridge.trust.pins.admission import Admission, ListingLike
+from toolbridge.trust.pins.pins import LockPins
 from toolbridge_codegen.stubs import generate
 
 SERVER = Path(__file__).resolve().parents[2] / "fixtures" / "hostile" / "servers" / "changing_tools.py"

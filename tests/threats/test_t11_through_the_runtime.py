@@ -14,7 +14,7 @@ from threats.test_t11_rug_pull import CHANGES, ECHO, FAULTY, SECONDS, Rug, with_
 from toolbridge import Config
 from toolbridge.config.server_config import Origin
 from toolbridge.runtime import Language
-from toolbridge.trust.pins import LockPins
+from toolbridge.trust.pins.pins import LockPins
 
 CALL = Program(
     'import { echo } from "host:mcp-rug"; echo({ text: "hello" })',

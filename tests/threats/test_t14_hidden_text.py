@@ -8,10 +8,10 @@ from codegen import corpus
 from codegen.stub_syntax import hidden_characters, is_hidden
 from threats import stub_facts
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.audit import audit
-from toolbridge.trust.first_listing import FirstListing
-from toolbridge.trust.sanitise import for_guest_error, for_terminal
-from toolbridge.trust.tools_prompt import tools_prompt
+from toolbridge.trust.audit.detector import audit
+from toolbridge.trust.pins.admission import FirstListing
+from toolbridge.trust.pins.prompt import tools_prompt
+from toolbridge.trust.text.sanitise import for_guest_error, for_terminal
 from toolbridge_codegen.catalog import ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from growth import work_within
-from toolbridge_codegen.bounds import Bounds
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
+from toolbridge_codegen.read.kinds import Bounds
 from toolbridge_codegen.stubs import generate
 
 LONG = "n" * (Bounds().name - 10)

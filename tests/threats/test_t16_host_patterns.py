@@ -1,6 +1,6 @@
 """T16, ReDoS on the host: a server's patterns are run on arguments only where the work is known to be small.
 
-What may be run is decided from the pattern alone (`servers/safe_patterns.py`). The audit's own expressions are ours,
+What may be run is decided from the pattern alone (`schema/compile.py`). The audit's own expressions are ours,
 but run on whatever a server writes.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from growth import PLAIN_SECONDS, is_at_most, plain_python, work_within
-from toolbridge.servers.safe_patterns import safe_pattern
-from toolbridge.servers.schema_checks import CheckStore
-from toolbridge.trust.audit import audit
+from toolbridge.schema.compile import safe_pattern
+from toolbridge.schema.validate import CheckStore
+from toolbridge.trust.audit.detector import audit
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, ToolSpec, build_catalog
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="a search is ended by an alarm")

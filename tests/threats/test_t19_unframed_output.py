@@ -14,9 +14,9 @@ import pytest
 
 from growth import patience
 from servers.scripted_server import Conversation, conversation, scripted
-from toolbridge.config.server_limits import ServerLimits
-from toolbridge.servers.channel import BadAnswerError, RequestTimedOutError
-from toolbridge.servers.stdio import open_stdio
+from toolbridge.config.server_config import ServerLimits
+from toolbridge.servers.failures import BadAnswerError, RequestTimedOutError
+from toolbridge.servers.transports import open_stdio
 
 STATM = Path("/proc/self/statm")
 pytestmark = [

@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from codegen.stub_syntax import hidden_characters
-from toolbridge.cli.table import table
-from toolbridge.cli.terminal import write
-from toolbridge.trust.audit import audit
-from toolbridge.trust.sanitise import for_error, for_guest_error, for_terminal
+from toolbridge.cli.terminal import table, write
+from toolbridge.trust.audit.detector import audit
+from toolbridge.trust.text.sanitise import for_error, for_guest_error, for_terminal
 from toolbridge_codegen.catalog import ToolDefinition
 
 SEQUENCES = {

@@ -18,8 +18,8 @@ from toolbridge import Config, Runtime, ServerConfig, ServerConnectError, load_c
 from toolbridge.cli.call import command as call
 from toolbridge.cli.run import command as run
 from toolbridge.cli.serve import command as serve
-from toolbridge.serve.server import CodeModeServer
-from toolbridge.servers.process_tree import MARK
+from toolbridge.serve.service import CodeModeServer
+from toolbridge.servers.stdio.process_tree import MARK
 
 pytestmark = pytest.mark.anyio
 

@@ -15,11 +15,11 @@ from toolbridge.config.config import Config
 from toolbridge.config.load import load_config
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerError, ServerNotApprovedError
+from toolbridge.servers.lifecycle import approved_start, prepare
 from toolbridge.servers.manager import ServerManager
-from toolbridge.servers.start import approved_start, prepare
-from toolbridge.trust.approval_store import ApprovalStore
-from toolbridge.trust.approver import Approval, ApprovalRequest
-from toolbridge.trust.approvers import StoredApprovals
+from toolbridge.trust.approval.approver import Approval, ApprovalRequest
+from toolbridge.trust.approval.approvers import StoredApprovals
+from toolbridge.trust.approval.store import ApprovalStore
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the programs are shell scripts")
 

@@ -11,12 +11,12 @@ import pytest
 from toolbridge.config.load import load_config
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ServerConnectError
-from toolbridge.servers.start import prepare
-from toolbridge.trust.approval_prompt import approval_prompt
-from toolbridge.trust.approval_store import ApprovalStore, StoredAnswer
-from toolbridge.trust.approval_warnings import approval_warnings
-from toolbridge.trust.approver import ApprovalRequest
-from trust.approval_requests import request, stdio
+from toolbridge.servers.lifecycle import prepare
+from toolbridge.trust.approval.approver import ApprovalRequest
+from toolbridge.trust.approval.approvers import approval_prompt
+from toolbridge.trust.approval.store import ApprovalStore, StoredAnswer
+from toolbridge.trust.approval.warnings import approval_warnings
+from trust.approval.approval_requests import request, stdio
 
 posix_only = pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
 

@@ -14,13 +14,13 @@ import pytest
 from toolbridge.config.load import load_config
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ServerNotApprovedError
+from toolbridge.servers.lifecycle import approved_start, prepare
 from toolbridge.servers.listing import Listing
-from toolbridge.servers.start import approved_start, prepare
-from toolbridge.trust.approval_store import ApprovalStore
-from toolbridge.trust.approvers import StoredApprovals
-from toolbridge.trust.pins import LockPins
+from toolbridge.trust.approval.approvers import StoredApprovals
+from toolbridge.trust.approval.store import ApprovalStore
+from toolbridge.trust.pins.pins import LockPins
 from toolbridge_codegen.catalog import ToolDefinition
-from trust.approval_requests import request, stdio
+from trust.approval.approval_requests import request, stdio
 
 ORIGINS = [
     Origin("user", "/home/me/.config/toolbridge/config.json"),

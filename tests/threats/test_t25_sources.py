@@ -14,11 +14,11 @@ from toolbridge import ApprovalStore, Config, Permissions, PluginPolicy, ServerC
 from toolbridge.config.profiles import with_profiles
 from toolbridge.config.server_config import Origin
 from toolbridge.errors import ServerNotApprovedError
-from toolbridge.servers.start import approved_start, prepare
+from toolbridge.servers.lifecycle import approved_start, prepare
 from toolbridge.sources.merge import merge_sources
-from toolbridge.sources.provided import read_provided
-from toolbridge.sources.task import Task
-from toolbridge.trust.approvers import StoredApprovals
+from toolbridge.sources.plugins import read_provided
+from toolbridge.sources.tasks import Task
+from toolbridge.trust.approval.approvers import StoredApprovals
 
 ENTRY = {"name": "notes", "command": "/bin/sh", "args": ["server.sh"]}
 

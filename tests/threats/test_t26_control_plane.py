@@ -18,14 +18,13 @@ from mcp.server import MCPServer
 
 from servers.fault_servers import FIXTURES, PYTHON
 from toolbridge import Config, Runtime, ServerConfig, ServerNotApprovedError, load_config, open_runtime
-from toolbridge.serve.connecting import Connecting
-from toolbridge.serve.managing import Management
-from toolbridge.serve.open_questions import OpenQuestions
-from toolbridge.servers.start import prepare
-from toolbridge.sources.render_sections import render
-from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
-from toolbridge.trust.approvers import StoredApprovals
-from toolbridge.trust.pins import LockPins
+from toolbridge.serve.elicitation import OpenQuestions
+from toolbridge.serve.management import Connecting, Management
+from toolbridge.servers.lifecycle import prepare
+from toolbridge.sources.sections import render
+from toolbridge.trust.approval.approvers import StoredApprovals
+from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError
+from toolbridge.trust.pins.pins import LockPins
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="the trap is a shell")]
 

@@ -17,11 +17,10 @@ from mcp import Client
 from serve.http_service import HEADERS, INITIALIZE, HttpService, http_service_of, message, open_session
 from serve.serving import run, text_of
 from toolbridge.serve.clients import peer_of
-from toolbridge.serve.guest_sessions import SessionLimits
-from toolbridge.serve.http_admission import HttpSessions, Requests
-from toolbridge.serve.http_app import HttpLimits
-from toolbridge.serve.http_server import Connections, open_socket
-from toolbridge.serve.shares import LOOPBACK, Holder
+from toolbridge.serve.fairness import LOOPBACK, Holder
+from toolbridge.serve.http import Connections, HttpLimits, open_socket
+from toolbridge.serve.http_guard import HttpSessions, Requests
+from toolbridge.serve.run_code import SessionLimits
 
 pytestmark = pytest.mark.anyio
 

@@ -19,10 +19,10 @@ from anyio.abc import SocketStream
 from servers.certificates import certificate
 from servers.http_servers import EVENTS_HEAD, RawServer, Received, chunk, place, raw_server, reply, result, session
 from toolbridge.errors import ServerError
-from toolbridge.servers import http_transport
-from toolbridge.servers.channel import BadAnswerError
-from toolbridge.servers.sign_in import BrowserSignIn
-from toolbridge.servers.token_store import Credentials, TokenStore
+from toolbridge.servers.auth.sign_in import BrowserSignIn
+from toolbridge.servers.auth.tokens import Credentials, TokenStore
+from toolbridge.servers.failures import BadAnswerError
+from toolbridge.servers.http import network as http_transport
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import pytest
 
 from runtime.worlds import weather
 from serve.http_service import HEADERS, INITIALIZE, http_service_of, message, open_session, raw
-from toolbridge.serve.http_app import HttpLimits
+from toolbridge.serve.http import HttpLimits
 from toolbridge.serve.http_guard import guard_of
 
 pytestmark = pytest.mark.anyio

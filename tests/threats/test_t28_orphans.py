@@ -16,7 +16,7 @@ import pytest
 
 from servers.live_processes import left_after, processes, processes_by_a_word
 from servers.scripted_server import Conversation, conversation, scripted
-from toolbridge.servers.channel import ChannelClosedError
+from toolbridge.servers.failures import ChannelClosedError
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from toolbridge import ElicitationRequest
-from toolbridge.serve.asking import PassedOn
-from toolbridge.serve.caller import Answer, Caller, Client, News, Question
+from toolbridge.serve.clients import Answer, Caller, Client, News, Question
+from toolbridge.serve.elicitation import PassedOn
 
 pytestmark = pytest.mark.anyio
 

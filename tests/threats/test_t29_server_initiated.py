@@ -13,9 +13,9 @@ import pytest
 from servers.fault_expectations import text_of
 from servers.fault_servers import fault_server, manager_of
 from servers.live_processes import processes_by_a_word
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerError, ServerProtocolError
-from toolbridge.servers.server_requests import ElicitationAnswer, ElicitationRequest
+from toolbridge.servers.requests import ElicitationAnswer, ElicitationRequest
 
 LIMITS = ServerLimits(connect_seconds=20.0, call_seconds=20.0, close_seconds=0.2)
 ERAS = pytest.mark.parametrize("era", [(), ("--modern",)], ids=["legacy", "modern"])

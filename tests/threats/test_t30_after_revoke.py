@@ -16,8 +16,8 @@ from runtime.worlds import runtime_of, value_of
 from threats.gated_servers import Reached
 from toolbridge import Runtime
 from toolbridge.errors import SandboxClosedError
-from toolbridge.runtime_session import RuntimeSession
-from toolbridge.trust.approval_store import ApprovalStore
+from toolbridge.runtime import RuntimeSession
+from toolbridge.trust.approval.store import ApprovalStore
 
 pytestmark = pytest.mark.anyio
 

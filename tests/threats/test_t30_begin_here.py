@@ -15,9 +15,10 @@ import pytest
 from growth import patience
 from threats.malicious_guest import FINE, LIMITS, REPLY, REQUEST, SHORT, MaliciousGuest, outcome
 from toolbridge import EngineError, Limits, RunResult, Sandbox
-from toolbridge.boundary import library, mailbox
-from toolbridge.boundary.mailbox import MAILBOX_BYTES
-from toolbridge.sandbox.fiber_call import can_use_fibers
+from toolbridge.boundary import imports as mailbox
+from toolbridge.boundary import library
+from toolbridge.boundary.imports import MAILBOX_BYTES
+from toolbridge.sandbox.instance import can_use_fibers
 
 pytestmark = pytest.mark.skipif(not can_use_fibers(), reason="this Python has to run guests on guest threads")
 

@@ -19,8 +19,8 @@ from toolbridge.boundary import imports, library
 from toolbridge.boundary.host_call import Deliver, HostSide, PendingCall, Reply
 from toolbridge.boundary.imports import set_current_run
 from toolbridge.boundary.run_state import RunState, Ticks
-from toolbridge.sandbox.host_modules import host_modules
 from toolbridge.sandbox.instance import Instance
+from toolbridge.sandbox.sandbox import host_modules
 
 SLOT = 4
 HUGE = 0xFFFFFFFF

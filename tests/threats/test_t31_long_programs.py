@@ -12,7 +12,7 @@ import pytest
 from growth import patience
 from threats.hostile_programs import MOST_LATENESS
 from toolbridge import Limits, Sandbox
-from toolbridge.sandbox.dialect import SandboxLanguage
+from toolbridge.sandbox.outcome import SandboxLanguage
 
 LINES = 3_900_000
 # Eight frames, which is as many as are shown.

@@ -17,7 +17,7 @@ from threats.hostile_programs import Contain, HostileProgram, programs_for
 from threats.malicious_guest import FINE, MaliciousGuest, linked_image, outcome
 from toolbridge import EngineError, Sandbox
 from toolbridge.boundary.imports import IMPORTS, LEAVE
-from toolbridge.sandbox import spare_instances
+from toolbridge.sandbox import instance as spare_instances
 from toolbridge_guest import guest_image
 
 

@@ -1,6 +1,6 @@
 """T33, state bleed between runs: a handle is good in its own run or session, and nobody else can name it.
 
-tests/runtime/test_handles.py has what handles are good for.
+tests/calls/test_tool_call_handles.py has what handles are good for.
 """
 
 from __future__ import annotations

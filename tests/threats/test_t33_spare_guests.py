@@ -10,10 +10,9 @@ import pytest
 from sandbox.spare_guests import has_page_map, new_guests
 from threats.hostile_programs import HostileProgram, programs_for
 from toolbridge import Limits, Sandbox
-from toolbridge.sandbox import spare_instances
+from toolbridge.sandbox import instance as spare_instances
 from toolbridge.sandbox.engine import shared_engine
-from toolbridge.sandbox.instance import Instance
-from toolbridge.sandbox.spare_instances import SpareInstances
+from toolbridge.sandbox.instance import Instance, SpareInstances
 
 
 @pytest.fixture

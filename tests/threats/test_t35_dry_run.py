@@ -7,7 +7,7 @@ import json
 import pytest
 
 from toolbridge import Config, ServerConfig
-from toolbridge.sources.shown_config import shown_config
+from toolbridge.sources.merge import shown_config
 
 SECRET = "correct-horse-battery"
 

@@ -15,10 +15,10 @@ import pytest
 
 from threats.planted_secrets import FIXTURES, found_in, found_under, json_lines, plain_secret, secret
 from toolbridge import AuditLog, Config, ServerConfig, load_config, open_runtime
-from toolbridge.servers.start import prepare
-from toolbridge.servers.token_store import Credentials, TokenStore
-from toolbridge.trust.approval_store import ApprovalStore
-from toolbridge.trust.approvers import StoredApprovals
+from toolbridge.servers.auth.tokens import Credentials, TokenStore
+from toolbridge.servers.lifecycle import prepare
+from toolbridge.trust.approval.approvers import StoredApprovals
+from toolbridge.trust.approval.store import ApprovalStore
 
 NAME = "planted"
 SPECIAL, PLAIN = secret(NAME), plain_secret(NAME)

@@ -10,14 +10,194 @@ As in `imports.py`, a host function never raises, and is defined once, on one li
 from __future__ import annotations
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Mapping
+from ctypes import c_bool, c_char_p, c_size_t, c_uint8, c_uint64, c_void_p
 from typing import Any, cast
 
-from toolbridge.boundary import component_library as components
 from toolbridge.boundary import library
-from toolbridge.boundary.component_exchange import FIRST, MOST_AT_ONCE, ComponentExchange, room_for
 from toolbridge.boundary.imports import _current, _run
-from toolbridge.boundary.run_state import NOTHING, REFUSED, RunEnded, RunState
+from toolbridge.boundary.library import Address, ByteVector, Finalizer, OutAddress, _declare
+from toolbridge.boundary.run_state import NOTHING, REFUSED, OutOfBoundsError, RunEnded, RunState
+
+# SECURITY: what a component passes to a host function, and gets back, in place of addresses in its memory.
+#
+# A component's strings are copied by Wasmtime, which has checked that they lie in the guest's memory and are UTF-8.
+# The run's state reads and writes them through this, as it reads and writes the memory of a guest that is no
+# component.
+
+
+# Addresses begin here: 0 is no address.
+FIRST = 1
+# The longest frame that is handed over at once. A guest without memory for one dies of it, in the middle of a call, so
+# it is told of a longer one first, and can raise an error that its program can catch.
+MOST_AT_ONCE = 65_536
+
+
+def room_for(frame: bytes) -> int:
+    """The bytes of memory that a guest needs to take a frame: a copy of it, and a text made from that.
+
+    Python gives every character of a text as many bytes as its widest character needs.
+    """
+    if frame.isascii():
+        return 2 * len(frame)
+    text = frame.decode("utf-8", "replace")
+    widest = max(text)
+    return len(frame) * 2 + len(text) * (1 if widest < "\u0100" else 2 if widest < "\U00010000" else 4)
+
+
+class ComponentExchange:
+    """One text in, one out, at a time; and the run's random numbers, which follow from what it was begun with."""
+
+    __slots__ = ("_address", "_counter", "_key", "_size", "reply")
+
+    def __init__(self) -> None:
+        self._address: int | None = None
+        self._size = 0
+        self._key = b""
+        self._counter = 0
+        self.reply = b""
+
+    @property
+    def size(self) -> int:
+        """Of the guest's memory: the library doesn't tell."""
+        return 0
+
+    def begin(self, frame: bytes) -> None:
+        """A run begins: its frame holds a seed that nobody can guess, or that was chosen to repeat a run."""
+        self._key = hashlib.sha256(frame).digest()
+        self._counter = 0
+
+    def receive(self, address: int | None, size: int) -> int:
+        """The guest passes a text, which is there until it is answered; its length."""
+        self._address = address
+        self._size = size
+        return size
+
+    def read(self, pointer: int, length: int) -> bytes:
+        """`length` bytes of the text.
+
+        Raises:
+            OutOfBoundsError: it is not so long.
+        """
+        start = pointer - FIRST
+        if start < 0 or length < 0 or start + length > self._size:
+            raise OutOfBoundsError(f"{length} bytes at {pointer}")
+        if not length or self._address is None:
+            return b""
+        return ctypes.string_at(self._address + start, length)
+
+    def write(self, pointer: int, data: bytes) -> None:
+        """Puts the answer where the guest will find it."""
+        del pointer
+        self.reply = data
+
+    def random(self, length: int) -> bytes:
+        """The next random bytes of this run."""
+        made = bytearray()
+        while len(made) < length:
+            made += hashlib.sha256(self._key + self._counter.to_bytes(8, "little")).digest()
+            self._counter += 1
+        return bytes(made[:length])
+
+
+# The part of Wasmtime's C library for components: the Python guest is one, the JavaScript guest isn't.
+#
+# Apart from `library.py`, so that a run in JavaScript doesn't pay for these declarations.
+# `tests/boundary/test_component_imports_library.py` holds every one of them against the package's own.
+
+
+U8, U32, S32, U64, S64, STRING, LIST, RECORD = 2, 6, 5, 8, 7, 12, 13, 14
+
+
+class ComponentValue(ctypes.Structure):
+    """wasmtime_component_val_t, as far as numbers, strings, lists and records need it"""
+
+    # A number is in `size`, at `_CONTENT`; a string, list or record has a size and the address of its content.
+    _fields_ = (("kind", c_uint8), ("size", c_uint64), ("data", c_void_p), ("_rest", c_uint64))
+    kind: int
+    size: int
+    data: int | None
+
+
+class RecordEntry(ctypes.Structure):
+    """wasmtime_component_valrecord_entry_t"""
+
+    _fields_ = (("name", ByteVector), ("value", ComponentValue))
+    name: ByteVector
+    value: ComponentValue
+
+
+Values = ctypes.POINTER(ComponentValue)
+# (data, context, type, arguments, how many, results, how many) → error or 0
+ComponentFunction = ctypes.CFUNCTYPE(c_size_t, c_void_p, c_void_p, c_void_p, Values, c_size_t, Values, c_size_t)
+# The structures that the library fills in, used by address only.
+InstanceBuffer = c_uint64 * 2
+FunctionBuffer = c_uint64 * 4
+
+byte_vector_new = _declare("wasm_byte_vec_new", None, Address, c_size_t, c_char_p)
+
+# ---- components
+component_new = _declare("wasmtime_component_new", Address, Address, c_char_p, c_size_t, OutAddress)
+component_serialize = _declare("wasmtime_component_serialize", Address, Address, ctypes.POINTER(ByteVector))
+component_deserialize_file = _declare("wasmtime_component_deserialize_file", Address, Address, c_char_p, OutAddress)
+component_get_export_index = _declare(
+    "wasmtime_component_get_export_index", Address, Address, Address, c_char_p, c_size_t
+)
+
+# ---- linking
+component_linker_new = _declare("wasmtime_component_linker_new", Address, Address)
+component_linker_root = _declare("wasmtime_component_linker_root", Address, Address)
+component_linker_instantiate = _declare(
+    "wasmtime_component_linker_instantiate", Address, Address, Address, Address, Address
+)
+component_linker_define_unknown_imports_as_traps = _declare(
+    "wasmtime_component_linker_define_unknown_imports_as_traps", Address, Address, Address
+)
+linker_instance_add_instance = _declare(
+    "wasmtime_component_linker_instance_add_instance", Address, Address, c_char_p, c_size_t, OutAddress
+)
+linker_instance_add_func = _declare(
+    "wasmtime_component_linker_instance_add_func",
+    *(Address, Address, c_char_p, c_size_t, ComponentFunction, c_void_p, Finalizer),
+)
+linker_instance_delete = _declare("wasmtime_component_linker_instance_delete", None, Address)
+
+# ---- instances
+component_instance_get_func = _declare(
+    "wasmtime_component_instance_get_func", c_bool, Address, Address, Address, Address
+)
+component_func_call = _declare(
+    "wasmtime_component_func_call", Address, Address, Address, Values, c_size_t, Values, c_size_t
+)
+
+# ---- values
+component_value_delete = _declare("wasmtime_component_val_delete", None, Values)
+component_list_new = _declare("wasmtime_component_vallist_new_uninit", None, Address, c_size_t)
+component_record_new = _declare("wasmtime_component_valrecord_new_uninit", None, Address, c_size_t)
+
+_CONTENT = 8
+
+
+def content_address(value: Any) -> int:
+    """Where a value's own vector is."""
+    return ctypes.addressof(value) + _CONTENT
+
+
+def set_string(value: Any, text: bytes) -> None:
+    """Makes a value a string: UTF-8, copied."""
+    value.kind = STRING
+    byte_vector_new(ctypes.addressof(value) + _CONTENT, len(text), text)
+
+
+def fill_byte_list(value: Any, data: bytes) -> None:
+    """Makes the elements of a list that is as long as `data` its bytes."""
+    each = ctypes.sizeof(ComponentValue)
+    elements = bytearray(each * len(data))
+    elements[::each] = bytes((U8,)) * len(data)
+    elements[_CONTENT::each] = data
+    ctypes.memmove(value.data, bytes(elements), len(elements))
+
 
 _MOST_RANDOM_BYTES = 65_536
 _SECOND = 1_000_000_000
@@ -41,7 +221,7 @@ def _receive(run: RunState, value: Any) -> int:
 def _call(run: RunState, arguments: Any, results: Any) -> None:
     run.leave_guest()
     length = run.call(FIRST, _receive(run, arguments[0]), FIRST, MOST_AT_ONCE)
-    components.set_string(results[0], _reply(run, length))
+    set_string(results[0], _reply(run, length))
     run.enter_guest()
 
 
@@ -53,7 +233,7 @@ def _reply(run: RunState, length: int) -> bytes:
 def _start(run: RunState, arguments: Any, results: Any) -> None:
     run.leave_guest()
     results[0].size = run.start(FIRST, _receive(run, arguments[0])) & _LOW
-    results[0].kind = components.S32
+    results[0].kind = S32
     run.enter_guest()
 
 
@@ -63,13 +243,13 @@ def _wait(run: RunState, arguments: Any, results: Any) -> None:
     microseconds = arguments[0].size
     length = run.wait(microseconds - (1 << 64) if microseconds >> 63 else microseconds, FIRST, MOST_AT_ONCE)
     reply = b"" if length == NOTHING else b"-" if length == REFUSED else _reply(run, length)
-    components.set_string(results[0], reply)
+    set_string(results[0], reply)
     run.enter_guest()
 
 
 def _take(run: RunState, arguments: Any, results: Any) -> None:
     is_taken = run.take(FIRST, arguments[0].size & _LOW) != REFUSED
-    components.set_string(results[0], _exchange(run).reply if is_taken else b"")
+    set_string(results[0], _exchange(run).reply if is_taken else b"")
 
 
 def _log(run: RunState, arguments: Any, _results: Any) -> None:
@@ -78,7 +258,7 @@ def _log(run: RunState, arguments: Any, _results: Any) -> None:
 
 def _now(run: RunState, arguments: Any, results: Any) -> None:
     results[0].size = run.now(arguments[0].size & _LOW)
-    results[0].kind = components.S64
+    results[0].kind = S64
 
 
 # ---- WASI's
@@ -86,24 +266,24 @@ def _now(run: RunState, arguments: Any, results: Any) -> None:
 
 def _monotonic(run: RunState, _arguments: Any, results: Any) -> None:
     results[0].size = run.now(1)
-    results[0].kind = components.U64
+    results[0].kind = U64
 
 
 def _resolution(_run: RunState, _arguments: Any, results: Any) -> None:
     results[0].size = 1
-    results[0].kind = components.U64
+    results[0].kind = U64
 
 
 def _set_datetime(value: Any, nanoseconds: int) -> None:
-    value.kind = components.RECORD
-    components.component_record_new(components.content_address(value), 2)
-    entries = ctypes.cast(value.data, ctypes.POINTER(components.RecordEntry))
+    value.kind = RECORD
+    component_record_new(content_address(value), 2)
+    entries = ctypes.cast(value.data, ctypes.POINTER(RecordEntry))
     facts = (
-        (b"seconds", components.U64, nanoseconds // _SECOND),
-        (b"nanoseconds", components.U32, nanoseconds % _SECOND),
+        (b"seconds", U64, nanoseconds // _SECOND),
+        (b"nanoseconds", U32, nanoseconds % _SECOND),
     )
     for entry, (name, kind, number) in zip((entries[0], entries[1]), facts, strict=True):
-        components.byte_vector_new(ctypes.byref(entry.name), len(name), name)
+        byte_vector_new(ctypes.byref(entry.name), len(name), name)
         entry.value.kind = kind
         entry.value.size = number
 
@@ -122,19 +302,19 @@ def _random_bytes(run: RunState, arguments: Any, results: Any) -> None:
         run.end("limit", f"The program asked for more than {_MOST_RANDOM_BYTES} random bytes at once.")
         raise RunEnded
     value = results[0]
-    value.kind = components.LIST
-    components.component_list_new(components.content_address(value), length)
-    components.fill_byte_list(value, _exchange(run).random(length))
+    value.kind = LIST
+    component_list_new(content_address(value), length)
+    fill_byte_list(value, _exchange(run).random(length))
 
 
 def _random_number(run: RunState, _arguments: Any, results: Any) -> None:
     results[0].size = int.from_bytes(_exchange(run).random(8), "little")
-    results[0].kind = components.U64
+    results[0].kind = U64
 
 
 def _empty_list(_run: RunState, _arguments: Any, results: Any) -> None:
-    results[0].kind = components.LIST
-    components.component_list_new(components.content_address(results[0]), 0)
+    results[0].kind = LIST
+    component_list_new(content_address(results[0]), 0)
 
 
 # The version is that of the image. A wrong one is no danger: what isn't answered here is a trap.
@@ -166,7 +346,7 @@ def _guarded(answer: Answer) -> Any:
                 run.end_for(error)
             return library.error_new(b"ended")
 
-    return components.ComponentFunction(function)
+    return ComponentFunction(function)
 
 
 # The library keeps addresses only, so the callbacks must stay alive with the process.
@@ -177,24 +357,24 @@ _callbacks = {
 
 def define_component_imports(linker: int, component: int) -> None:
     """Defines a component's imports on a linker: the single grant of capability. All others become traps."""
-    root = components.component_linker_root(linker)
+    root = component_linker_root(linker)
     try:
         for interface, functions in _callbacks.items():
             if not interface:
                 _define(root, functions)
                 continue
             name, inner = interface.encode(), ctypes.c_void_p()
-            error = components.linker_instance_add_instance(root, name, len(name), ctypes.byref(inner))
+            error = linker_instance_add_instance(root, name, len(name), ctypes.byref(inner))
             library.check(error, f"define {interface}")
             _define(inner.value, functions)
-            components.linker_instance_delete(inner.value)
+            linker_instance_delete(inner.value)
     finally:
-        components.linker_instance_delete(root)
-    library.check(components.component_linker_define_unknown_imports_as_traps(linker, component), "close the imports")
+        linker_instance_delete(root)
+    library.check(component_linker_define_unknown_imports_as_traps(linker, component), "close the imports")
 
 
 def _define(instance: int | None, functions: Mapping[str, Any]) -> None:
     for name, callback in functions.items():
         text = name.encode()
-        error = components.linker_instance_add_func(instance, text, len(text), callback, None, library.NO_FINALIZER)
+        error = linker_instance_add_func(instance, text, len(text), callback, None, library.NO_FINALIZER)
         library.check(error, f"define {name}")

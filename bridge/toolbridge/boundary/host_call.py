@@ -7,12 +7,14 @@ and every call that guest code started without waiting (`/async` modules), runs 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from math import inf
+from time import monotonic, perf_counter
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from toolbridge.boundary.python_names import is_python_name, known_specifier, python_name
-from toolbridge.boundary.run_clock import RunClock
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -20,8 +22,64 @@ from toolbridge.boundary.wire import (
     WireError,
     encode_error,
     encode_module,
+    encode_settled,
     encode_value,
+    is_python_name,
+    known_specifier,
+    python_name,
 )
+
+# A run's wall clock, stopped while a person is asked about one of its calls.
+
+
+class Stoppable(Protocol):
+    """A run that can be given more time, from any thread."""
+
+    deadline: float
+    """When it ends, by the monotonic clock."""
+
+    def prolong(self, seconds: float) -> None:
+        """Moves its deadline; negative seconds take time back."""
+        ...
+
+
+class RunClock:
+    """Belongs to one run or session, and is used on the event loop's thread. At most so long is it stopped at once."""
+
+    def __init__(self, most_seconds: float) -> None:
+        self._most = most_seconds
+        self._run: Stoppable | None = None
+        self._asking = 0
+        self._since = 0.0
+
+    def attach(self, run: Stoppable) -> None:
+        """A run begins."""
+        self._run = run
+        self._asking = 0
+
+    def seconds_left(self) -> float:
+        """Until the run that is under way ends. What came before it, such as a compilation, is not its time."""
+        return inf if self._run is None else self._run.deadline - monotonic()
+
+    @contextlib.contextmanager
+    def stopped(self) -> Generator[None]:
+        """The run's time stands still meanwhile. Several questions at once stop it once."""
+        run = self._run
+        self._asking += 1
+        if self._asking == 1:
+            self._since = monotonic()
+            if run is not None:
+                run.prolong(self._most)
+        try:
+            yield
+        finally:
+            if run is self._run:
+                self._asking -= 1
+                if self._asking == 0:
+                    waited = min(monotonic() - self._since, self._most)
+                    if run is not None:
+                        run.prolong(waited - self._most)
+
 
 ASYNC_SUFFIX = "/async"
 BRIDGE = "host:bridge"
@@ -251,3 +309,206 @@ def _no_such_python_module(known: list[str], shown: str) -> str:
         return f"There is no module {shown!r}. Did you mean {guesses[0]!r}?"
     listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
     return f"There is no module {shown!r}. There is: {listed}."
+
+
+# The record of a run's calls: one entry for each, whatever became of it.
+
+
+class CallLog:
+    """Written by the guest's thread; read when the run is over."""
+
+    __slots__ = ("_began", "ended")
+
+    def __init__(self) -> None:
+        self._began = perf_counter()
+        self.ended: list[CallRecord] = []
+
+    def add(self, function: HostFunction, request: CallRequest, reply: Reply, began: float, request_bytes: int) -> None:
+        """A call has its reply."""
+        if not function.is_recorded:
+            return
+        self.ended.append(
+            CallRecord(
+                request.module,
+                request.function,
+                reply.outcome or outcome_of(reply.frame),
+                perf_counter() - began,
+                request_bytes,
+                len(reply.frame),
+                function.server,
+                function.tool,
+                began - self._began,
+                reply.notes,
+                reply.sent,
+            )
+        )
+
+    def with_unfinished(self, calls: Iterable[PendingCall]) -> tuple[CallRecord, ...]:
+        """All calls, and at the end those that have no reply: they may still take effect."""
+        return (*self.ended, *(self.unfinished(call) for call in calls))
+
+    def unfinished(self, call: PendingCall) -> CallRecord:
+        """The record of a call that has no reply."""
+        return CallRecord(
+            call.request.module,
+            call.request.function,
+            "unfinished",
+            perf_counter() - call.began,
+            call.request_bytes,
+            0,
+            call.function.server,
+            call.function.tool,
+            call.began - self._began,
+        )
+
+
+# Where one thread waits for what others hand it, until a moment that it names.
+#
+# Not a `queue.SimpleQueue`: of a wait that is nearly over, that one can make an endless wait (its `get` looks at the
+# clock between two tries, and takes a time that is over by then for none at all), and a run would outlive its
+# deadline.
+
+
+T = TypeVar("T")
+# The longest that a lock can be waited for at once is not endless, and differs between systems.
+_LONGEST_WAIT = 3600.0
+
+
+class NothingArrivedError(Exception):
+    """The time was over first."""
+
+
+class Inbox(Generic[T]):
+    """Items in the order in which they came. Any thread may `put`, one may `take`."""
+
+    __slots__ = ("_arrived", "_items")
+
+    def __init__(self) -> None:
+        self._items: deque[T] = deque()
+        self._arrived = threading.Lock()
+        """Held, except when something has come since it was last taken: to wait is to take it."""
+        self._arrived.acquire()
+
+    def put(self, item: T) -> None:
+        """Hands an item over."""
+        self._items.append(item)
+        if self._arrived.locked():
+            with contextlib.suppress(RuntimeError):  # another thread was first
+                self._arrived.release()
+
+    def take(self, until: float) -> T:
+        """The next item.
+
+        Raises:
+            NothingArrivedError: there was none before that time (monotonic clock).
+        """
+        while True:
+            try:
+                return self._items.popleft()
+            except IndexError:
+                left = until - monotonic()
+            if left <= 0 or not self._arrived.acquire(timeout=min(left, _LONGEST_WAIT)):
+                if self._items or monotonic() < until:
+                    continue
+                raise NothingArrivedError from None
+
+
+# The calls of a run whose replies arrive later: those under way, and those whose reply the guest hasn't fetched.
+
+
+# How many of the largest frames a run may have under way, and as many unfetched, in bytes.
+_FRAMES_HELD = 4
+
+
+class Interrupted(Exception):  # noqa: N818  # control flow inside the boundary, not an error
+    """Somebody wants the guest's thread to look up from waiting."""
+
+
+class StartedCalls:
+    """Used by the guest's thread, except for `deliver` and `interrupt`, which any thread may call."""
+
+    def __init__(self, frame_bytes: int) -> None:
+        self.most_bytes = _FRAMES_HELD * frame_bytes
+        self._under_way: dict[int, PendingCall] = {}
+        self._inbox: Inbox[tuple[PendingCall, Reply] | None] = Inbox()
+        self._settled: deque[bytes] = deque()
+        self._request_bytes = 0
+        self._reply_bytes = 0
+        self._reply_lock = threading.Lock()
+        self.on_delivery: Callable[[], None] | None = None
+        """Told that a reply has arrived, on the thread that delivered it."""
+
+    def request_bytes_with(self, length: int) -> int:
+        """What the calls under way were passed, and one more would be."""
+        return self._request_bytes + length
+
+    def has_room(self) -> bool:
+        """Whether the host may hold one more reply for a guest that doesn't fetch them."""
+        return self._reply_bytes < self.most_bytes
+
+    def can_settle(self) -> bool:
+        """Whether a reply is there, or can come."""
+        return bool(self._settled or self._under_way)
+
+    def add(self, call: PendingCall) -> None:
+        """A call begins."""
+        self._under_way[call.identity] = call
+        self._request_bytes += call.request_bytes
+
+    def deliver(self, call: PendingCall, reply: Reply) -> None:
+        """A scheduled call is done. From any thread."""
+        self._hold(len(reply.frame))
+        self._inbox.put((call, reply))
+        if self.on_delivery is not None:
+            self.on_delivery()
+
+    def interrupt(self) -> None:
+        """Ends a wait. From any thread."""
+        self._inbox.put(None)
+
+    def receive(self, until: float) -> tuple[PendingCall, Reply] | None:
+        """The next reply that arrives; None when the time (monotonic clock) comes first.
+
+        Raises:
+            Interrupted: so it was.
+        """
+        while True:
+            try:
+                arrived = self._inbox.take(until)
+            except NothingArrivedError:
+                return None
+            if arrived is None:
+                raise Interrupted
+            call, reply = arrived
+            if self.remove(call):
+                self._hold(-len(reply.frame))
+                return arrived
+
+    def remove(self, call: PendingCall) -> bool:
+        """A call is no longer under way; whether it was."""
+        if self._under_way.pop(call.identity, None) is None:
+            return False
+        self._request_bytes -= call.request_bytes
+        return True
+
+    def settle(self, call: int, reply: bytes) -> None:
+        """Keeps a reply until the guest asks for it."""
+        frame = encode_settled(call, reply)
+        self._hold(len(frame))
+        self._settled.append(frame)
+
+    def next_settled(self) -> bytes | None:
+        """The oldest reply that was kept."""
+        if not self._settled:
+            return None
+        frame = self._settled.popleft()
+        self._hold(-len(frame))
+        return frame
+
+    def unfinished(self) -> list[PendingCall]:
+        """Calls that have no reply: they may still take effect."""
+        return [call for call in self._under_way.values() if call.function.is_recorded]
+
+    def _hold(self, size: int) -> None:
+        with self._reply_lock:
+            self._reply_bytes += size

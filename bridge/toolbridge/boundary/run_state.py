@@ -6,20 +6,24 @@ One thread at a time uses it while the run lasts. Other threads only end the run
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from math import inf
-from time import monotonic
-from typing import NamedTuple
+from threading import get_ident
+from time import monotonic, thread_time
+from typing import NamedTuple, Protocol
 
-from toolbridge.boundary.call_log import CallLog
 from toolbridge.boundary.host_call import (
     ASYNC_SUFFIX,
+    CallLog,
     CallRecord,
     HostFunction,
     HostSide,
+    Interrupted,
     PendingCall,
     Reply,
     Scheduler,
+    StartedCalls,
     answer_import,
     failed,
     find_function,
@@ -28,11 +32,6 @@ from toolbridge.boundary.host_call import (
     too_large,
     unknown_function,
 )
-from toolbridge.boundary.memory import OutOfBoundsError, TextMemory
-from toolbridge.boundary.output import Output
-from toolbridge.boundary.python_names import known_specifier
-from toolbridge.boundary.run_time import RunTime, Ticks
-from toolbridge.boundary.started_calls import Interrupted, StartedCalls
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -40,8 +39,133 @@ from toolbridge.boundary.wire import (
     RequestDecoder,
     WireError,
     encode_error,
+    known_specifier,
 )
 from toolbridge.limits import Limits
+
+# What a guest prints, kept up to a limit.
+
+
+STDOUT, STDERR = 1, 2
+
+
+class Output:
+    """The two streams of a run, which share one limit. Beyond it text is counted and dropped."""
+
+    __slots__ = ("_dropped", "_kept", "_room")
+
+    def __init__(self, most_bytes: int) -> None:
+        # Not a list of what was printed: an object of the host's for each byte of a guest's is what it would like.
+        self._kept = {STDOUT: bytearray(), STDERR: bytearray()}
+        self._dropped = {STDOUT: 0, STDERR: 0}
+        self._room = most_bytes
+
+    @property
+    def dropped(self) -> int:
+        """Bytes that were not kept."""
+        return self._dropped[STDOUT] + self._dropped[STDERR]
+
+    def room(self, stream: int, length: int) -> int:
+        """How many of `length` bytes will be kept; the others count as dropped."""
+        kept = min(length, self._room)
+        self._dropped[_known(stream)] += length - kept
+        return kept
+
+    def add(self, stream: int, text: bytes) -> None:
+        """Keeps text for which there is room."""
+        self._room -= len(text)
+        self._kept[_known(stream)] += text
+
+    def text(self, stream: int) -> str:
+        """A stream's text; where some was dropped, the end says so."""
+        text = self._kept[stream].decode("utf-8", "replace")
+        if self._dropped[stream]:
+            text += f"\n[output limit reached: {self._dropped[stream]} more bytes were dropped]\n"
+        return text
+
+
+def _known(stream: int) -> int:
+    """A stream other than stdout is stderr."""
+    return STDOUT if stream == STDOUT else STDERR
+
+
+# A run's time: its deadline, and how long guest code has computed.
+
+
+# On Windows a thread's time advances in steps that are longer than a tick.
+_HAS_THREAD_TIME = os.name == "posix"
+
+
+class Ticks:
+    """How many ticks have passed. The ticker counts, runs compare."""
+
+    __slots__ = ("count", "seconds")
+
+    def __init__(self, seconds: float) -> None:
+        self.count: int = 0
+        self.seconds = seconds
+
+
+class RunTime:
+    """Wall clock from the start, and time spent in guest code: host calls are not billed to it.
+
+    A stretch of guest code is billed the ticks that passed in it, and no more than its thread has computed since the
+    last time that something was billed: waiting for a processor, or for the interpreter's lock, is not computing.
+    """
+
+    def __init__(self, limits: Limits, ticks: Ticks) -> None:
+        self.began = monotonic()
+        self.deadline: float = self.began + limits.wall_seconds
+        self._ticks = ticks
+        self._billed_until: int | None = None
+        """Up to which tick guest code has been billed; None while it doesn't run."""
+        self._guest_ticks: int = 0
+        self._seen_ticks: int = 0
+        self._guest_seconds = 0.0
+        self._most_guest_seconds = limits.cpu_seconds
+        self._billed_thread: tuple[int, float] = (0, 0.0)
+        """Which thread was last looked at, and how long it had computed then."""
+
+    def charge(self, wall_seconds: float, cpu_seconds: float) -> None:
+        """Counts time that was spent on the program before it began."""
+        self.began -= wall_seconds
+        self.deadline -= wall_seconds
+        self._guest_seconds += cpu_seconds
+
+    def cpu_seconds(self) -> float:
+        """Time spent in guest code."""
+        return self._guest_seconds
+
+    def leave_guest(self) -> None:
+        """Guest code stops being billed: a host function begins."""
+        if self._billed_until is not None:
+            if self._ticks.count != self._billed_until:
+                self._bill(self._ticks.count - self._billed_until)
+            self._billed_until = None
+
+    def _bill(self, ticks: int) -> None:
+        self._guest_ticks += ticks
+        computed = inf
+        if _HAS_THREAD_TIME:
+            thread, before = self._billed_thread
+            self._billed_thread = get_ident(), thread_time()
+            if thread == self._billed_thread[0]:
+                computed = self._billed_thread[1] - before
+        self._guest_seconds += min(ticks * self._ticks.seconds, computed)
+
+    def enter_guest(self) -> None:
+        """Guest code is billed again."""
+        self._billed_until = self._ticks.count
+
+    def has_ticked(self) -> bool:
+        """Whether guest code has been billed since this was last asked."""
+        seen, self._seen_ticks = self._seen_ticks, self._guest_ticks
+        return seen != self._guest_ticks
+
+    def is_computed_out(self) -> bool:
+        """Whether guest code has used up its processor time."""
+        return self._guest_seconds > self._most_guest_seconds
+
 
 # What most functions return, and surely need not be awaited.
 _PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
@@ -434,3 +558,24 @@ class RunState(RunTime):
                 self.end("crashed", f"The clock that the host grants failed: {type(error).__name__}.")
                 raise RunEnded from None
         return int((monotonic() - self.began) * 1e9)
+
+
+class OutOfBoundsError(Exception):
+    """A guest's pointer and length reach beyond its memory. Never leaves the boundary."""
+
+
+class TextMemory(Protocol):
+    """What a run reads from its guest and writes to it."""
+
+    @property
+    def size(self) -> int:
+        """In bytes, now; 0 if it isn't known."""
+        ...
+
+    def read(self, pointer: int, length: int) -> bytes:
+        """`length` bytes from `pointer`; raises OutOfBoundsError."""
+        ...
+
+    def write(self, pointer: int, data: bytes) -> None:
+        """Puts `data` at `pointer`; raises OutOfBoundsError."""
+        ...

@@ -8,49 +8,330 @@ checked and decided on is what is called.
 
 from __future__ import annotations
 
+import base64
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
-from functools import partial
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from anyio import to_thread
 
-from toolbridge.boundary.host_call import CallFailed, Reply, failed, outcome_of
-from toolbridge.boundary.json_codec import json_text
-from toolbridge.boundary.run_clock import RunClock
-from toolbridge.boundary.wire import ErrorFrame, encode_value
-from toolbridge.calls.call_arguments import CallArguments, CheckedCall
-from toolbridge.calls.call_errors import call_error, may_quote
-from toolbridge.calls.call_rules import CallRules
-from toolbridge.calls.error_notes import error_notes
-from toolbridge.calls.handles import HandleStore
-from toolbridge.calls.replies import Replies
+from toolbridge.boundary.host_call import CallFailed, HostFunction, Reply, RunClock, failed, outcome_of
+from toolbridge.boundary.wire import ErrorFrame, HandleFrame, encode_handles, encode_value
+from toolbridge.calls.handle_arguments import HandleArgumentError, with_handles
+from toolbridge.calls.results import Blob, Replies, size_text
+from toolbridge.config.policy import Errors
+from toolbridge.describe.modules import signature_of
 from toolbridge.errors import (
     ConnectionLimitError,
     MisuseError,
+    ServerClosedError,
     ServerConnectError,
+    ServerDisconnectedError,
     ServerEnvironmentError,
     ServerError,
     ServerNotApprovedError,
     ServerRespawnError,
+    ServerTimeoutError,
     ToolBlockedError,
     ToolNotFoundError,
 )
+from toolbridge.json_codec import (
+    WireError,
+    encode_json,
+    has_long_integer,
+    json_text,
+    scan_whole,
+    without_large_integers,
+    without_lone_surrogates,
+)
 from toolbridge.limits import Limits
-from toolbridge.observe.argument_text import shown
-from toolbridge.observe.events import CallEnded, CallProgressed, CallStarted, DecisionMade, Observer
-from toolbridge.servers.events import tell
-from toolbridge.servers.own_connection import begin
-from toolbridge.servers.schema_checks import CheckStore
-from toolbridge.trust.gate import RunGate
-from toolbridge.trust.sanitise import argument_texts
-from toolbridge.trust.tool_use import Decision
-from toolbridge_codegen.catalog import ToolSpec
+from toolbridge.observe.events import CallEnded, CallProgressed, CallStarted, DecisionMade, Observer, shown
+from toolbridge.schema.validate import CheckStore, ToolChecks
+from toolbridge.servers.manager import tell
+from toolbridge.tools.server import begin
+from toolbridge.trust.gate.gate import Decision, RunGate
+from toolbridge.trust.text.sanitise import argument_texts, for_guest_error
+from toolbridge_codegen.catalog import ToolSpec, module_specifier
 
 if TYPE_CHECKING:
     from toolbridge.servers.manager import ServerManager
-    from toolbridge.servers.own_tool import InProcessTool
+    from toolbridge.tools.tool import InProcessTool
+
+
+# What holds for every call of a runtime.
+
+
+class CallRules(NamedTuple):
+    """Of the configuration, of the guest's language, and of the observers."""
+
+    errors: Errors
+    strict_results: bool
+    exact_integers: bool
+    """Whether the guest's language has integers of any size."""
+    shows_arguments: bool
+    """Whether an observer asked for arguments."""
+    shows_progress: bool
+    """Whether an observer wants to know how far calls are."""
+
+
+# SECURITY: handles: results that stay on the host while guest code looks at parts of them, or passes them on.
+#
+# They belong to one run, or one session, and are gone with it. `add` is called on the event loop's thread, the
+# functions that guest code calls run on the guest's thread.
+
+
+_MOST_HANDLES = 10_000
+# What a JavaScript number holds. Numbers are random so that no server can name another's handle in its data.
+_MOST_IDENTITY = 2**53 - 1
+
+
+class _Held(NamedTuple):
+    """A handle's content: all of a result, or a part of one. Parts share its memory."""
+
+    data: memoryview
+    mime: str
+    name: str
+    is_part: bool = False
+
+
+class HandleStore:
+    """The handles of one run or session."""
+
+    def __init__(self, limits: Limits, *, exact_integers: bool = False) -> None:
+        self._limits = limits
+        self._exact_integers = exact_integers
+        self._held: dict[int, _Held] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, path: tuple[str | int, ...], blob: Blob) -> HandleFrame:
+        """Keeps a result; what the guest is told of it.
+
+        Raises:
+            CallFailed: there are too many handles, or they are too large together.
+        """
+        with self._lock:
+            if self._bytes + len(blob.data) > self._limits.handle_bytes:
+                most = size_text(self._limits.handle_bytes)
+                size = size_text(len(blob.data))
+                raise CallFailed(
+                    ErrorFrame("limit", f"The result has {size}: with it, this run's handles would pass {most}.")
+                )
+            self._bytes += len(blob.data)
+        return self._keep(path, _Held(memoryview(blob.data), blob.mime, blob.name))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+        return not self._held
+
+    def find(self, identity: int) -> Blob:
+        """A handle's content.
+
+        Raises:
+            KeyError: there is none with this number.
+        """
+        held = self._held[identity]
+        return Blob(held.data.tobytes(), held.mime, held.name)
+
+    def close(self) -> None:
+        """Frees all of them."""
+        with self._lock:
+            self._held.clear()
+            self._bytes = 0
+
+    def functions(self) -> dict[str, HostFunction]:
+        """What the guest's Handle objects call."""
+        offered: dict[str, Callable[..., Any]] = {
+            "handle_text": self._text,
+            "handle_json": self._json,
+            "handle_bytes": self._base64,
+            "handle_slice": self._slice,
+        }
+        return {
+            name: HostFunction(function, is_async=False, is_recorded=False, is_quick=True)
+            for name, function in offered.items()
+        }
+
+    # ---- called by guest code, on its thread: every argument is hostile
+
+    def _text(self, identity: object = None, *_: object) -> str:
+        held = self._readable(identity)
+        if held.is_part:
+            return str(held.data, "utf-8", "replace")  # it may begin or end inside a character
+        try:
+            return str(held.data, "utf-8")
+        except UnicodeDecodeError:
+            raise CallFailed(ErrorFrame("failed", f"This {held.mime} handle is not text: use bytes().")) from None
+
+    def _json(self, identity: object = None, *_: object) -> Reply:
+        text = without_lone_surrogates(self._text(identity))
+        try:
+            value = scan_whole(text)
+        except WireError as error:
+            raise CallFailed(ErrorFrame("failed", f"This handle does not hold JSON: {error}.")) from None
+        data = text.encode("utf-8", "replace")
+        if not self._exact_integers and has_long_integer(data):
+            data = encode_json(without_large_integers(value)[0])
+        return Reply(b'{"ok":%b}' % data, "ok")
+
+    def _base64(self, identity: object = None, *_: object) -> str:
+        return base64.b64encode(self._readable(identity, of=3, to=4).data).decode("ascii")
+
+    def _slice(self, identity: object = None, start: object = 0, end: object = None, *_: object) -> Reply:
+        held = self._get(identity)
+        first, last = (bound if type(bound) is int else None for bound in (start, end))
+        part = held._replace(data=held.data[first:last], is_part=True)
+        return Reply(encode_handles([self._keep((), part)], encode_json(None)), "ok")
+
+    def _get(self, identity: object) -> _Held:
+        held = self._held.get(identity) if type(identity) is int else None
+        if held is None:
+            raise CallFailed(ErrorFrame("failed", "This handle is gone: handles end with the run that made them."))
+        return held
+
+    def _readable(self, identity: object, *, of: int = 1, to: int = 1) -> _Held:
+        """A handle whose content, grown by `to` for every `of` bytes, fits into one frame."""
+        held = self._get(identity)
+        most = self._limits.frame_bytes * of // to
+        if held.data.nbytes > most:
+            raise CallFailed(
+                ErrorFrame(
+                    "limit",
+                    f"This handle has {size_text(held.data.nbytes)}, and no more than {size_text(most)} can be read "
+                    "at once: read parts of it with slice(start, end).",
+                )
+            )
+        return held
+
+    def _keep(self, path: tuple[str | int, ...], held: _Held) -> HandleFrame:
+        with self._lock:
+            if len(self._held) >= _MOST_HANDLES:
+                raise CallFailed(ErrorFrame("limit", f"This run has {_MOST_HANDLES} handles, and may have no more."))
+            identity = 0
+            while identity in self._held or identity == 0:
+                identity = secrets.randbelow(_MOST_IDENTITY)
+            self._held[identity] = held
+            return HandleFrame(path, identity, held.mime, held.data.nbytes, held.name)
+
+
+# SECURITY: what guest code passes to a tool becomes what its server gets, or an error that says what to repair.
+
+
+class CheckedCall(NamedTuple):
+    """A call whose arguments fit."""
+
+    spec: ToolSpec
+    checks: ToolChecks
+    arguments: Mapping[str, Any]
+    """As the server gets them."""
+    notes: tuple[str, ...]
+    """What was changed."""
+
+
+class CallArguments:
+    """The arguments of a run's calls."""
+
+    def __init__(self, manager: ServerManager, checks: CheckStore, handles: HandleStore, rules: CallRules) -> None:
+        self._manager = manager
+        self._checks = checks
+        self._handles = handles
+        self._errors: Errors = rules.errors
+        self._is_python = rules.exact_integers
+        """How a function is called, and declared, is told in the program's own language."""
+
+    def checked(self, spec: ToolSpec, given: Sequence[Any]) -> CheckedCall:
+        """A call with its arguments as the server gets them.
+
+        Raises:
+            CallFailed: they don't fit; the words say which and how, for a model to repair its code from.
+        """
+        if len(given) > 1 or (given and type(given[0]) is not dict):
+            takes = "keyword arguments, or one dict" if self._is_python else "one object with named properties"
+            raise self._bad(spec, (f"it takes {takes}",))
+        arguments = cast("dict[str, Any]", given[0]) if given else {}
+        if not self._handles.is_empty:
+            try:
+                arguments = with_handles(arguments, spec, self._handles.find)
+            except HandleArgumentError as error:
+                raise self._bad(spec, (str(error),)) from None
+        checks = self._checks.of(spec)
+        prepared = checks.prepared(arguments)
+        if prepared.problems:
+            raise self._bad(spec, prepared.problems)
+        return CheckedCall(spec, checks, prepared.arguments, prepared.notes)
+
+    def _bad(self, spec: ToolSpec, problems: Sequence[str]) -> CallFailed:
+        module = self._manager.catalog.module(module_specifier(spec.server))
+        assert module is not None
+        declared = signature_of(module, spec, "python" if self._is_python else "typescript", errors=self._errors)
+        text = f"{spec.identifier}: {'; '.join(problems)}. It is declared as {declared}"
+        return CallFailed(ErrorFrame("invalid_arguments", text))
+
+
+# From what went wrong on the host to the error that guest code gets: a kind to branch on, words to repair from.
+
+
+# The first that fits. Whatever is in none of these is a failure of the tool.
+_KINDS: tuple[tuple[type[ServerError], str], ...] = (
+    (ServerNotApprovedError, "denied"),
+    (ToolBlockedError, "denied"),
+    (ServerTimeoutError, "timeout"),
+    (ServerDisconnectedError, "disconnected"),
+    (ServerClosedError, "disconnected"),
+    (ServerConnectError, "disconnected"),
+    (ServerRespawnError, "disconnected"),
+    (ServerEnvironmentError, "disconnected"),
+    (ConnectionLimitError, "limit"),
+)
+
+# These are told in our own words; any other may repeat what the server said: on stderr, in a status, in an error.
+_OUR_WORDS = (
+    ConnectionLimitError,
+    ServerClosedError,
+    ServerEnvironmentError,
+    ServerNotApprovedError,
+    ToolBlockedError,
+    ToolNotFoundError,
+)
+
+
+def may_quote(error: ServerError) -> bool:
+    """Whether words of the server may be in it (T3, T22)."""
+    return not isinstance(error, _OUR_WORDS)
+
+
+def kind_of(error: ServerError) -> str:
+    """The kind of a server's trouble, as guest code knows it."""
+    return next((kind for errors, kind in _KINDS if isinstance(error, errors)), "failed")
+
+
+def call_error(error: ServerError, secrets: Collection[str], keep: Iterable[str] = ()) -> ErrorFrame:
+    """A server's trouble, for guest code. `keep`: texts that name paths, of the call and the configuration."""
+    return ErrorFrame(kind_of(error), for_guest_error(str(error), secrets, keep=keep))
+
+
+def import_failed(error: ServerError, server: str, manager: ServerManager) -> CallFailed:
+    """The same for a module whose server can't be connected."""
+    frame = call_error(error, manager.secrets(server), manager.configured_paths(server))
+    return CallFailed(frame._replace(name="ModuleError", server=server))
+
+
+# What the audit finds in the words of an error: a note in the call's record, since a model gets to read them (T3).
+
+
+@lru_cache(maxsize=256)
+def error_notes(message: str) -> tuple[str, ...]:
+    """A note for each grave finding. Programs repeat what fails: the same words are read once."""
+    from toolbridge.trust.audit.detector import findings_in  # its rules are compiled for those who need them
+
+    grave = [found.rule for found in findings_in(message) if found.severity == "high"]
+    return tuple(f"The audit finds {rule.id} in the error's text: it {rule.why}" for rule in grave)
+
 
 _log = logging.getLogger("toolbridge")
 

@@ -2,20 +2,213 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 import re
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 from anyio import move_on_after
 
-from toolbridge.check.javascript import Checked, check_javascript
-from toolbridge.check.report import CheckReport, unended
-from toolbridge.check.world import SessionNames, World
 from toolbridge.errors import GuestImageError, ToolbridgeError
 from toolbridge.limits import Limits
+from toolbridge.sandbox.outcome import Failure, excerpt
 from toolbridge.sandbox.sandbox import Sandbox
+from toolbridge.sandbox.typescript import StubLine
+
+# What a check found, and the failure that is made of it: everything that a model needs to repair its program.
+
+
+MOST_PROBLEMS = 10
+_MOST_STUB_LINE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a program."""
+
+    line: int
+    column: int
+    message: str
+    rule: str
+    """The checker's own name for this kind of mistake: TS2339, invalid-argument-type."""
+    excerpt: str = ""
+    """The program's lines around it, the place marked."""
+    stub: str = ""
+    """The line of the stubs that it offends, and where that stands; empty if none does."""
+
+    def __str__(self) -> str:
+        parts = [f"line {self.line}, column {self.column}: {self.message}", self.excerpt, self.stub]
+        return "\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found. Without problems the program may still fail, but not in a way that its types show."""
+
+    problems: tuple[Problem, ...] = ()
+    syntax: Failure | None = None
+    """The program can't be read."""
+    unended: Failure | None = None
+    """The check did not end within the time of the run, or within its own memory and stack."""
+    warning: str = ""
+    """Why the program was not checked, or not against every module."""
+    is_checked: bool = True
+    """False: there is no checker here, it failed, or nothing is known of the servers that the program names."""
+    has_checker: bool = True
+    """False: there is none in this installation."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong with the program, as far as is known."""
+        return self.failure is None
+
+    @property
+    def failure(self) -> Failure | None:
+        """What a run of this program fails with."""
+        return self.syntax or self.unended or failure_of(self.problems)
+
+
+TOO_SLOW = "The type check did not end within the time of the run."
+TOO_LARGE = "The type check ran out of memory or stack."
+
+
+def unended(why: str = TOO_SLOW) -> CheckReport:
+    """The report of a check that the program kept from ending: it is not run unchecked for that."""
+    failure = Failure(
+        "check_timeout",
+        why,
+        notes=(
+            "The program was not run: no call was made.",
+            "Hint: make it smaller, or nested less, or its types simpler. The host can run it unchecked.",
+        ),
+    )
+    return CheckReport(unended=failure, is_checked=False)
+
+
+def problem(source: str, place: tuple[int, int], message: str, rule: str, stub: StubLine | None) -> Problem:
+    """A problem at a line and column, shown with the program's own lines."""
+    line, column = place
+    return Problem(line, column, message, rule, excerpt(source, line, column), "" if stub is None else stub_text(stub))
+
+
+def stub_text(stub: StubLine) -> str:
+    """How a stub's line is shown."""
+    text = stub.text if len(stub.text) <= _MOST_STUB_LINE else stub.text[:_MOST_STUB_LINE] + "…"
+    return f"The stub says ({stub.file}, line {stub.line}): {text}"
+
+
+def _also(problem: Problem) -> str:
+    """One of several: shown with its own line alone, as a model pays for each."""
+    marked = problem.excerpt.split("\n")
+    at = next((index for index, line in enumerate(marked) if line.startswith(">")), 0)
+    shown = replace(problem, excerpt="\n".join(marked[at : at + 2]))
+    return f"Also, at {shown}"
+
+
+def failure_of(problems: tuple[Problem, ...]) -> Failure | None:
+    """The failure of a run whose program has these problems: it was not begun."""
+    if not problems:
+        return None
+    first, *others = problems
+    head, _, rest = first.message.partition("\n")
+    notes = [text for text in (rest, first.stub) if text]
+    notes.extend(_also(each) for each in others)
+    notes.append("The program was checked and not run: no call was made.")
+    return Failure(
+        kind="type",
+        message=f"Type error: {head}",
+        line=first.line,
+        column=first.column,
+        excerpt=first.excerpt,
+        notes=tuple(notes),
+    )
+
+
+# The name that was probably meant.
+
+
+_LONGEST = 100
+_MOST_CANDIDATES = 2000
+
+
+def nearest(name: str, candidates: Sequence[str]) -> str | None:
+    """The candidate spelt most like a name; None if none is near. Bounded: both may be hostile."""
+    if len(name) > _LONGEST:
+        return None
+    known = [each for each in candidates[:_MOST_CANDIDATES] if len(each) <= _LONGEST]
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    return found[0] if found else None
+
+
+# What a program is checked against: the stubs of the modules that it names, and how earlier programs left things.
+
+
+_WORD = re.compile(r"[^\W\d][\w$]*")
+_MOST_CONTEXT = 200_000
+ANYTHING = "_anything"
+"""Python: a module of which nothing is known, for names that no longer mean what was imported."""
+_IMPORT_WORDS = {"from", "import", "as", ANYTHING}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Stubs, and modules without any: of servers that could not be asked, which a run will say more about."""
+
+    stubs: Mapping[str, str]
+    """File name → text, in the language of the program."""
+    modules: tuple[str, ...] = ()
+    """Every specifier there is, for a misspelt one."""
+    untyped: tuple[str, ...] = ()
+    """Specifiers of modules about which nothing is known."""
+
+
+class SessionNames:
+    """What the programs of a session have declared so far."""
+
+    def __init__(self) -> None:
+        self.declared: dict[str, str] = {}
+        """JavaScript and TypeScript: name → its type."""
+        self.words: set[str] = set()
+        """Every word of earlier programs: a name among them may have been defined."""
+        self.imports: list[str] = []
+        """Python: what earlier programs imported of the host, and the names to which they gave a new meaning since."""
+
+    @property
+    def mentions(self) -> str:
+        """Text that names the modules which earlier programs imported."""
+        return "\n".join([*self.imports, *self.declared.values()])
+
+    def is_used_in(self, source: str) -> bool:
+        """Whether a program uses what an earlier one imported of the host."""
+        typed = {name for name, kind in self.declared.items() if kind.startswith("typeof import(")}
+        for text in self.imports:
+            typed.update(_WORD.findall(text))
+        return bool(typed) and not typed.isdisjoint(_WORD.findall(source))
+
+    def add(self, source: str, language: str, names: Iterable[tuple[str, str]]) -> None:
+        """A program was run, which declares these names."""
+        self.declared.update(names)
+        self.words.update(_WORD.findall(source[:_MOST_CONTEXT]))
+        if language == "python":
+            self._add_imports(source[:_MOST_CONTEXT])
+
+    def _add_imports(self, source: str) -> None:
+        """Later lines count: a name may be imported, defined anew, and imported again."""
+        from toolbridge.check.python.text import HOST_IMPORT, new_meanings, without_texts
+
+        code = without_texts(source)
+        found = [text.strip() for text in HOST_IMPORT.findall(code)]
+        kept = [text for text in self.imports if text not in found]
+        renewed = new_meanings(code)
+        if not any(text.endswith("*") for text in (*kept, *found)):
+            renewed &= {name for text in (*kept, *found) for name in _WORD.findall(text)}
+        changed = [f"from {ANYTHING} import {name}" for name in sorted(renewed - _IMPORT_WORDS)]
+        self.imports = [*(text for text in kept if text not in changed), *found, *changed]
+
 
 _log = logging.getLogger("toolbridge.check")
 _MOST_REMEMBERED = 64
@@ -113,9 +306,11 @@ class Checker:
     async def _ask(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
     ) -> Checked:
+        from toolbridge.check.javascript import check_javascript
+
         is_too_long = len(source) > MOST_SOURCE
         if language == "python":
-            from toolbridge.check.python import check_python, find_ty
+            from toolbridge.check.python.ty import check_python, find_ty
 
             if is_too_long and find_ty() is not None:
                 return Checked(unended(_TOO_LONG))
@@ -130,3 +325,14 @@ class Checker:
             if language == "typescript":
                 raise
             return Checked(CheckReport(warning=NO_TYPESCRIPT, is_checked=False, has_checker=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A report, and what a run can use of what was found on the way."""
+
+    report: CheckReport
+    erased: str | None = None
+    """The program without its types."""
+    names: tuple[tuple[str, str], ...] = ()
+    """What it declares, for the next programs of its session."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from toolbridge.advice import advised
-from toolbridge.cli.exit_codes import FAILED, OK
-from toolbridge.cli.list_servers import unseen_words
+from toolbridge.cli import FAILED, OK
 from toolbridge.cli.server_options import (
     chosen_profiles,
     complete_servers,
@@ -21,12 +21,167 @@ from toolbridge.cli.server_options import (
     read_config,
 )
 from toolbridge.cli.terminal import write
-from toolbridge.describe.summaries import count_of_tools
-from toolbridge.trust.sanitise import for_error
+from toolbridge.describe.modules import count_of_tools
+from toolbridge.errors import ConfigError, advised
+from toolbridge.trust.text.sanitise import for_error, for_terminal
 
 if TYPE_CHECKING:
-    from toolbridge import ApprovalRequest, Config, ServerConfig, ServerManager
-    from toolbridge.trust.approval_store import StoredAnswer
+    from toolbridge import ApprovalRequest, Config, ServerConfig, ServerManager, ServerStatus
+    from toolbridge.trust.approval.store import StoredAnswer
+
+
+# How a server stands with the approvals that are kept, for the commands that show it.
+
+
+_IN_A_WORD: Mapping[str, str] = {"unknown": "needed", "unclear": "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalState:
+    """What the store says of a server as it is configured now."""
+
+    standing: Literal["approved", "unknown", "changed", "revoked", "unclear"]
+    """`unclear` where it can't be told: `problem` says why."""
+    digest: str | None = None
+    when: str = ""
+    changes: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def in_a_word(self) -> str:
+        """For a table."""
+        return _IN_A_WORD.get(self.standing, self.standing)
+
+
+def approval_state(server: ServerConfig) -> ApprovalState:
+    """How a server stands. Nothing is started or reached."""
+    from toolbridge import ToolbridgeError
+    from toolbridge.servers.lifecycle import prepare
+    from toolbridge.trust.approval.store import ApprovalStore
+
+    digest = None
+    try:
+        request, _ = prepare(server, os.environ)
+        digest = request.digest
+        answer = ApprovalStore().answer(request)
+    except ToolbridgeError as error:
+        return ApprovalState("unclear", digest, problem=str(error))
+    return ApprovalState(answer.standing, digest, answer.when, answer.changes)
+
+
+def approval_words(facts: Mapping[str, Any]) -> list[str]:
+    """The lines of `toolbridge info` about it."""
+    approval: dict[str, str | None] = facts["approval"]
+    day = (approval["when"] or "").partition("T")[0]
+    words = {
+        "approved": f"approved on {day}",
+        "unknown": f"needed: {advised('approve ' + facts['name'])}",
+        "changed": f"needed again: {', '.join(facts['changes'])} changed since {day}",
+        "revoked": f"revoked on {day}",
+        "unclear": f"can't be told: {facts['approvalProblem']}",
+    }
+    lines = [f"approval   {for_error(words[approval['standing'] or 'unclear'])}"]
+    return [*lines, f"digest     {approval['digest']}"] if approval["digest"] else lines
+
+
+# `toolbridge disable`: never start a server, approved or not, until it is enabled.
+
+
+@click.command(
+    "disable",
+    epilog="Exit codes: 0 it is disabled; 2 there is no such server; 4 that can't be remembered.",
+)
+@click.argument("name", shell_complete=complete_servers)
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def disable(name: str, config_file: str | None, as_json: bool) -> int:
+    """Never start a server, approved or not, until it is enabled.
+
+    This is remembered for you, and stronger than what its configuration says; no file is changed. A host that has it
+    connected closes it before it runs its next program.
+
+    \b
+    Example:  toolbridge disable weather
+    """
+    from toolbridge.trust.approval.store import ApprovalStore
+
+    ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), False)
+    shown = json.dumps({"name": name, "enabled": False}) if as_json else f"Disabled {name}."
+    write(sys.stdout, f"{shown}\n")
+    return OK
+
+
+# `toolbridge enable`: let a server be used again.
+
+
+@click.command(
+    "enable",
+    epilog="Exit codes: 0 it is enabled; 2 there is no such server; 4 that can't be remembered.",
+)
+@click.argument("name", shell_complete=complete_servers)
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def enable(name: str, config_file: str | None, as_json: bool) -> int:
+    """Let a server be used again.
+
+    This is remembered for you, and stronger than what its configuration says. It approves nothing: a server that was
+    never approved asks before it is started.
+
+    \b
+    Example:  toolbridge enable weather
+    """
+    from toolbridge.trust.approval.store import ApprovalStore
+
+    ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), True)
+    shown = json.dumps({"name": name, "enabled": True}) if as_json else f"Enabled {name}."
+    write(sys.stdout, f"{shown}\n")
+    return OK
+
+
+# `toolbridge revoke`: take back the approval of a server.
+
+
+@click.command("revoke", epilog="Exit codes: 0 it was approved and is no longer; 4 there was nothing to revoke.")
+@click.argument("name", shell_complete=complete_servers)
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def revoke(name: str, config_file: str | None, as_json: bool) -> int:
+    """Take back the approval of a server, in every directory. It asks again before it is started the next time.
+
+    A server that is configured no longer can be revoked too: then every approval of that name is taken back. A host
+    that goes by these approvals closes the server before it runs its next program; the API's `revoke` does at once.
+
+    \b
+    Example:  toolbridge revoke weather
+    """
+    from toolbridge.trust.approval.store import ApprovalStore
+
+    try:
+        server = read_config(config_file, named=[name]).servers.get(name)
+    except ConfigError as error:  # a broken file must not keep an approval alive
+        write(sys.stderr, f"Warning: {error}\n")
+        server = None
+    revoked = ApprovalStore().revoke(name, None if server is None else server.origin)
+    if as_json:
+        facts = [
+            {
+                "name": record.name,
+                "origin": {"kind": record.origin.kind, "detail": record.origin.detail},
+                "directory": record.directory or None,
+            }
+            for record in revoked
+        ]
+        words = f"There is no approval of {name!r}."
+        missing = {} if revoked else {"error": {"kind": "refused", "message": words}}
+        write(sys.stdout, json.dumps({"name": name, "revoked": facts, **missing}, indent=2) + "\n")
+        return OK if revoked else FAILED
+    if not revoked:
+        write(sys.stderr, f"There is no approval of {name!r}.\n")
+        return FAILED
+    for record in revoked:
+        where = f", in {for_terminal(record.directory)}" if record.directory else ""
+        write(sys.stdout, f"Revoked {record.name} of {for_terminal(str(record.origin))}{where}.\n")
+    return OK
 
 
 @click.command(
@@ -38,7 +193,7 @@ if TYPE_CHECKING:
 @click.option("--hash", "digest", metavar="sha256:…", help="Approve it only if this is its digest.")
 @click.option("--yes", is_flag=True, help="Don't ask, and don't start it. Only together with --hash.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; questions go to standard error.")
-def command(
+def approve(
     names: tuple[str, ...], *, is_all: bool, config_file: str | None, digest: str | None, yes: bool, as_json: bool
 ) -> int:
     """Let servers be started or reached: shows what each is, asks, and remembers the answer.
@@ -92,8 +247,8 @@ def _approve_each(config: Config, wanted: list[ServerConfig], config_file: str |
 def _approve(
     config: Config, server: ServerConfig, said: _Said, config_file: str | None, digest: str | None, *, yes: bool
 ) -> int:
-    from toolbridge.servers.start import prepare
-    from toolbridge.trust.approval_store import ApprovalStore
+    from toolbridge.servers.lifecycle import prepare
+    from toolbridge.trust.approval.store import ApprovalStore
 
     name = server.name
     request, _ = prepare(server, os.environ)
@@ -161,9 +316,8 @@ def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | 
     """Empty if the person at the terminal agrees. Without one, all is shown, and how to go on."""
     import anyio
 
-    from toolbridge.trust.approval_prompt import approval_prompt
-    from toolbridge.trust.approvers import ask_at_terminal, how_to_approve, unattended_command
-    from toolbridge.trust.terminal_question import Terminal
+    from toolbridge.trust.approval.approver import Terminal
+    from toolbridge.trust.approval.approvers import approval_prompt, ask_at_terminal, how_to_approve, unattended_command
 
     terminal = Terminal()
     if terminal.is_there:
@@ -180,10 +334,10 @@ def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | 
 
 def _show_pinned(config: Config, name: str, said: _Said) -> None:
     """Without starting it: those texts of its lock in which the audit finds something. Nobody accepts them by this."""
-    from toolbridge.trust.audit_report import finding_as_json
-    from toolbridge.trust.lock_text import LockError
-    from toolbridge.trust.pins import LockPins
-    from toolbridge.trust.tools_prompt import found_prompt, pinned_listing
+    from toolbridge.trust.audit.detector import finding_as_json
+    from toolbridge.trust.pins.lock_file import LockError
+    from toolbridge.trust.pins.pins import LockPins
+    from toolbridge.trust.pins.prompt import found_prompt, pinned_listing
 
     server = config.servers[name]
     try:
@@ -219,7 +373,7 @@ def _show_tools(config: Config, name: str, config_file: str | None, said: _Said)
 
 def _tell_place(server: ServerConfig, said: _Said) -> None:
     """Where the pins are that this user accepted, if the lock that they belong into can't be written."""
-    from toolbridge.trust.pins import LockPins
+    from toolbridge.trust.pins.pins import LockPins
 
     pins = LockPins()
     shared, own = pins.place(server), pins.where(server)
@@ -232,9 +386,9 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
 
     Whoever was asked about it just now has read all of it already, and once more at the end does no harm.
     """
-    from toolbridge.trust.audit_report import finding_as_json
-    from toolbridge.trust.pins import FirstListing
-    from toolbridge.trust.tools_prompt import found_prompt
+    from toolbridge.trust.audit.detector import finding_as_json
+    from toolbridge.trust.pins.pins import FirstListing
+    from toolbridge.trust.pins.prompt import found_prompt
 
     exposed, admission, listing = manager.exposed(name), manager.admission(name), manager.listing(name)
     tools, instructions = ((), "") if exposed is None else (exposed.tools, exposed.instructions)
@@ -262,3 +416,10 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
     accept = f"{waiting} can't: {advised(f'lock --update {name}')} accepts what it lists now.\n"
     said.tell(accept if waiting and not admission.problem else "", blocked=len(admission.blocked))
     return admission.problem
+
+
+def unseen_words(status: ServerStatus) -> str:
+    """Says that tools are used which this user has not seen, and how to see them."""
+    which = "1 tool" if status.unseen == 1 else f"{status.unseen} tools"
+    see = f"{advised(f'approve {status.name}')} shows what programs can call"
+    return f"Nobody has seen {which} of {status.name} yet: {see}."

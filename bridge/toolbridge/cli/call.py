@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from toolbridge import Limits
-from toolbridge.cli.exit_codes import OF_FAILURE, OK
-from toolbridge.cli.server_choice import ServerChoice
+from toolbridge.cli import OF_FAILURE, OK
+from toolbridge.cli.run import ServerChoice
 from toolbridge.cli.server_options import config_option, refuse_inside_run
 from toolbridge.cli.terminal import write, write_error_object
-from toolbridge.trust.sanitise import for_error
+from toolbridge.trust.text.sanitise import for_error
 from toolbridge_codegen.catalog import plain_schema
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _check_exact(value: object) -> None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    from toolbridge.cli.source import read_source
+    from toolbridge.cli.run import read_source
 
     text = read_source("-", Limits()) if text == "-" else text
     value = _json(text, "--json")

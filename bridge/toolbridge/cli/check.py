@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolbridge import CheckReport, Limits
-from toolbridge.cli.exit_codes import FAILED, OK, PROGRAM_FAILED
-from toolbridge.cli.server_choice import ServerChoice
+from toolbridge.cli import FAILED, OK, PROGRAM_FAILED
+from toolbridge.cli.run import ServerChoice, language_of, read_source
 from toolbridge.cli.server_options import config_option
-from toolbridge.cli.source import language_of, read_source
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
-    from toolbridge.sandbox.dialect import SandboxLanguage
+    from toolbridge.sandbox.outcome import SandboxLanguage
 
 
 @click.command(

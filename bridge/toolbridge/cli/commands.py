@@ -6,30 +6,30 @@ from importlib import import_module
 
 import click
 
-# Command → module and help line: known without importing the command itself.
+# Command → module and attribute in this package, and the help line: known without importing the command itself.
 _COMMANDS = {
-    "approve": ("toolbridge.cli.approve", "Let a server be started or reached."),
-    "audit": ("toolbridge.cli.audit", "Look for hostile text in what servers say of their tools."),
-    "call": ("toolbridge.cli.call", "Call one tool."),
-    "check": ("toolbridge.cli.check", "Check a program against the types of the tools it calls."),
-    "completion": ("toolbridge.cli.completion", "Print what makes a shell complete commands."),
-    "demo": ("toolbridge.cli.demo", "See it at work: two servers, eight programs."),
-    "disable": ("toolbridge.cli.disable", "Never start a server until it is enabled."),
-    "doctor": ("toolbridge.cli.doctor", "Find out what is wrong with configuration and servers."),
-    "enable": ("toolbridge.cli.enable", "Let a disabled server be used again."),
-    "info": ("toolbridge.cli.info", "Show one server and its tools."),
-    "init": ("toolbridge.cli.init", "Take over the servers that other clients have."),
-    "install": ("toolbridge.cli.install", "Put `toolbridge serve` into a client's configuration."),
-    "list": ("toolbridge.cli.list_servers", "List the configured servers."),
-    "lock": ("toolbridge.cli.lock", "Pin tools, and see or accept what changed."),
-    "plugins": ("toolbridge.cli.plugins", "List the plugins and the servers they offer."),
-    "revoke": ("toolbridge.cli.revoke", "Take back the approval of a server."),
-    "run": ("toolbridge.cli.run", "Run a program in the sandbox."),
-    "search": ("toolbridge.cli.search", "Find tools by what they do."),
-    "serve": ("toolbridge.cli.serve", "Serve any MCP client: code mode in front of your servers."),
-    "sign-in": ("toolbridge.cli.sign_in", "Sign in to a server that is reached by HTTP."),
-    "sign-out": ("toolbridge.cli.sign_out", "Forget the sign-in to a server."),
-    "stubs": ("toolbridge.cli.stubs", "Print or write the types of the tools."),
+    "approve": ("approve.approve", "Let a server be started or reached."),
+    "audit": ("audit.command", "Look for hostile text in what servers say of their tools."),
+    "call": ("call.command", "Call one tool."),
+    "check": ("check.command", "Check a program against the types of the tools it calls."),
+    "completion": ("install.completion", "Print what makes a shell complete commands."),
+    "demo": ("demo.command", "See it at work: two servers, eight programs."),
+    "disable": ("approve.disable", "Never start a server until it is enabled."),
+    "doctor": ("doctor.command", "Find out what is wrong with configuration and servers."),
+    "enable": ("approve.enable", "Let a disabled server be used again."),
+    "info": ("inspect.info", "Show one server and its tools."),
+    "init": ("init.command", "Take over the servers that other clients have."),
+    "install": ("install.install", "Put `toolbridge serve` into a client's configuration."),
+    "list": ("inspect.list_servers", "List the configured servers."),
+    "lock": ("lock.command", "Pin tools, and see or accept what changed."),
+    "plugins": ("inspect.plugins", "List the plugins and the servers they offer."),
+    "revoke": ("approve.revoke", "Take back the approval of a server."),
+    "run": ("run.command", "Run a program in the sandbox."),
+    "search": ("inspect.search", "Find tools by what they do."),
+    "serve": ("serve.command", "Serve any MCP client: code mode in front of your servers."),
+    "sign-in": ("sign_in.sign_in", "Sign in to a server that is reached by HTTP."),
+    "sign-out": ("sign_in.sign_out", "Forget the sign-in to a server."),
+    "stubs": ("stubs.command", "Print or write the types of the tools."),
 }
 
 
@@ -44,7 +44,8 @@ class _LazyGroup(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        command = import_module(_COMMANDS[cmd_name][0]).command
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(".")
+        command = getattr(import_module(f"toolbridge.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
 

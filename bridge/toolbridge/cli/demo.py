@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolbridge.cli.engines import make_ready
-from toolbridge.cli.exit_codes import OK
+from toolbridge.cli import OK
+from toolbridge.cli.run import make_ready
 from toolbridge.cli.terminal import write
 from toolbridge.errors import GuestImageError
 
@@ -65,9 +65,9 @@ def command() -> int:
 
 async def _show(directory: str) -> None:
     from toolbridge import ApproveDigests, open_runtime
-    from toolbridge.demo import layout
+    from toolbridge.demo import acts as layout
     from toolbridge.demo.acts import ACTS
-    from toolbridge.servers.start import prepare
+    from toolbridge.servers.lifecycle import prepare
 
     config = _configuration(directory)
     _say(f"Two MCP servers and {len(ACTS)} programs that call them. All of it stays on this machine.\n")
@@ -109,7 +109,7 @@ def _where() -> str:
 
 async def _play(runtime: Runtime, number: int, act: Act) -> None:
     from toolbridge import Limits
-    from toolbridge.demo import layout
+    from toolbridge.demo import acts as layout
 
     _say(layout.head(number, act.title) + layout.code(act.program))
     began = perf_counter()

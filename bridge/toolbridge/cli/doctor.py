@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
-from toolbridge.cli.exit_codes import FAILED, OK
+from toolbridge.cli import FAILED, OK
 from toolbridge.cli.server_options import chosen_profiles, config_option, switched, switched_off, with_servers
 from toolbridge.cli.terminal import write
-from toolbridge.describe.summaries import count_of_tools
-from toolbridge.trust.sanitise import for_terminal
+from toolbridge.describe.modules import count_of_tools
+from toolbridge.trust.text.sanitise import for_terminal
 
 if TYPE_CHECKING:
     from toolbridge import Config, ServerConfig, ServerManager, ServerStatus
@@ -58,7 +58,7 @@ def command(config_file: str | None, as_json: bool) -> int:
     except ConfigError as error:
         findings += [_Finding("configuration", "problem", str(problem)) for problem in error.problems]
     else:
-        from toolbridge.trust.gate_patterns import stray_patterns
+        from toolbridge.trust.gate.patterns import stray_patterns
 
         findings += [_Finding("configuration", "note", warning) for warning in config.warnings]
         findings += [_Finding("configuration", "problem", stray, _DOES_NOTHING) for stray in stray_patterns(config)]
@@ -89,8 +89,8 @@ def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus
     """How each server fared, which rules match no tool, and what keeps all tools of one back."""
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
-        from toolbridge.trust.flow_labels import label_warnings
-        from toolbridge.trust.gate_patterns import pattern_warnings
+        from toolbridge.trust.gate.gate import label_warnings
+        from toolbridge.trust.gate.patterns import pattern_warnings
 
         listed = manager.listed()
         rules = (*pattern_warnings(config, listed), *label_warnings(config, listed))
@@ -101,7 +101,7 @@ def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus
 
 
 def _file_findings(config_file: str | None) -> list[_Finding]:
-    from toolbridge.config.locate import locate
+    from toolbridge.config.read_file import locate
 
     findings: list[_Finding] = []
     try:
@@ -120,7 +120,7 @@ def _file_findings(config_file: str | None) -> list[_Finding]:
 
 
 def _store_findings() -> list[_Finding]:
-    from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
+    from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError
 
     try:
         ApprovalStore().read()
@@ -132,7 +132,7 @@ def _store_findings() -> list[_Finding]:
 def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_Finding]:
     """What can be seen of a server without starting it."""
     from toolbridge import ServerError
-    from toolbridge.config.environment import resolve_environment
+    from toolbridge.config.references import resolve_environment
 
     subject = f"server {server.name}"
     if not server.enabled:
@@ -146,7 +146,7 @@ def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_
     if names:
         findings.append(_Finding(subject, "ok", f"has values for {', '.join(names)}"))
     if server.transport == "stdio":
-        from toolbridge.servers.launch import find_executable
+        from toolbridge.servers.stdio.launch import find_executable
 
         try:
             found = find_executable(server, environment.env.get("PATH", os.defpath))

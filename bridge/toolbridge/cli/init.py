@@ -4,17 +4,276 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from typing import TYPE_CHECKING, Any
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 import click
 
-from toolbridge.cli.exit_codes import FAILED, OK
-from toolbridge.cli.table import table
-from toolbridge.cli.terminal import write
+from toolbridge.cli import FAILED, OK
+from toolbridge.cli.client_files import ClientFile, SpliceError, client_files, read_json
+from toolbridge.cli.terminal import table, write
+from toolbridge.config.fields import starts_toolbridge
+from toolbridge.config.parse import Surroundings, parse_server
+from toolbridge.config.server_config import Origin
+from toolbridge.config.values import name_for, twin_key
+from toolbridge.errors import ConfigError
 
-if TYPE_CHECKING:
-    from toolbridge.cli.client_entries import FoundServer
+# SECURITY: entries of other clients' files, as entries of ours (T35).
+#
+# Values of variables and headers stay behind: in their place comes a reference, and the person is told which
+# variables to set. A file that may land in a repository is no place for a key.
+
+
+_REFERENCE = re.compile(r"\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\}")
+_BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+_INPUT = re.compile(r"\$\{input:([^}]+)\}")
+_UNFIT = re.compile(r"[^A-Za-z0-9]+")
+# What is no secret whatever it is called: switches, small numbers, levels of logs.
+_PLAIN_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|\d{1,5}|debug|info|warn|warning|error|production|development")
+_TELLING_NAME = re.compile(r"(?i)key|token|secret|pass|auth|cred|pin|pwd")
+_SCHEMES = re.compile(r"(?i)(bearer|basic|token) ")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundServer:
+    """A server that another client knows, in our words."""
+
+    written: str
+    """What it is called there."""
+    source: ClientFile
+    entry: Mapping[str, Any]
+    variables: tuple[str, ...] = ()
+    """Variables that stand for values which were left behind."""
+    left_out: tuple[str, ...] = ()
+    """Settings that mean nothing here."""
+    problem: str = ""
+    """Why it can't be taken over."""
+
+
+@dataclass(slots=True)
+class _Notes:
+    variables: list[str] = field(default_factory=list[str])
+    left_out: list[str] = field(default_factory=list[str])
+
+
+_DIRECT = ("command", "args", "cwd", "url", "description", "allowTools", "denyTools", "enabled", "disabled")
+_RENAMED = {
+    "serverUrl": "url",
+    "httpUrl": "url",
+    "includeTools": "allowTools",
+    "excludeTools": "denyTools",
+    "enabled_tools": "allowTools",
+    "disabled_tools": "denyTools",
+}
+_VALUES = ("env", "environment", "env_vars", "headers", "http_headers", "env_http_headers", "bearer_token_env_var")
+_OTHERWISE_TAKEN = (*_VALUES, "type", "transport", "source")
+
+
+def converted(written: str, given: object, source: ClientFile, *, copy_values: bool = False) -> FoundServer:
+    """One entry of another client's file."""
+    if not isinstance(given, Mapping):
+        return FoundServer(written, source, {}, problem="it is no object")
+    theirs = dict(cast("Mapping[str, Any]", given))
+    nested = _mapping(theirs.get("command"))
+    if nested:  # as Zed used to write it
+        theirs |= {**nested, "command": nested.get("path")}
+        theirs.pop("path", None)
+    words = _list(theirs.get("command"))
+    if words:  # as some write it: all in one
+        theirs["command"], theirs["args"] = words[0], [*words[1:], *_list(theirs.get("args"))]
+    notes = _Notes()
+    entry: dict[str, Any] = {}
+    for key, value in theirs.items():
+        name = _RENAMED.get(key, key)
+        if name in _DIRECT:
+            entry[name] = _placed(value, source)
+        elif key not in _OTHERWISE_TAKEN:
+            notes.left_out.append(key)
+    _take_transport(entry, theirs)
+    _take_values(entry, theirs, written, notes, copy_values=copy_values)
+    if not entry.get("command") and not entry.get("url"):
+        return FoundServer(written, source, entry, problem="it has neither a command nor a URL")
+    return FoundServer(written, source, entry, tuple(dict.fromkeys(notes.variables)), tuple(notes.left_out))
+
+
+def _take_transport(entry: dict[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Said only where it can't be guessed: a URL is HTTP unless its client says that it is the older SSE."""
+    said = str(theirs.get("type") or theirs.get("transport") or "").lower()
+    is_sse = said == "sse" or ("url" in theirs and "httpUrl" not in theirs and str(theirs["url"]).endswith("/sse"))
+    if entry.get("url") and is_sse:
+        entry["type"] = "sse"
+
+
+def _take_values(
+    entry: dict[str, Any], theirs: Mapping[str, Any], server: str, notes: _Notes, *, copy_values: bool
+) -> None:
+    env = {**_mapping(theirs.get("env")), **_mapping(theirs.get("environment"))}
+    for name in _list(theirs.get("env_vars")):
+        env[str(name)] = f"${{{name}}}"
+    if env and entry.get("command"):
+        entry["env"] = {name: _value(str(value), name, notes, copy_values=copy_values) for name, value in env.items()}
+    headers = {**_mapping(theirs.get("headers")), **_mapping(theirs.get("http_headers"))}
+    for name, variable in _mapping(theirs.get("env_http_headers")).items():
+        headers[name] = f"${{{variable}}}"
+    if theirs.get("bearer_token_env_var"):
+        headers["Authorization"] = f"Bearer ${{{theirs['bearer_token_env_var']}}}"
+    if headers and entry.get("url"):
+        entry["headers"] = {
+            name: _header(str(value), f"{server}_{name}", notes, copy_values=copy_values)
+            for name, value in headers.items()
+        }
+
+
+def _header(value: str, variable: str, notes: _Notes, *, copy_values: bool) -> str:
+    scheme = _SCHEMES.match(value)
+    if scheme is None:
+        return _value(value, variable, notes, copy_values=copy_values)
+    return scheme[0] + _value(value[scheme.end() :], variable, notes, copy_values=copy_values)
+
+
+def _value(value: str, name: str, notes: _Notes, *, copy_values: bool) -> str:
+    """A value as it may be written down: as it is if it is a reference or plainly no secret, else a reference."""
+    value = _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", value)
+    if _BARE.fullmatch(value):
+        value = f"${{{value[1:]}}}"
+    if _REFERENCE.fullmatch(value) or not value:
+        notes.variables += [each.strip("${}").removeprefix("env:") for each in _REFERENCE.findall(value)]
+        return value
+    if copy_values or (_PLAIN_VALUE.fullmatch(value) and not _TELLING_NAME.search(name)):
+        return value
+    variable = _variable(name)
+    notes.variables.append(variable)
+    return f"${{{variable}}}"
+
+
+def _variable(name: str) -> str:
+    shaped = _UNFIT.sub("_", name).strip("_").upper()
+    return shaped if shaped[:1].isalpha() else f"VALUE_{shaped}"
+
+
+def _placed(value: Any, source: ClientFile) -> Any:
+    """Without the variables of an editor that stand for directories."""
+    if isinstance(value, str):
+        place = source.project or os.path.expanduser("~")
+        home = os.path.expanduser("~")
+        return (
+            value.replace("${workspaceFolder}", place).replace("${userHome}", home).replace("${pathSeparator}", os.sep)
+        )
+    return [_placed(each, source) for each in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return list(cast("list[Any]", value)) if isinstance(value, list) else []
+
+
+# Looking through the files of other clients.
+
+
+_MOST_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was found where."""
+
+    servers: tuple[FoundServer, ...]
+    files: tuple[str, ...]
+    """Those that were read."""
+    problems: tuple[str, ...]
+    """Files that could not be."""
+
+
+def look_for_servers(directory: str, environ: Mapping[str, str], *, copy_values: bool = False) -> Search:
+    """All servers that known clients have, without those that are the same."""
+    servers: list[FoundServer] = []
+    files: list[str] = []
+    problems: list[str] = []
+    seen_files: set[str] = set()
+    for file in client_files(directory, environ):
+        real = os.path.realpath(file.path)
+        if real in seen_files or not os.path.isfile(real):
+            continue
+        seen_files.add(real)
+        try:
+            entries = list(_entries(file, directory))
+        except (OSError, UnicodeError, SpliceError, ValueError) as error:
+            problems.append(f"{file.path} can't be read: {error}")
+            continue
+        files.append(file.path)
+        for written, entry in entries:
+            found = converted(written, entry, file, copy_values=copy_values)
+            known = any(each.written == written and each.entry == found.entry for each in servers)
+            words = [str(each) for each in cast("list[object]", found.entry.get("args") or [])]
+            if not known and not starts_toolbridge(str(found.entry.get("command") or ""), words):
+                servers.append(found)
+    return Search(tuple(servers), tuple(files), tuple(problems))
+
+
+def named(servers: tuple[FoundServer, ...], taken: Mapping[str, Any]) -> list[tuple[str, FoundServer]]:
+    """A name of its own for each, that no server has yet; those that are there already are left out.
+
+    `taken` are the entries of the file that they are to be added to.
+    """
+    used = {twin_key(_name(name) or name): entry for name, entry in taken.items()}
+    result: list[tuple[str, FoundServer]] = []
+    for found in servers:
+        name = _name(found.written)
+        if name is None:
+            result.append(("", replace(found, problem=found.problem or "its name can't be used here")))
+            continue
+        if any(entry == found.entry for entry in taken.values()):
+            continue
+        own, number = name, 1
+        while twin_key(own) in used:
+            own = f"{name}-{found.source.client.name}" if number == 1 else f"{name}-{number}"
+            number += 1
+        used[twin_key(own)] = found.entry
+        result.append((own, found if found.problem else replace(found, problem=_problem(own, found.entry))))
+    return result
+
+
+def _problem(name: str, entry: Mapping[str, Any]) -> str:
+    """Why an entry would make its whole file unusable here; empty if it would not."""
+    around = Surroundings(Origin("user"), os.sep, None, None, "error", {})
+    problems: list[ConfigError] = []
+    parse_server(name, entry, around, problems, [])
+    return f"it can't be used here: {problems[0]}" if problems else ""
+
+
+def _name(written: str) -> str | None:
+    try:
+        return name_for(written)
+    except ConfigError:
+        return None
+
+
+def _entries(file: ClientFile, directory: str) -> Iterator[tuple[str, object]]:
+    with open(file.path, "rb") as opened:
+        data = opened.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise ValueError("it is too long")
+    text = data.decode("utf-8-sig")
+    document = tomllib.loads(text) if file.client.form == "toml" else read_json(text)
+    yield from _servers(document.get(file.client.key))
+    if file.client.name == "claude-code" and file.project is None:  # there, servers may be one project's only
+        projects = document.get("projects")
+        project = cast("dict[str, Any]", projects).get(directory) if isinstance(projects, dict) else None
+        if isinstance(project, dict):
+            yield from _servers(cast("dict[str, Any]", project).get("mcpServers"))
+
+
+def _servers(given: object) -> Iterator[tuple[str, object]]:
+    if isinstance(given, dict):
+        yield from cast("dict[str, object]", given).items()
+
 
 _FILE = "toolbridge.json"
 
@@ -42,8 +301,7 @@ def command(target: str, *, yes: bool, copy_values: bool, dry_run: bool, as_json
                toolbridge init --dry-run
                toolbridge init --yes --to ~/.config/toolbridge/config.json
     """
-    from toolbridge.cli.found_servers import look_for_servers, named
-    from toolbridge.cli.json_splice import SpliceError
+    from toolbridge.cli.client_files import SpliceError
 
     search = look_for_servers(os.getcwd(), os.environ, copy_values=copy_values)
     try:
@@ -71,8 +329,7 @@ def command(target: str, *, yes: bool, copy_values: bool, dry_run: bool, as_json
 
 def _target(path: str) -> tuple[str | None, str, dict[str, Any]]:
     """The text of the file, under which key it has servers, and which."""
-    from toolbridge.cli.careful_file import read_text
-    from toolbridge.cli.json_splice import SpliceError, read_json
+    from toolbridge.cli.client_files import SpliceError, read_json, read_text
 
     text = read_text(path)
     document = read_json(text or "")
@@ -106,7 +363,7 @@ def _chosen(usable: list[tuple[str, FoundServer]]) -> list[tuple[str, FoundServe
     """Those that the person wants; None if there is none to ask."""
     import anyio
 
-    from toolbridge.trust.terminal_question import Terminal
+    from toolbridge.trust.approval.approver import Terminal
 
     terminal = Terminal()
     if not terminal.is_there:
@@ -123,14 +380,13 @@ def _chosen(usable: list[tuple[str, FoundServer]]) -> list[tuple[str, FoundServe
 
 
 def _inert(text: str) -> str:
-    from toolbridge.trust.sanitise import for_terminal
+    from toolbridge.trust.text.sanitise import for_terminal
 
     return for_terminal(text)
 
 
 def _add(target: str, text: str | None, key: str, chosen: list[tuple[str, FoundServer]], *, ask: bool) -> int:
-    from toolbridge.cli.careful_file import write_text
-    from toolbridge.cli.json_splice import SpliceError, with_member
+    from toolbridge.cli.client_files import SpliceError, with_member, write_text
 
     entries = {name: dict(server.entry) for name, server in chosen}
     after = text or ""
@@ -166,9 +422,9 @@ def _approve(target: str, names: list[str]) -> None:
     import anyio
 
     from toolbridge import ApprovalStore, ToolbridgeError, load_config
-    from toolbridge.servers.start import prepare
-    from toolbridge.trust.approvers import ask_at_terminal
-    from toolbridge.trust.terminal_question import Terminal
+    from toolbridge.servers.lifecycle import prepare
+    from toolbridge.trust.approval.approver import Terminal
+    from toolbridge.trust.approval.approvers import ask_at_terminal
 
     store = ApprovalStore()
     try:

@@ -11,9 +11,36 @@ from typing import Any
 
 import click
 
-from toolbridge.cli.exit_codes import FAILED, OK
-from toolbridge.cli.known_clients import BY_NAME, CLIENTS, KnownClient, user_path
+from toolbridge.cli import FAILED, OK
+from toolbridge.cli.client_files import BY_NAME, CLIENTS, KnownClient, user_path
 from toolbridge.cli.terminal import write
+
+# `toolbridge completion`: commands and options completed by the shell.
+
+
+_VARIABLE = "_TOOLBRIDGE_COMPLETE"
+
+
+@click.command("completion", epilog="Exit codes: 0 printed; 2 wrong usage.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> int:
+    """Print a script for SHELL that completes commands, options and the names of servers.
+
+    \b
+    Examples:  toolbridge completion bash >> ~/.bashrc
+               toolbridge completion zsh >> ~/.zshrc
+               toolbridge completion fish > ~/.config/fish/completions/toolbridge.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from toolbridge.cli.commands import toolbridge
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # it is one of the choices
+    completer = kind(toolbridge, {}, "toolbridge", _VARIABLE)
+    # Not `source()`: for bash that looks for the shell's version, of a shell that may not be here.
+    write(sys.stdout, completer.source_template % completer.source_vars() + "\n")
+    return OK
 
 
 @click.command(
@@ -26,7 +53,7 @@ from toolbridge.cli.terminal import write
 @click.option("--project", is_flag=True, help="Into the project's file in this directory, not the user's own.")
 @click.option("--name", default="toolbridge", show_default=True, help="What the client calls it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, and change nothing.")
-def command(
+def install(
     client: str | None, config_file: str | None, *, only_print: bool, project: bool, name: str, as_json: bool
 ) -> int:
     """Put `toolbridge serve` into the configuration of CLIENT, or list the clients that are known.
@@ -63,8 +90,7 @@ def command(
 
 
 def _install(known: KnownClient, path: str, name: str, entry: dict[str, Any]) -> int:
-    from toolbridge.cli.careful_file import read_text, write_text
-    from toolbridge.cli.json_splice import SpliceError
+    from toolbridge.cli.client_files import SpliceError, read_text, write_text
 
     try:
         before = read_text(path)
@@ -127,7 +153,7 @@ def snippet(known: KnownClient, name: str, entry: dict[str, Any]) -> str:
 
 def _project_config() -> str | None:
     """The project's own file, if there is one here: elsewhere it would not be found."""
-    from toolbridge.config.locate import locate
+    from toolbridge.config.read_file import locate
 
     for candidate in locate(None, directory=os.getcwd(), environ=os.environ):
         if candidate.used and candidate.origin == "project":
@@ -147,7 +173,7 @@ def _path(known: KnownClient, *, project: bool) -> str:
 
 
 def _present(known: KnownClient, text: str) -> dict[str, Any]:
-    from toolbridge.cli.json_splice import read_json
+    from toolbridge.cli.client_files import read_json
 
     document = tomllib.loads(text) if known.form == "toml" else read_json(text)
     servers: Any = document.get(known.key)
@@ -160,7 +186,7 @@ def _changed(known: KnownClient, text: str, name: str, entry: dict[str, Any]) ->
     Raises:
         ValueError, SpliceError: it can't be done.
     """
-    from toolbridge.cli.json_splice import with_member
+    from toolbridge.cli.client_files import with_member
 
     if known.form != "toml":
         return with_member(text, known.key, name, entry)

@@ -3,24 +3,262 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from toolbridge import Limits, LimitsError, RunResult, Sandbox
-from toolbridge.cli.engines import make_ready
-from toolbridge.cli.exit_codes import OF_FAILURE, OK
-from toolbridge.cli.server_choice import ServerChoice, choice_options
+from toolbridge.cli import OF_FAILURE, OK
 from toolbridge.cli.server_options import config_option, refuse_inside_run
-from toolbridge.cli.source import language_of, read_source
 from toolbridge.cli.terminal import write
-from toolbridge.sandbox.dialect import DIALECTS
+from toolbridge.sandbox.outcome import DIALECTS
 
 if TYPE_CHECKING:
-    from toolbridge.sandbox.dialect import SandboxLanguage
+    from toolbridge import Config
+    from toolbridge.observe.progress import TerminalLine
+    from toolbridge.sandbox.outcome import SandboxLanguage
+    from toolbridge.sources.merge import Merged
+
+
+# Making a language's engine ready before a program needs it: the first time on a machine, that takes seconds.
+
+
+_NAMES = {"javascript": "JavaScript", "typescript": "TypeScript", "python": "Python"}
+_USUALLY = {"javascript": "a few seconds", "typescript": "a few seconds", "python": "10 to 30 seconds"}
+_SECONDS_BETWEEN = 0.2
+
+
+def make_ready(language: SandboxLanguage) -> None:
+    """Compiles the engine if this machine has none yet; a person at a terminal sees how long it has been at it.
+
+    In a thread: the compiler can't be interrupted, but whoever waits for it can.
+
+    Raises:
+        ToolbridgeError: the installation is broken.
+    """
+    work = _Work(language)
+    threading.Thread(target=work.do, name="toolbridge-compile", daemon=True).start()
+    work.changed.wait()
+    if not work.done.is_set():
+        _show_while(work)
+    if work.problem is not None:
+        raise work.problem
+
+
+class _Work:
+    """What the thread does, and how far it is."""
+
+    def __init__(self, language: SandboxLanguage) -> None:
+        self.language = language
+        self.changed = threading.Event()
+        """Set when the compiler begins, and again when all is done."""
+        self.done = threading.Event()
+        self.problem: BaseException | None = None
+
+    def do(self) -> None:
+        try:
+            from toolbridge.sandbox.engine import shared_engine
+
+            if self.language == "python":
+                shared_engine().python_image(self._compiles)
+            else:
+                shared_engine().image(self.language, self._compiles)
+        except BaseException as error:  # raised again where it is waited for
+            self.problem = error
+        self.done.set()
+        self.changed.set()
+
+    def _compiles(self, _language: str) -> None:
+        self.changed.set()
+
+
+def _show_while(work: _Work) -> None:
+    """Says what is being waited for, on a terminal only, and at the end how long it took."""
+    if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+        work.done.wait()
+        return
+    from toolbridge.observe.progress import line_of
+
+    name, began = _NAMES[work.language], monotonic()
+    text = f"Compiling the {name} engine for this machine (once, {_USUALLY[work.language]}) …"
+    line = line_of(sys.stderr)
+    if line is None:
+        print(text, file=sys.stderr)
+        work.done.wait()
+    else:
+        _draw_until_done(work, line, text, began)
+    if work.problem is None:
+        with suppress(OSError):
+            print(f"Compiled the {name} engine for this machine in {monotonic() - began:.0f} s.", file=sys.stderr)
+
+
+def _draw_until_done(work: _Work, line: TerminalLine, text: str, began: float) -> None:
+    try:
+        with suppress(OSError):  # the terminal is gone; the work goes on
+            while not work.done.wait(_SECONDS_BETWEEN):
+                line.show(f"{text} {monotonic() - began:.0f} s")
+        work.done.wait()
+    finally:
+        with suppress(OSError):
+            line.erase()
+
+
+# Which servers a run has: those of the configuration, or some of them, and what its task wants besides.
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def choice_options(command: _Command) -> _Command:
+    """`--server`, `--task` and `--capability`: which servers are wanted, those of plugins among them."""
+    for option in (
+        click.option("--capability", "capabilities", multiple=True, metavar="NAME", help=_CAPABILITY),
+        click.option("--task", metavar="TEXT", help=_TASK),
+        click.option("--server", "servers", multiple=True, metavar="NAME", help=_SERVER),
+    ):
+        command = option(command)
+    return command
+
+
+_SERVER = "Offer only this server. May be given more than once."
+_TASK = "What is to be done: attaches the servers of plugins that it mentions."
+_CAPABILITY = "Attach servers of plugins that have it."
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChoice:
+    """What the options say."""
+
+    config_file: str | None = None
+    servers: tuple[str, ...] = ()
+    """Only these, and what the task wants; empty: all that are configured."""
+    task: str | None = None
+    capabilities: tuple[str, ...] = ()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether anything was chosen at all."""
+        from toolbridge.cli.server_options import chosen_profiles
+
+        return bool(self.servers or self.config_file or self.task or self.capabilities or chosen_profiles())
+
+
+def chosen_servers(choice: ServerChoice) -> Merged:
+    """The servers that were chosen, and why each is there. Plugins are asked only if theirs may be wanted.
+
+    Raises:
+        ClickException: there is no such server.
+    """
+    from toolbridge.cli.server_options import installed_plugins, read_config, switched
+    from toolbridge.sources.merge import Merged, merge_sources
+    from toolbridge.sources.plugins import provided_servers
+    from toolbridge.sources.tasks import Task
+
+    config = read_config(choice.config_file)
+    if not config.gateway:
+        return Merged(config)
+    of_plugins = tuple(name for name in choice.servers if "__" in name)
+    is_by_name = choice.task is None and not choice.capabilities
+    if is_by_name and not of_plugins:
+        return merge_sources(_only(config, choice.servers))
+    from toolbridge.errors import UnknownServerError
+
+    task = Task(choice.task or "", of_plugins, choice.capabilities)
+    own = _only(config, tuple(name for name in choice.servers if name not in of_plugins), none_is_all=not of_plugins)
+    plugins = installed_plugins(config, named=of_plugins if is_by_name else None)
+    try:
+        merged = merge_sources(own, task=task, plugins=plugins)
+    except UnknownServerError as error:  # here, a plugin's is named in full only
+        known = sorted([*config.servers, *(each.config.name for each in provided_servers(plugins))])
+        raise click.ClickException(str(UnknownServerError(error.server, tuple(known)))) from None
+    return replace(merged, config=switched(merged.config))
+
+
+def _only(config: Config, servers: tuple[str, ...], *, none_is_all: bool = True) -> Config:
+    """The configuration with these servers, or with all of them."""
+    from toolbridge.cli.server_options import configured_server
+
+    for name in servers:
+        configured_server(config, name)
+    is_all = none_is_all and not servers
+    chosen = {name: server for name, server in config.servers.items() if is_all or name in servers}
+    others = {name: server for name, server in config.servers.items() if name not in chosen}
+    return replace(config, servers=chosen, optional={**config.optional, **others})
+
+
+# Reading the program that a command is to run.
+
+
+_LANGUAGES: dict[str, SandboxLanguage] = {
+    ".js": "javascript",
+    ".mjs": "javascript",
+    ".cjs": "javascript",
+    ".ts": "typescript",
+    ".mts": "typescript",
+    ".cts": "typescript",
+    ".py": "python",
+}
+
+
+def language_of(path: str) -> SandboxLanguage | None:
+    """The language that a file's name tells, if it tells one.
+
+    Raises:
+        click.ClickException: it is one that can't be run.
+    """
+    extension = os.path.splitext(path)[1].lower()
+    if extension in (".tsx", ".jsx"):
+        raise click.ClickException(f"{path}: JSX can't be run. Give a JavaScript, TypeScript or Python file.")
+    return _LANGUAGES.get(extension)
+
+
+def read_source(path: str, limits: Limits) -> str:
+    """The text of a program: a file's, or standard input's for `-`.
+
+    Raises:
+        click.ClickException: there is no program; the message says why and what to do.
+    """
+    name = "Standard input" if path == "-" else path
+    data = _read_bytes(path, name, limits.frame_bytes)
+    if len(data) > limits.frame_bytes:
+        most = limits.frame_bytes // 2**20
+        raise click.ClickException(f"{name} is larger than {most} MiB, the most that a program may be.")
+    try:
+        source = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise click.ClickException(
+            f"{name} is not UTF-8 text: byte 0x{data[error.start]:02x} in line {line}. Save it as UTF-8."
+        ) from error
+    if not source.strip():
+        raise click.ClickException(f"{name} is empty: there is no program to run.")
+    return source
+
+
+def _read_bytes(path: str, name: str, most: int) -> bytes:
+    """At most one byte more than allowed, so that a huge file costs nothing."""
+    try:
+        if path == "-":
+            if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise click.ClickException("Standard input is closed: there is no program to run.")
+            return sys.stdin.buffer.read(most + 1)
+        with open(path, "rb") as file:
+            return file.read(most + 1)
+    except FileNotFoundError as error:
+        raise click.ClickException(f"There is no file {name}.") from error
+    except IsADirectoryError as error:
+        raise click.ClickException(f"{name} is a directory: give a program's file.") from error
+    except OSError as error:
+        raise click.ClickException(f"{name} can't be read: {error.strerror or error}.") from error
+
 
 # A program without any of these imports nothing of the host's, and needs no servers.
 _WORDS_OF_MODULES = {
@@ -105,7 +343,7 @@ def command(
     """
     chosen = ServerChoice(config_file, servers, task, capabilities)
     if dry_run:
-        from toolbridge.cli.dry_run import show_servers
+        from toolbridge.cli.run_with_servers import show_servers
 
         return show_servers(chosen)
     refuse_inside_run()

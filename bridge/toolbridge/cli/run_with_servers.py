@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -30,22 +32,46 @@ from toolbridge import (
     ToolUse,
     open_runtime,
 )
-from toolbridge.cli.engines import make_ready
-from toolbridge.cli.lock_report import LockOutcome, accepted_at
-from toolbridge.cli.server_choice import ServerChoice, chosen_servers
+from toolbridge.calls.run import new_run
+from toolbridge.cli import OK
+from toolbridge.cli.lock import LockOutcome, accepted_at
+from toolbridge.cli.run import ServerChoice, chosen_servers, make_ready
 from toolbridge.cli.server_options import chosen_profiles, unless_terminated
 from toolbridge.cli.terminal import write
-from toolbridge.observe.events import new_run
-from toolbridge.trust.approvers import TerminalApprover
-from toolbridge.trust.pins import FirstListing, LockPins
-from toolbridge.trust.sanitise import for_terminal
-from toolbridge.trust.terminal_question import Terminal
-from toolbridge.trust.tools_prompt import TerminalAcceptance
+from toolbridge.observe.events import ServerCollided
+from toolbridge.trust.approval.approver import Terminal
+from toolbridge.trust.approval.approvers import TerminalApprover
+from toolbridge.trust.pins.pins import FirstListing, LockPins
+from toolbridge.trust.pins.prompt import TerminalAcceptance
+from toolbridge.trust.text.sanitise import for_terminal
 
 if TYPE_CHECKING:
     from toolbridge.observe.events import Observer
-    from toolbridge.sandbox.dialect import SandboxLanguage
+    from toolbridge.sandbox.outcome import SandboxLanguage
     from toolbridge_codegen.catalog import ToolSpec
+
+
+# `toolbridge run --dry-run`: the merged configuration, and why each server is in it. No value of a secret is shown.
+
+
+def show_servers(choice: ServerChoice) -> int:
+    """Print one JSON object: `mcpServers` as a file would have them, `why` each is there, and what is left out."""
+    from toolbridge.sources.merge import shown_config
+
+    merged = chosen_servers(choice)
+    servers = merged.config.servers
+    collided = [event for event in merged.events if isinstance(event, ServerCollided)]
+    facts = {
+        **shown_config(merged.config),
+        "why": {
+            name: {"origin": str(servers[name].origin), "reason": merged.reasons[name]} for name in sorted(servers)
+        },
+        "collisions": [asdict(event) for event in collided],
+        "ignored": [asdict(event) for event in merged.events if event not in collided],
+    }
+    write(sys.stdout, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+    return OK
+
 
 _Result = TypeVar("_Result")
 
@@ -304,8 +330,8 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs
 
 def _warn_of_rules(config: Config, runtime: Runtime | None) -> None:
     """Tells which rules name no server; of a runtime's that match no tool: a run has those among its warnings."""
-    from toolbridge.trust.flow_labels import label_warnings
-    from toolbridge.trust.gate_patterns import pattern_warnings, stray_patterns
+    from toolbridge.trust.gate.gate import label_warnings
+    from toolbridge.trust.gate.patterns import pattern_warnings, stray_patterns
 
     warnings = stray_patterns(config)
     if runtime is not None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from toolbridge.cli.exit_codes import INTERRUPTED, OK, TERMINATED
-from toolbridge.cli.server_choice import ServerChoice, choice_options, chosen_servers
+from toolbridge.cli import INTERRUPTED, OK, TERMINATED
+from toolbridge.cli.run import ServerChoice, choice_options, chosen_servers
 from toolbridge.cli.server_options import config_option, heard_signals, refuse_inside_run
 from toolbridge.cli.terminal import write
 
@@ -94,7 +94,7 @@ def command(config_file: str | None, audit_log: str | None, **given: Any) -> int
 
 def _options(config_file: str | None, given: dict[str, Any], observers: tuple[Any, ...]) -> ServeOptions:
     from toolbridge import Limits
-    from toolbridge.serve.guest_sessions import SessionLimits
+    from toolbridge.serve.run_code import SessionLimits
     from toolbridge.serve.service import ServeOptions
 
     limits = Limits()
@@ -140,8 +140,7 @@ def _code_of(number: int) -> int:
 
 
 async def _over_stdio(config: Config, options: ServeOptions) -> None:
-    from toolbridge.serve.server import CodeModeServer
-    from toolbridge.serve.service import Service
+    from toolbridge.serve.service import CodeModeServer, Service
     from toolbridge.serve.stdio import serve_stdio
 
     if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # they are, when closed
@@ -157,11 +156,9 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
     """Serve until a signal; a second one ends everything at once."""
     import anyio
 
-    from toolbridge.serve.http_app import HttpApp, HttpLimits
+    from toolbridge.serve.http import HttpApp, HttpLimits, open_socket, serve_http
     from toolbridge.serve.http_guard import is_loopback
-    from toolbridge.serve.http_server import open_socket, serve_http
-    from toolbridge.serve.server import CodeModeServer
-    from toolbridge.serve.service import Service
+    from toolbridge.serve.service import CodeModeServer, Service
 
     host, limits = given["host"], HttpLimits()
     listening = open_socket(host, given["port"])
@@ -197,7 +194,7 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
 
 
 def _say_what_is_unattended(config: Config, options: ServeOptions) -> None:
-    from toolbridge.serve.managing import UNATTENDED_WORDS
+    from toolbridge.serve.management import UNATTENDED_WORDS
 
     where = "Where a client can't ask its person" if options.asks else "Nobody is asked"
     write(sys.stderr, f"{where}: {UNATTENDED_WORDS[config.unattended]}.\n")

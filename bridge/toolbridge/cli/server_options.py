@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from toolbridge.advice import advise_with, advised
-from toolbridge.cli.exit_codes import TERMINATED
+from toolbridge.cli import TERMINATED
 from toolbridge.cli.terminal import write
-from toolbridge.directories import cache_directory
+from toolbridge.errors import advise_with, advised
+from toolbridge.files import cache_directory
 
 if TYPE_CHECKING:
     from toolbridge import Config, ServerConfig, ServerManager, ServerStatus
     from toolbridge.sources.plugins import Plugin
-    from toolbridge.trust.pins import Pins
+    from toolbridge.trust.pins.pins import Pins
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _Result = TypeVar("_Result")
@@ -102,7 +102,7 @@ def refuse_inside_run() -> None:
     Raises:
         ClickException: we are such a server, or were started by one.
     """
-    from toolbridge.servers.process_tree import MARK
+    from toolbridge.servers.stdio.process_tree import MARK
 
     if MARK in os.environ:
         raise click.ClickException(
@@ -157,7 +157,7 @@ def _tell_of_waiting(plugins: Sequence[str]) -> None:
 
 def switched(config: Config) -> Config:
     """The configuration with every server on or off as this user switched it."""
-    from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError, with_switches
+    from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError, with_switches
 
     try:
         return with_switches(config, ApprovalStore().read())
@@ -197,7 +197,7 @@ def open_servers(
     import anyio
 
     from toolbridge import ServerManager
-    from toolbridge.trust.approvers import StoredApprovals, TerminalApprover
+    from toolbridge.trust.approval.approvers import StoredApprovals, TerminalApprover
 
     profiles = chosen_profiles()
 
@@ -218,8 +218,8 @@ def lock_pins(*, ask: bool, again: bool = False) -> Pins:
     Where a person sits at the terminal, nothing is pinned that they were not shown: they are asked, or, by commands
     that only look, told how to see it.
     """
-    from toolbridge.trust.pins import LockPins
-    from toolbridge.trust.tools_prompt import TerminalAcceptance
+    from toolbridge.trust.pins.pins import LockPins
+    from toolbridge.trust.pins.prompt import TerminalAcceptance
 
     acceptance = TerminalAcceptance()
     if not acceptance.can_ask:

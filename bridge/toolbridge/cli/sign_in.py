@@ -9,12 +9,40 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolbridge.cli.exit_codes import OK
+from toolbridge.cli import OK
 from toolbridge.cli.server_options import complete_servers, config_option, open_servers, read_config
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
     from toolbridge import ServerManager
+
+
+# `toolbridge sign-out`: the end of what `sign-in` began.
+
+
+@click.command(
+    "sign-out",
+    epilog="Exit codes: 0 done; 2 there is no such server.",
+)
+@click.argument("name", shell_complete=complete_servers)
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sign_out(name: str, config_file: str | None, as_json: bool) -> int:
+    """Forget the sign-in to a server.
+
+    \b
+    Example:  toolbridge sign-out tracker
+    """
+
+    async def work(manager: ServerManager) -> bool:
+        return await manager.sign_out(name)
+
+    was_there = open_servers(read_config(config_file), work)
+    if as_json:
+        write(sys.stdout, json.dumps({"name": name, "wasSignedIn": was_there}) + "\n")
+    else:
+        write(sys.stdout, f"Signed out of {name}.\n" if was_there else f"There was no sign-in to {name}.\n")
+    return OK
 
 
 @click.command(
@@ -25,14 +53,14 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--no-browser", is_flag=True, help="Print the page's address, and ask for the one it leads to.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(name: str, config_file: str | None, no_browser: bool, as_json: bool) -> int:
+def sign_in(name: str, config_file: str | None, no_browser: bool, as_json: bool) -> int:
     """Sign in to a server that is reached by HTTP. The tokens are kept in the keyring, or in a file of yours alone.
 
     \b
     Examples:  toolbridge sign-in tracker
                toolbridge sign-in tracker --no-browser
     """
-    from toolbridge.servers.sign_in import BrowserSignIn, HeadlessSignIn
+    from toolbridge.servers.auth.sign_in import BrowserSignIn, HeadlessSignIn
 
     how = HeadlessSignIn() if no_browser or not _has_browser() else BrowserSignIn()
 

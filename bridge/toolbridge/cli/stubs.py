@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from toolbridge.cli.exit_codes import FAILED, OK
+from toolbridge.cli import FAILED, OK
 from toolbridge.cli.server_options import (
     config_option,
     configured_server,
@@ -22,8 +26,8 @@ from toolbridge.cli.server_options import (
     with_servers,
 )
 from toolbridge.cli.terminal import write, write_error_object
-from toolbridge.directories import cache_directory
-from toolbridge.trust.sanitise import for_error
+from toolbridge.files import cache_directory
+from toolbridge.trust.text.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge import Config, ServerManager, ServerStatus
@@ -31,6 +35,79 @@ if TYPE_CHECKING:
     from toolbridge_codegen.host_models import ModelKind
     from toolbridge_codegen.model import Diagnostic
     from toolbridge_codegen.stubs import Errors, Language
+
+
+# Writing stubs into a directory: nothing outside it, and nothing over a file that somebody else wrote.
+
+
+RECORD = ".toolbridge-stubs.json"
+"""In the directory: which files were written here, and a hash of each as it was written."""
+
+
+def write_files(directory: str, files: Mapping[str, str], *, force: bool) -> list[str]:
+    """Write files below a directory, which is made if need be, and give their paths.
+
+    Everything is checked before anything is written.
+
+    Raises:
+        click.ClickException: a file is in the way, or can't be written.
+    """
+    root = Path(directory)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        record = _read_record(root)
+        for name, text in files.items():
+            _check(root, name, text, record, force=force)
+        for name, text in files.items():
+            _replace(root / name, text)
+        _replace(root / RECORD, json.dumps({**record, **{name: _hash(text) for name, text in files.items()}}, indent=1))
+    except OSError as error:
+        raise click.ClickException(f"{directory} can't be written: {error.strerror or error}.") from error
+    return [str(root / name) for name in files]
+
+
+def _check(root: Path, name: str, text: str, record: Mapping[str, str], *, force: bool) -> None:
+    path = root / name
+    if not path.parent.resolve().is_relative_to(root.resolve()):
+        raise click.ClickException(f"{path} is not below {root}: a link leads out of it.")
+    if path.is_dir():
+        raise click.ClickException(f"{path} is a directory.")
+    if force or not os.path.lexists(path):
+        return
+    found = None if path.is_symlink() else path.read_bytes()
+    if found is None or hashlib.sha256(found).hexdigest() not in (record.get(name), _hash(text)):
+        raise click.ClickException(f"{path} was not written by toolbridge, or was changed. --force writes over it.")
+
+
+def _read_record(root: Path) -> dict[str, str]:
+    """What was written here before. A record that can't be read makes every file somebody else's."""
+    try:
+        record = json.loads((root / RECORD).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(record, dict):
+        return {}
+    return {name: text for name, text in cast("dict[str, object]", record).items() if isinstance(text, str)}
+
+
+def _replace(path: Path, text: str) -> None:
+    """Put a whole file in place; a link there is replaced, not followed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".toolbridge-")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(text.encode())
+        os.chmod(temporary, 0o644)  # stubs are for editors and checkers to read
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
 
 _COMMENT = {"typescript": "//", "python": "#"}
 
@@ -165,8 +242,8 @@ def _from_configuration(
 
 
 def _from_file(path: str, servers: tuple[str, ...], schemas_file: str | None) -> list[ServerListing]:
-    from toolbridge.cli.listing_file import read_listing
-    from toolbridge.config.output_schemas import from_file, output_schemas
+    from toolbridge.cli.audit import read_listing
+    from toolbridge.config.fields import from_file, output_schemas
     from toolbridge_codegen.catalog import ServerListing
 
     if len(servers) > 1:
@@ -195,7 +272,7 @@ def _stubs(catalog: Catalog, language: Language, errors: Errors, *, compact: boo
 
 def _models(catalog: Catalog, kind: ModelKind) -> _Made:
     """A module of classes for each server; one that has none costs no other."""
-    from toolbridge_codegen.build import build_module
+    from toolbridge_codegen.derive.tools import build_module
     from toolbridge_codegen.host_models import ModelsError, host_models
 
     files: dict[str, str] = {}
@@ -223,7 +300,6 @@ def _write(directory: str | None, files: Mapping[str, str], *, force: bool) -> M
     """The files themselves, or where they were written to."""
     if directory is None:
         return dict(files)
-    from toolbridge.cli.stub_files import write_files
 
     return write_files(directory, files, force=force)
 

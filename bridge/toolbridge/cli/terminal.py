@@ -3,10 +3,46 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
-from toolbridge.trust.sanitise import for_terminal
+from toolbridge.trust.text.sanitise import for_terminal
+
+# A table for people: columns as wide as they need, as far as the terminal is.
+
+
+_LEAST_LAST = 20
+_LEAST = 6
+_BETWEEN = 2
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The text of a table. On a terminal no line is longer than that is wide; elsewhere nothing is cut."""
+    cells = [list(header), *([for_terminal(" ".join(cell.split())) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    if sys.stdout is not None and sys.stdout.isatty():  # pyright: ignore[reportUnnecessaryComparison]
+        _fit(widths, shutil.get_terminal_size().columns)
+        cells = [[_cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in cells]
+    between = " " * _BETWEEN
+    lines = [between.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _fit(widths: list[int], columns: int) -> None:
+    """Narrow the last column, which says most, and then the widest of the others, until they fit."""
+    room = columns - _BETWEEN * (len(widths) - 1)
+    widths[-1] = max(min(widths[-1], _LEAST_LAST), min(widths[-1], room - sum(widths[:-1])))
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=lambda column: widths[column])
+        if widths[widest] <= _LEAST:
+            return
+        widths[widest] -= 1
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def write(stream: TextIO | None, text: str) -> None:

@@ -2,13 +2,175 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
+from urllib.parse import urlsplit
 
-from toolbridge.config import flow_rules, output_schemas, remote_values, values
-from toolbridge.config.server_config import Transport
+from toolbridge.config import policy as flow_rules
+from toolbridge.config import values
+from toolbridge.config.read_file import read_object
+from toolbridge.config.server_config import OAuth, Origin, ServerConfig, Transport
+from toolbridge.config.values import (
+    all_of,
+    any_text,
+    check_name,
+    kind_of,
+    listed,
+    names,
+    pairs,
+    quoted,
+    shown_path,
+    some_text,
+    twin_key,
+    unknown_keys,
+    wrong,
+)
+from toolbridge.errors import ConfigError
+
+# An operator's schemas for the results of tools that have none: written out, or in a file beside the configuration.
+
+
+_FORM = 'an object such as {"get_forecast": {"type": "object", "properties": {…}}}, or the path of a file that has one'
+
+
+def from_file(value: object, field: str, absolute: Callable[[str], str]) -> object:
+    """What a file has, if its path is given; else what was given.
+
+    Raises:
+        ConfigError: it can't be read, or is not a JSON object.
+    """
+    if not isinstance(value, str) or not value.strip():
+        return value
+    path = absolute(value)
+    try:
+        return read_object(path, form='{"get_forecast": {"type": "object"}}')
+    except ConfigError as error:  # the field names a file, and it is that one that something is wrong with
+        problem, fix = f"{shown_path(path)}: {error.problem}", error.fix
+    raise ConfigError(problem, field=field, fix=fix)
+
+
+def output_schemas(value: object, field: str) -> Mapping[str, Mapping[str, Any]]:
+    """A schema by the name of its tool."""
+    if not isinstance(value, Mapping):
+        raise wrong(value, field, _FORM)
+    schemas: dict[str, Mapping[str, Any]] = {}
+    for tool, schema in pairs(cast("object", value), field).items():
+        if not tool:
+            raise ConfigError("a tool's name is empty.", field=field)
+        schemas[tool] = pairs(schema, f"{field}.{tool[:60]}")
+    return schemas
+
+
+# Checks of what only a server that is reached by URL has: the URL, headers, OAuth.
+
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_BAD_URL_CHARACTER = re.compile(r"[\x00-\x20\x7f\\]")
+SENT_ANYWAY = frozenset({"accept", "accept-encoding", "content-type"})
+"""Headers that the transport sets, and that other clients let people write."""
+_TRANSPORT_HEADERS = SENT_ANYWAY | frozenset(
+    {
+        *("connection", "content-encoding", "content-length", "expect", "host", "http2-settings", "keep-alive"),
+        *("last-event-id", "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "proxy-authenticate"),
+        *("proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"),
+    }
+)
+OAUTH_KEYS: Mapping[str, str] = {
+    "clientId": "client_id",
+    "clientSecret": "client_secret",
+    "scopes": "scopes",
+    "redirectPort": "redirect_port",
+}
+_OAUTH_ADVICE: Mapping[str, str] = {"callbackPort": 'Write "redirectPort".', "scope": 'Write "scopes", a list.'}
+
+
+def url(value: object, field: str) -> str:
+    """An http or https URL without a user or password."""
+    text = some_text(value, field)
+    example = "Write it as https://host/path."
+    if _BAD_URL_CHARACTER.search(text):
+        raise ConfigError("has a space, backslash or control character.", field=field, fix=example)
+    try:
+        parts = urlsplit(text)
+        host, has_user, _ = parts.hostname, "@" in parts.netloc, parts.port
+    except ValueError:
+        parts, host, has_user = None, None, False
+    if parts is None or parts.scheme.lower() not in ("http", "https") or not host:
+        raise ConfigError("is no http or https URL.", field=field, fix=example)
+    if has_user:
+        fix = 'Put them into "headers", such as {"Authorization": "Bearer ${TOKEN}"}.'
+        raise ConfigError("has a user or password in it.", field=field, fix=fix)
+    if "#" in text:
+        raise ConfigError("has a '#', which is never sent.", field=field, fix=example)
+    return text
+
+
+def headers(value: object, field: str) -> dict[str, str]:
+    """Headers and their values, which may have references."""
+    found: dict[str, str] = {}
+    seen: set[str] = set()
+    for name, text in pairs(value, field).items():
+        where = f"{field}.{name[:60]}"
+        if not _HEADER_NAME.fullmatch(name):
+            raise ConfigError(f"{quoted(name, 12)} is not the name of a header.", field=field)
+        if is_transports(name):
+            raise ConfigError("is set by the transport.", field=where, fix="Remove it.")
+        if name.lower() in seen:
+            problem = "is there twice: headers that differ only by capital letters are the same."
+            raise ConfigError(problem, field=where, fix="Remove one.")
+        seen.add(name.lower())
+        found[name] = any_text(text, where)
+        fault = header_fault(found[name])
+        if fault:
+            raise ConfigError(fault, field=where, fix="Remove it.")
+    return found
+
+
+def is_transports(name: str) -> bool:
+    """Whether a header is set by the transport itself, about one connection only, or able to make one request two."""
+    return name.lower() in _TRANSPORT_HEADERS or name.lower().startswith("mcp-param-")
+
+
+def header_fault(value: str) -> str:
+    """What keeps a text from being sent as the value of a header, without showing it; empty if nothing does."""
+    if "\r" in value or "\n" in value:
+        return "has a line break, which would begin another header."
+    if not _HEADER_VALUE.fullmatch(value):
+        return "has a character that a header can't hold: only printable ASCII can be sent."
+    return ""
+
+
+def oauth(value: object, field: str) -> OAuth:
+    """How to sign in."""
+    if isinstance(value, OAuth):
+        given = {key: getattr(value, attribute) for key, attribute in OAUTH_KEYS.items()}
+        found = {key: each for key, each in given.items() if each is not None}
+    else:
+        found = pairs(value, field)
+    for unknown in unknown_keys(found, OAUTH_KEYS, within=f"{field}.", advice=_OAUTH_ADVICE):
+        raise unknown
+    return OAuth(
+        client_id=some_text(found["clientId"], f"{field}.clientId") if "clientId" in found else None,
+        client_secret=some_text(found["clientSecret"], f"{field}.clientSecret") if "clientSecret" in found else None,
+        scopes=names(found.get("scopes", ()), f"{field}.scopes"),
+        redirect_port=_port(found["redirectPort"], f"{field}.redirectPort") if "redirectPort" in found else None,
+    )
+
+
+def _port(value: object, field: str) -> int:
+    # 8080.0 is the same number in JSON.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+        raise wrong(value, field, "a whole number from 1 to 65535")
+    if not 1 <= value <= 65535:
+        raise ConfigError("expected 1 to 65535.", field=field)
+    return int(value)
+
 
 Check: TypeAlias = Callable[[object, str], Any]
 
@@ -41,14 +203,14 @@ FIELDS: tuple[Field, ...] = (
     Field("env_required", "envRequired", values.variables, STDIO),
     Field("inherit_env", "inheritEnv", values.flag, STDIO),
     Field("unset_env", "unsetEnv", values.unset_env),
-    Field("url", "url", remote_values.url, REMOTE),
-    Field("headers", "headers", remote_values.headers, REMOTE),
-    Field("oauth", "oauth", remote_values.oauth, REMOTE),
+    Field("url", "url", url, REMOTE),
+    Field("headers", "headers", headers, REMOTE),
+    Field("oauth", "oauth", oauth, REMOTE),
     Field("server", "", _anything, IN_PROCESS),
     Field("allow_tools", "allowTools", values.names),
     Field("deny_tools", "denyTools", values.denied_names),
     Field("reading", "reading", values.reading),
-    Field("output_schemas", "outputSchemas", output_schemas.output_schemas),
+    Field("output_schemas", "outputSchemas", output_schemas),
     Field("labels", "labels", flow_rules.labels),
     Field("connect_timeout", "connectTimeout", values.seconds),
     Field("call_timeout", "callTimeout", values.seconds),
@@ -111,3 +273,133 @@ ADVICE: Mapping[str, str] = MappingProxyType(
     }
 )
 """Keys of other tools that mean something here under another name, or nothing at all."""
+
+
+# The rules for one server and for all of them together: the same for a file and for code.
+
+
+# A program, a package with extras or a version (`uvx toolbridge@1.2`), or a module (`python -m toolbridge.cli`).
+_OURSELVES = re.compile(r"toolbridge(?i:\.exe|\.cmd)?(?:\[[^\]]*\])?(?:[=<>~!@].*|\.[\w.]+)?")
+_LONGEST_COMMAND = 2_000
+_FIELD = {each.attribute: each for each in FIELDS}
+_DEFAULTS: dict[str, object] = {
+    each.name: each.default if each.default_factory is MISSING else each.default_factory()
+    for each in fields(ServerConfig)
+}
+
+
+def check_fields(
+    given: Mapping[str, object], transport: str, label: Callable[[str], str], problems: list[ConfigError]
+) -> dict[str, Any]:
+    """The fields of a server as they are kept, by attribute. What is wrong is added to `problems`."""
+    if "command" in given and "url" in given:
+        fix = f"Remove {label('url')!r} for a process, or {label('command')!r} for a server that is reached by URL."
+        both = f"has both {label('command')!r} and {label('url')!r}."
+        problems.append(ConfigError(both, fix=fix))
+        return {}  # which of the other fields are in place can't be told
+    if NEEDED_FIELD[transport] not in given:
+        needed = label(NEEDED_FIELD[transport])
+        problems.append(ConfigError(f"is missing; transport {transport!r} needs it.", field=needed))
+    kept: dict[str, Any] = {}
+    for attribute, value in given.items():
+        each = _FIELD[attribute]
+        if transport not in each.transports:
+            problem = f"does not belong to transport {transport!r}, only to {listed(sorted(each.transports))}."
+            problems.append(ConfigError(problem, field=label(attribute), fix="Remove it."))
+            continue
+        try:
+            kept[attribute] = each.check(value, label(attribute))
+        except ConfigError as problem:
+            problems.append(problem)
+    twice = set(kept.get("env", ())) & set(kept.get("env_required", ()))
+    if twice:
+        problem = f"{quoted(min(twice))} is also in {label('env')!r}."
+        problems.append(ConfigError(problem, field=label("env_required"), fix="Write it in one of them."))
+    return kept
+
+
+def check_server(server: ServerConfig) -> None:
+    """Check a server that is being made: the same rules for one from a file and for one made in code.
+
+    Raises:
+        ConfigError: it can't be used as it is.
+    """
+    problems: list[ConfigError] = []
+    try:
+        if not isinstance(server.origin, Origin):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ConfigError("expected Origin(…).", field="origin")
+        check_name(server.name, plugin=server.origin.kind == "plugin")
+    except ConfigError as problem:
+        problems.append(problem)
+    try:
+        transport = _transport(server.transport)
+        check_fields(_given(server), transport, lambda attribute: attribute, problems)
+        if server.oauth is not None and not isinstance(server.oauth, OAuth):  # pyright: ignore[reportUnnecessaryIsInstance]
+            problems.append(ConfigError("expected OAuth(…).", field="oauth"))
+    except ConfigError as problem:
+        problems.append(problem)
+    if problems:
+        raise all_of(problems, server=server.name if isinstance(server.name, str) else None)  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
+def _transport(value: object) -> str:
+    if isinstance(value, str) and value in NEEDED_FIELD:
+        return value
+    found = quoted(value) if isinstance(value, str) else kind_of(value)
+    raise ConfigError(f"expected {listed(NEEDED_FIELD)}, found {found}.", field="transport")
+
+
+def _given(server: ServerConfig) -> dict[str, object]:
+    given = {each.attribute: getattr(server, each.attribute) for each in FIELDS if each.attribute != "server"}
+    given = {attribute: value for attribute, value in given.items() if value != _DEFAULTS[attribute]}
+    return given if server.server is None else given | {"server": server.server}
+
+
+def check_together(servers: Iterable[ServerConfig]) -> None:
+    """See that no two servers could be mistaken for each other.
+
+    Raises:
+        ConfigError: two have one name, or names that differ only by `-` and `_`; a Python module is both.
+    """
+    seen: dict[str, ServerConfig] = {}
+    for server in servers:
+        other = seen.get(twin_key(server.name))
+        seen[twin_key(server.name)] = server
+        if other is not None:
+            file = server.origin.detail if server.origin.kind in ("project", "user") else None
+            name = server.display_name or server.name
+            raise ConfigError(_collision(other, server), file=file, server=name, fix="Rename one of them.")
+
+
+def _collision(one: ServerConfig, other: ServerConfig) -> str:
+    elsewhere = "" if one.origin == other.origin else f" of {shown_path(str(one.origin))}"
+    first = quoted(one.display_name or one.name) + elsewhere
+    if one.name != other.name:
+        return f"differs from {first} only by '-' and '_'."
+    if one.display_name != other.display_name:
+        return f"becomes {other.name!r}, as does {first}."
+    return f"has the name of another server{elsewhere}."
+
+
+def starts_toolbridge(command: str, args: Iterable[str]) -> bool:
+    """Whether a command is `toolbridge serve`: by its path, or by a runner, interpreter or shell (T22)."""
+    words: list[str] = []
+    for word in (command, *args):
+        try:
+            # As in `sh -c "exec toolbridge serve"`.
+            words += shlex.split(word) if " " in word and len(word) <= _LONGEST_COMMAND else [word]
+        except ValueError:
+            words.append(word)
+    plain = [re.split(r"[/\\]", each)[-1][:_LONGEST_COMMAND] for each in words if not each.startswith("-")]
+    return any(_OURSELVES.fullmatch(one) and other == "serve" for one, other in pairwise(plain))
+
+
+def check_count(count: int, most: int) -> None:
+    """See that there are not too many servers.
+
+    Raises:
+        ConfigError: there are.
+    """
+    if count > most:
+        fix = f'Remove some, or raise the limit: "limits": {{"servers": {count}}}.'
+        raise ConfigError(f"{count} servers are configured; at most {most} may be.", field="limits.servers", fix=fix)

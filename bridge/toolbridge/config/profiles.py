@@ -12,13 +12,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS
-from toolbridge.config.names import name_for
-from toolbridge.config.output_schemas import from_file
+from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS, check_fields, from_file
 from toolbridge.config.server_config import Origin, ServerConfig
-from toolbridge.config.validate import check_fields
-from toolbridge.config.values import flag, names, pairs, wrong
-from toolbridge.config.wording import quoted, shown_path, unknown_keys
+from toolbridge.config.values import flag, name_for, names, pairs, quoted, shown_path, unknown_keys, wrong
 from toolbridge.errors import ConfigError, MisuseError
 
 if TYPE_CHECKING:

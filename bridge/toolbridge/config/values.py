@@ -5,13 +5,212 @@ No message here shows a value: what a field holds may be a secret that was put i
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 import os
 import re
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeVar, cast
 
-from toolbridge.config.wording import kind_of, listed, quoted
 from toolbridge.errors import ConfigError
+
+# How what was found is put into a message: its kind, or a short quotation; never a value that may be secret.
+
+
+MOST_PROBLEMS_SHOWN = 20
+MOST_PROBLEMS_SOUGHT = 100
+"""A file with more is hardly a configuration, and finding the nearest name for each would take minutes."""
+
+
+def kind_of(value: object) -> str:
+    """What a value is, without showing it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    kinds: tuple[tuple[type | tuple[type, ...], str], ...] = (
+        ((int, float), "a number"),
+        (str, "text" if value else "empty text"),
+        (Mapping, "an object"),
+        ((list, tuple), "a list"),
+    )
+    for types, kind in kinds:
+        if isinstance(value, types):
+            return kind
+    return f"a value of type {type(value).__name__}"
+
+
+def quoted(text: str, most: int = 60) -> str:
+    """A name in quotes, cut, with everything that a terminal would obey made visible."""
+    return repr(text) if len(text) <= most else f"{text[:most]!r}…"
+
+
+def shown_path(path: str) -> str:
+    """A path as it is, unless a terminal would obey something in it: a directory's name is not ours."""
+    return path if path.isprintable() else repr(path)
+
+
+def listed(names: Iterable[str], word: str = "or") -> str:
+    """`'a', 'b' or 'c'`."""
+    *most, last = [repr(name) for name in names]
+    return f"{', '.join(most)} {word} {last}" if most else last
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant."""
+    plain = {_plain(candidate): candidate for candidate in known}
+    found = difflib.get_close_matches(_plain(name[:64]), plain, n=1, cutoff=0.7)
+    return plain[found[0]] if found else None
+
+
+def unknown_keys(
+    given: Iterable[str], known: Collection[str], *, within: str = "", advice: Mapping[str, str] | None = None
+) -> list[ConfigError]:
+    """The problems with keys that nothing here knows; `advice` has what to say of those that others know."""
+    advice = advice or {}
+    problems: list[ConfigError] = []
+    for key in given:
+        if key in known or len(problems) >= MOST_PROBLEMS_SOUGHT:
+            continue
+        meant = key if key in advice else nearest(key, [*known, *advice])
+        fix = f"Did you mean {meant!r}?" if meant else f"Known are {listed(known, 'and')}."
+        fix = advice.get(meant or "", fix)
+        problems.append(ConfigError("unknown key.", field=f"{within}{key[:60]}", fix=fix))
+    return problems
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def all_of(problems: Sequence[ConfigError], *, file: str | None = None, server: str | None = None) -> ConfigError:
+    """One error for them all: a person who mends a file wants to see every mistake at once."""
+    placed = tuple(
+        ConfigError(each.problem, file=file, server=each.server or server, field=each.field, fix=each.fix)
+        for each in problems
+    )
+    if len(placed) == 1:
+        return placed[0]
+    lines = [
+        str(ConfigError(each.problem, server=each.server, field=each.field, fix=each.fix))
+        for each in placed[:MOST_PROBLEMS_SHOWN]
+    ]
+    if len(placed) > len(lines):
+        lines.append(f"… and {len(placed) - len(lines)} more")
+    return ConfigError("\n  ".join([f"{len(placed)} problems:", *lines]), file=file, problems=placed)
+
+
+# Names of servers: what other tools allow is mapped to a valid name, what could be mistaken is refused.
+
+
+MOST_CHARACTERS = 64
+MOST_WRITTEN_CHARACTERS = 256
+
+RESERVED_NAMES = frozenset({"mcp", "gateway", "wink", "bridge", "fs-read", "fs-write", "fetch"})
+RESERVED_PREFIXES = ("host:", "ha:")
+SEPARATOR = "__"
+"""Stands between plugin and server, and between server and tool: a user's name can't contain it."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_UNFIT = re.compile(r"[^a-z0-9_-]+")
+_UNDERSCORES = re.compile(r"_{2,}")
+_RULE = 'A name is 1 to 64 of a-z, 0-9, "-" and "_", and begins with a letter or digit.'
+
+
+def check_name(name: object, *, plugin: bool = False) -> str:
+    """The name of a server, as it is; a plugin's is `<plugin>__<server>`.
+
+    Raises:
+        ConfigError: it is malformed, reserved, or contains `__`.
+    """
+    if not isinstance(name, str):
+        raise ConfigError(f"the name of a server is of type {type(name).__name__}.", fix=_RULE)
+    if plugin:
+        return _check_plugin_name(name)
+    _refuse_reserved(name)
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{quoted(name)} can't be the name of a server.", fix=_rule_and_example(name))
+    return name
+
+
+def name_for(written: str) -> str:
+    """A valid name for what another tool's file calls a server; the same one every time.
+
+    `GitHub` gives `github`, `file.system` gives `file_system`. A name that is reserved, contains `__` or has
+    invisible characters is not made harmless but refused: it would look like something that it is not.
+
+    Raises:
+        ConfigError: there is no safe name for it.
+    """
+    if not written.strip():
+        raise ConfigError("the name of a server is empty.", fix=_RULE)
+    if len(written) > MOST_WRITTEN_CHARACTERS:
+        raise ConfigError(f"{quoted(written)} is too long for the name of a server.", fix=_RULE)
+    if not written.isprintable():
+        raise ConfigError(f"{quoted(written)} has characters that can't be seen.", fix=_RULE)
+    _refuse_reserved(written)
+    name = _mapped(written)
+    _refuse_reserved(name, written)
+    return name
+
+
+def twin_key(name: str) -> str:
+    """Equal for names that differ only by `-` and `_`: both would be the same module in Python."""
+    return name.replace("-", "_")
+
+
+def with_own_spelling(written: str, before: str, server: str, between: str) -> str:
+    """The name of a tool, `<before><server><between><tool>`, with `-` and `_` in its server's as the server has them.
+
+    One that names another server stays as it is: no two servers differ by that alone.
+    """
+    own = f"{before}{server}{between}"
+    begins = written[: len(own)]
+    if begins.startswith(before) and begins.endswith(between) and twin_key(begins) == twin_key(own):
+        return own + written[len(own) :]
+    return written
+
+
+def _mapped(written: str) -> str:
+    if _NAME.fullmatch(written):
+        return written
+    # Letters lose their accents; what has no ASCII form is left out like any other unfit character.
+    ascii_form = unicodedata.normalize("NFKD", written.casefold()).encode("ascii", "ignore").decode().lower()
+    fitting = _UNDERSCORES.sub("_", _UNFIT.sub("_", ascii_form)).strip("_-")
+    digest = hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    if not fitting:
+        return f"server_{digest}"
+    if len(fitting) > MOST_CHARACTERS:
+        return f"{fitting[: MOST_CHARACTERS - 9].rstrip('_-')}_{digest}"
+    return fitting
+
+
+def _refuse_reserved(name: str, written: str | None = None) -> None:
+    shown = quoted(name) if written in (None, name) else f"{quoted(written or '')} (as {name!r})"
+    lower = name.lower()
+    if lower.startswith(RESERVED_PREFIXES):
+        raise ConfigError(f"{shown}: names that begin with 'host:' or 'ha:' are reserved.", fix="Rename it.")
+    if twin_key(lower) in {twin_key(reserved) for reserved in RESERVED_NAMES}:
+        raise ConfigError(f"{shown} is a reserved name.", fix=f"Rename it, for example to {lower + '-server'!r}.")
+    if SEPARATOR in name:
+        problem = f"{shown} contains '__', which separates a plugin from its server and a server from its tools."
+        raise ConfigError(problem, fix="Write a single '_'.")
+
+
+def _check_plugin_name(name: str) -> str:
+    parts = name.split(SEPARATOR)
+    if not _NAME.fullmatch(name) or len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts):
+        raise ConfigError(f"{quoted(name)} can't be the name of a plugin's server.", fix="It is <plugin>__<server>.")
+    return name
+
+
+def _rule_and_example(name: str) -> str:
+    try:
+        return f"{_RULE} {name_for(name)!r} would do."
+    except ConfigError:
+        return _RULE
+
 
 _Word = TypeVar("_Word", bound=str)
 

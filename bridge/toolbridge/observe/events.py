@@ -21,11 +21,110 @@ nobody. What it can rely on:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from toolbridge.servers.events import ServerEvent
+from toolbridge.trust.text.sanitise import for_error, masked
+
+# SECURITY: a call's arguments as an event shows them, for observers that asked: masked, then cut.
+
+
+MOST_CHARACTERS = 200
+# A character of a secret becomes at most so many in an encoding that is masked: `\ud83d\ude00`, `%F0%9F%98%80`.
+_WIDEST_ENCODING = 12
+
+
+def shown(arguments: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
+    """Arguments as JSON on one line, known secrets masked in any common encoding, cut at 200 characters."""
+    import json
+
+    try:
+        text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=_named)
+    except (TypeError, ValueError, RecursionError):  # a key that is no text, a cycle, nested too deeply
+        return "(no JSON form)"
+    return for_error(_beginning(text, secrets), limit=MOST_CHARACTERS)
+
+
+def _beginning(text: str, secrets: Collection[str]) -> str:
+    """The masked beginning of a text: long enough, and not ending in a part of a secret, which no mask would know."""
+    longest = _WIDEST_ENCODING * max(map(len, secrets), default=0)
+    enough = 4 * MOST_CHARACTERS + 2 * longest
+    if len(text) <= enough:
+        return masked(text, secrets)
+    beginning = masked(text[:enough], secrets)
+    return beginning[: max(0, len(beginning) - longest)] + "…"
+
+
+def _named(value: object) -> str:
+    return f"<{type(value).__name__}>"
+
+
+# What observers of servers are told.
+
+
+ServerState: TypeAlias = Literal["idle", "needs_approval", "connecting", "connected", "error", "closed"]
+
+_log = logging.getLogger("toolbridge")
+
+
+@dataclass(frozen=True, slots=True)
+class StateChanged:
+    """A server is in another state."""
+
+    server: str
+    state: ServerState
+    error: str = ""
+    reason: str = ""
+    """Why, where that is no error: it was closed to make room for another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsChanged:
+    """A server's listing is not what it was."""
+
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRegistered:
+    """A server is there to be used from now on."""
+
+    server: str
+    origin: str
+    """Where it came from: `user (…/config.json)`, `plugin (acme)`, `section (tools.data)`, `task`, `code`."""
+    reason: str = ""
+    """Why it is there, if not because it is configured: the task's words, a section."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCollided:
+    """Two sources have a server of one name: one holds, the other is left out."""
+
+    server: str
+    origin: str
+    """Of the one that is left out: where it is configured, `task`, `outer task`, `section (…)` or `plugin (…)`."""
+    kept: str
+    """The origin of the one that holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIgnored:
+    """Something that a source offered is not used."""
+
+    server: str
+    """Its name, or its source's where it has none that could be told."""
+    origin: str
+    reason: str
+
+
+SourceEvent: TypeAlias = ServerRegistered | ServerCollided | ServerIgnored
+ServerEvent: TypeAlias = StateChanged | ToolsChanged | SourceEvent
+ServerObserver: TypeAlias = Callable[[ServerEvent], object]
+
+
+_Event = TypeVar("_Event")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +215,6 @@ class RunEnded:
 RunEvent: TypeAlias = RunStarted | CallStarted | DecisionMade | CallProgressed | CallEnded | RunEnded
 Event: TypeAlias = RunEvent | ServerEvent
 Observer: TypeAlias = Callable[[Event], object | Awaitable[object]]
-
-
-def new_run() -> str:
-    """A name for a run: short, and no other run's, also among processes that share a log."""
-    import os
-
-    return os.urandom(6).hex()
 
 
 def wants_arguments(observers: Iterable[Observer]) -> bool:

@@ -7,22 +7,85 @@ import hashlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import define_imports
+from toolbridge.boundary.run_state import Ticks
 from toolbridge.errors import EngineError, GuestImageError
 from toolbridge.limits import MOST_STACK
 from toolbridge.sandbox.compile_cache import CompileCache, entry_key
-from toolbridge.sandbox.guest_threads import STACK_HEADROOM, GuestThreads
-from toolbridge.sandbox.instance import Image
-from toolbridge.sandbox.spare_instances import SpareInstances
-from toolbridge.sandbox.ticker import EpochTicker
+from toolbridge.sandbox.instance import Image, SpareInstances
+from toolbridge.sandbox.scheduler import STACK_HEADROOM, GuestThreads
 from toolbridge_guest import GuestImage, guest_image
 
 if TYPE_CHECKING:
     from toolbridge.sandbox.component_instance import ComponentImage
+
+
+# The epoch ticker: advances the engine's epoch while runs are active, and sleeps otherwise.
+
+
+TICK_SECONDS = 0.005
+# A few idle ticks before going to sleep: runs that follow each other needn't wake the thread each time.
+_LINGER_TICKS = 10
+
+
+class EpochTicker:
+    """One thread per engine, started by the first run."""
+
+    def __init__(self, engine: int) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._active = 0
+        self.ticks = Ticks(TICK_SECONDS)
+
+    @property
+    def is_ticking(self) -> bool:
+        """Whether the epoch advances at the moment."""
+        return self._thread is not None and self._wake.is_set()
+
+    def enter(self) -> None:
+        """A run begins."""
+        with self._lock:
+            self._active += 1
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._tick, name="toolbridge-ticker", daemon=True)
+                self._thread.start()
+            if not self._wake.is_set():
+                self._wake.set()
+
+    def leave(self) -> None:
+        """A run has ended."""
+        with self._lock:
+            self._active -= 1
+
+    def _tick(self) -> None:
+        idle = 0
+        counted_until = time.monotonic()
+        while True:
+            if not self._wake.is_set():
+                self._wake.wait()
+                counted_until = time.monotonic()
+            time.sleep(TICK_SECONDS)
+            library.engine_increment_epoch(self._engine)
+            # Where the host's own threads are busy, this one gets its turn late: it counts the ticks that it missed.
+            passed = max(1, int((time.monotonic() - counted_until) / TICK_SECONDS))
+            counted_until += passed * TICK_SECONDS
+            self.ticks.count += passed
+            if self._active:
+                idle = 0
+                continue
+            idle += 1
+            if idle > _LINGER_TICKS:
+                with self._lock:
+                    if not self._active:
+                        self._wake.clear()
+
 
 # Measured: with a native stack of 32 times the engine's own, no recursion overruns it first.
 WASM_STACK_BYTES = 32 * MOST_STACK
@@ -49,7 +112,7 @@ _MODULE = _Form(library.module_new, library.module_serialize, library.module_des
 
 
 def _component() -> _Form:
-    from toolbridge.boundary import component_library as components
+    from toolbridge.boundary import component_imports as components
 
     return _Form(components.component_new, components.component_serialize, components.component_deserialize_file)
 
@@ -143,8 +206,7 @@ class Engine:
         return self._python
 
     def _check_python(self, component: int) -> None:
-        from toolbridge.sandbox.component_check import check_component
-        from toolbridge.sandbox.component_instance import ComponentImage
+        from toolbridge.sandbox.component_instance import ComponentImage, check_component
 
         check_component(self, ComponentImage(self.pointer, component))
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import weakref
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import FunctionType, MethodType, TracebackType
+from typing import Any, cast
 
-from toolbridge.boundary.host_call import HostSide, Scheduler
+from toolbridge.boundary.host_call import HostFunction, HostModules, HostSide, Scheduler
+from toolbridge.boundary.wire import python_name
 from toolbridge.errors import (
+    HostModuleError,
     LanguageError,
     LimitsError,
     MisuseError,
@@ -18,15 +23,75 @@ from toolbridge.errors import (
     ToolbridgeError,
 )
 from toolbridge.limits import Limits
-from toolbridge.sandbox.dialect import DIALECTS, Dialect, SandboxLanguage
 from toolbridge.sandbox.engine import CompileNotice, Engine, shared_engine
-from toolbridge.sandbox.execution import Execution, fresh_seed
-from toolbridge.sandbox.host_modules import Modules, host_modules
+from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_for_async
 from toolbridge.sandbox.instance import GuestInstance
-from toolbridge.sandbox.outcome import Failure, RunResult, Usage
+from toolbridge.sandbox.outcome import DIALECTS, Dialect, Failure, RunResult, SandboxLanguage, Usage
 from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler
 from toolbridge.sandbox.session import Session
-from toolbridge.sandbox.waiting import wait_for, wait_for_async
+
+# From `modules={"host:demo": {"add": add}}` to what the boundary looks calls up in.
+
+
+Modules = Mapping[str, Mapping[str, Callable[..., Any]]]
+
+_SPECIFIER = re.compile(r"host:[a-z0-9][a-z0-9_-]{0,127}")
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_RESERVED_MODULES = {"host:bridge"}
+# An export by one of these names would change what the module object itself means.
+_RESERVED_EXPORTS = {
+    *("__proto__", "constructor", "prototype", "then", "toJSON", "default", "__esModule"),
+    *("toString", "valueOf", "hasOwnProperty"),
+}
+_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
+
+
+def host_modules(modules: Modules) -> HostModules:
+    """The modules, checked.
+
+    Raises:
+        HostModuleError: a module or function can't be offered to guest code.
+    """
+    if not isinstance(modules, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("modules", modules, 'a mapping such as {"host:demo": {"add": add}}')
+    checked: dict[str, dict[str, HostFunction]] = {}
+    python_names: dict[str, str] = {}
+    for specifier, functions in modules.items():
+        if not isinstance(specifier, str) or not _SPECIFIER.fullmatch(specifier):  # pyright: ignore[reportUnnecessaryIsInstance]
+            problem = 'a specifier is "host:" and lower-case letters, digits, "-" or "_", such as "host:demo"'
+            raise HostModuleError(specifier, problem)
+        if specifier in _RESERVED_MODULES:
+            raise HostModuleError(specifier, "this name is taken by toolbridge")
+        namesake = python_names.setdefault(python_name(specifier), specifier)
+        if namesake != specifier:
+            raise HostModuleError(specifier, f"in Python it has the same name as {namesake}: {python_name(specifier)}")
+        if not isinstance(functions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise HostModuleError(specifier, f"expected a mapping from name to function, found {functions!r}")
+        checked[specifier] = {name: _host_function(specifier, name, value) for name, value in functions.items()}
+    return checked
+
+
+def _host_function(specifier: str, name: str, function: Callable[..., Any]) -> HostFunction:
+    if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name) or name in _RESERVED_EXPORTS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise HostModuleError(specifier, f"{name!r} can't be the name of an export")
+    if not callable(function):
+        raise HostModuleError(specifier, f"export {name!r} is {function!r}, which can't be called")
+    return HostFunction(function, _is_coroutine_function(function))
+
+
+def _is_coroutine_function(function: Any) -> bool:
+    """Whether calling it gives a coroutine, as far as can be known without calling it."""
+    for _ in range(10):
+        if isinstance(function, MethodType):
+            function = function.__func__
+        elif isinstance(function, FunctionType):
+            return bool(function.__code__.co_flags & _CO_COROUTINE)
+        elif isinstance(function, partial):
+            function = function.func
+        else:  # an object that can be called, or something built in
+            function = getattr(cast("type[Any]", type(function)), "__call__", None)  # noqa: B004  # the method itself is wanted
+    return False
+
 
 _USUAL_LIMITS = Limits()
 _NOTHING_SPENT = Usage()
@@ -150,7 +215,7 @@ class Sandbox:
         dialect = _dialect_of(session, dialect)
         erased, spent = None, _NOTHING_SPENT
         if dialect.has_types:
-            from toolbridge.sandbox import compiler
+            from toolbridge.sandbox import typescript as compiler
 
             done = self._run_sync(*compiler.erasing(source, limits, is_session=session is not None))
             erased, spent = compiler.erased(done, source), done.usage
@@ -188,7 +253,7 @@ class Sandbox:
             return refused
         dialect = _dialect_of(session, dialect)
         if dialect.has_types and erased is None:
-            from toolbridge.sandbox import compiler
+            from toolbridge.sandbox import typescript as compiler
 
             done = await self._run(*compiler.erasing(source, limits, is_session=session is not None))
             code = compiler.erased(done, source)
@@ -237,7 +302,7 @@ class Sandbox:
         Raises:
             ToolbridgeError: the sandbox is closed, or there is no such image.
         """
-        from toolbridge.sandbox.compiler import COMPILER
+        from toolbridge.sandbox.typescript import COMPILER
 
         await self._prepare(COMPILER)
 
@@ -249,7 +314,7 @@ class Sandbox:
         Raises:
             ToolbridgeError: the sandbox is closed, or there is no such image.
         """
-        from toolbridge.sandbox import compiler
+        from toolbridge.sandbox import typescript as compiler
 
         return await self._run(request, compiler.checking(run), compiler.COMPILER_SEED, None, compiler.COMPILER)
 

@@ -11,9 +11,8 @@ from types import TracebackType
 from toolbridge.boundary.host_call import HostSide
 from toolbridge.errors import SandboxClosedError, SessionBusyError
 from toolbridge.limits import Limits
-from toolbridge.sandbox.dialect import JAVASCRIPT, Dialect
 from toolbridge.sandbox.instance import GuestInstance
-from toolbridge.sandbox.outcome import RunResult, Usage
+from toolbridge.sandbox.outcome import JAVASCRIPT, Dialect, RunResult, Usage
 
 _STATE_LOST = "The session's state is lost: the next run starts afresh."
 

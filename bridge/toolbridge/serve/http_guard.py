@@ -8,11 +8,181 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+import anyio
+
+from toolbridge.serve.clients import OPENING, request_key
+from toolbridge.serve.fairness import Holder, Shares
+
 if TYPE_CHECKING:
-    from starlette.types import Scope
+    from starlette.datastructures import Headers
+    from starlette.types import Message, Receive, Scope
+
+
+# SECURITY: admission control over HTTP (T27): requests, HTTP sessions and connections, shared among clients.
+#
+# Without authentication a client is its peer address. A session counts as one of its clients only if we opened it: a
+# session id that a request merely names is its peer's, and so is every request of 2026-07-28, which has no sessions.
+
+
+class Requests:
+    """Requests under way. Each client may always have one call; of all that is beside that, it has its share."""
+
+    def __init__(self, total: int) -> None:
+        self._shares = Shares(total)
+        self._calling: set[Holder] = set()
+        """Clients with their one call. It is bounded by connections, and takes no share."""
+        self._bodies: dict[anyio.CancelScope, tuple[Holder, bool]] = {}
+        """Awaited, the oldest first, and whether in their client's one call."""
+        self.count = 0
+
+    def has_room(self, client: Holder, *, is_call: bool) -> bool:
+        """Whether a client may have another one. An older one whose body has yet to arrive makes room for it."""
+        return self._is_only_call(client, is_call) or self._shares.may_take(client) or self._shed_for(client)
+
+    @contextmanager
+    def under_way(self, client: Holder, *, is_call: bool) -> Generator[bool]:
+        """One more is under way. Whether it is its client's one call."""
+        is_only_call = self._is_only_call(client, is_call)
+        self.count += 1
+        if is_only_call:
+            self._calling.add(client)
+        else:
+            self._shares.take(client)
+        try:
+            yield is_only_call
+        finally:
+            self.count -= 1
+            if is_only_call:
+                self._calling.discard(client)
+            else:
+                self._shares.give_back(client)
+
+    @contextmanager
+    def awaiting_body(self, client: Holder, reading: anyio.CancelScope, *, is_only_call: bool) -> Generator[None]:
+        """A body has yet to arrive."""
+        self._bodies[reading] = client, is_only_call
+        try:
+            yield
+        finally:
+            self._bodies.pop(reading, None)
+
+    def shed(self, peer: str) -> bool:
+        """Give up the body that an address owes the longest, so that its connection ends."""
+        return self._give_up(lambda client, _: client.peer == peer)
+
+    def _shed_for(self, client: Holder) -> bool:
+        """Of the client itself, else of its address, but nobody's one call."""
+        return self._give_up(lambda owes, is_only_call: owes == client and not is_only_call) or self._give_up(
+            lambda owes, is_only_call: owes.peer == client.peer and not is_only_call
+        )
+
+    def _give_up(self, is_meant: Callable[[Holder, bool], bool]) -> bool:
+        oldest = next((reading for reading, owed in self._bodies.items() if is_meant(*owed)), None)
+        if oldest is None:
+            return False
+        del self._bodies[oldest]
+        oldest.cancel()
+        return True
+
+    def _is_only_call(self, client: Holder, is_call: bool) -> bool:
+        return is_call and client not in self._calling
+
+
+@dataclass(slots=True)
+class HttpSession:
+    """One that we opened."""
+
+    owner: tuple[str, str]
+    """Peer address and User-Agent. The latter is a hint, and only for whose sessions to evict first."""
+    used: float
+    requests: int = 0
+    calls: int = 0
+    """Under way."""
+    streams: int = 0
+
+
+_HANDSHAKE = 1
+"""Requests that carry the new session's id before it is put to use: `notifications/initialized`."""
+
+
+class HttpSessions:
+    """The sessions that we opened: segmented LRU. The address with the most loses first.
+
+    Of its sessions: those of a User-Agent with more than half of all, then those that were never used, then the least
+    recently used. A User-Agent can be made up, so a few of the same are held against no client.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[str, HttpSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, headers: Headers) -> str | None:
+        """The session of a request, if it names one that we opened."""
+        kind, name = request_key(headers)
+        return name if kind == "session" and name in self._known else None
+
+    def opens_one(self, headers: Headers, method: str) -> bool:
+        """Whether a request may open a session."""
+        return method == "POST" and request_key(headers) == OPENING
+
+    def begin(self, name: str, method: str) -> None:
+        """A request of it is under way."""
+        session = self._known[name]
+        session.requests += 1
+        self._use(session, method, 1)
+
+    def end(self, name: str, method: str) -> None:
+        """It is over."""
+        if session := self._known.get(name):
+            self._use(session, method, -1)
+
+    def _use(self, session: HttpSession, method: str, change: int) -> None:
+        session.used = monotonic()
+        if method == "GET":
+            session.streams += change
+        else:
+            session.calls += change
+
+    def add(self, name: str, owner: tuple[str, str]) -> None:
+        """It was opened."""
+        self._known[name] = HttpSession(owner, monotonic())
+
+    def forget(self, name: str) -> None:
+        """It has ended."""
+        self._known.pop(name, None)
+
+    def victim(self, *, new: str | None = None) -> str | None:
+        """The session to evict for a new one, if there are too many: an idle one, least recently used."""
+        if len(self._known) <= self._most:
+            return None
+        held = Counter(session.owner for session in self._known.values())
+        of_peer = Counter(session.owner[0] for session in self._known.values())
+        idle = [name for name in self._idle() if name != new]
+
+        def order(name: str) -> tuple[int, bool, bool, float]:
+            session = self._known[name]
+            is_greedy = held[session.owner] > self._most // 2
+            return -of_peer[session.owner[0]], not is_greedy, session.requests > _HANDSHAKE, session.used
+
+        return min(idle, key=order, default=None)
+
+    def is_full(self) -> bool:
+        """Whether there are too many, and none of them is idle."""
+        return len(self._known) >= self._most and next(self._idle(), None) is None
+
+    def _idle(self) -> Iterator[str]:
+        return (name for name, each in self._known.items() if not each.calls and not each.streams)
+
 
 LEAST_TOKEN = 16
 
@@ -101,3 +271,63 @@ def _bracketed(host: str) -> str:
 
 def _text(value: bytes) -> str:
     return value.decode("latin-1")
+
+
+# SECURITY: reading a request's body: only so much of it, and only for so long (T27).
+
+
+_BREAK = ((b"connection", b"close"),)
+
+
+class BodyError(Exception):
+    """A body that is not read to its end."""
+
+    def __init__(self, refused: Refused | None) -> None:
+        self.refused = refused
+        """None when nobody is there any more to be told."""
+
+
+async def read_body(scope: Scope, receive: Receive, *, most: int, within: anyio.CancelScope) -> bytes | None:
+    """The whole body; None if it did not arrive before its scope was cancelled.
+
+    Raises:
+        BodyError: it is too long, or its sender is gone.
+    """
+    for name, value in scope["headers"]:
+        if name == b"content-length" and (not value.isdigit() or int(value[:20]) > most):
+            raise BodyError(_too_long(most))
+    body = bytearray()
+    with within:
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise BodyError(None)
+            body += message.get("body", b"")
+            if len(body) > most:
+                raise BodyError(_too_long(most))
+            if not message.get("more_body", False):
+                return bytes(body)
+    return None
+
+
+class Replay:
+    """Gives a body that was read once more, and then whatever else comes. `gone` is set when the client is."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+        self.gone = anyio.Event()
+
+    async def __call__(self) -> Message:
+        """The next message."""
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.gone.set()
+        return message
+
+
+def _too_long(most: int) -> Refused:
+    return Refused(413, f"The request has more than {most:,} bytes.", _BREAK)

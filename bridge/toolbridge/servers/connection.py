@@ -6,37 +6,220 @@ task that entered them. Calls come from any task.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
+import anyio.abc
 import mcp_types as types
 from mcp.client._probe import negotiate_auto
 from mcp.client.session import ClientRequestContext, ClientSession
 from mcp.client.subscriptions import SubscriptionLost, listen
-from mcp.shared.dispatcher import CallOptions, ProgressFnT
+from mcp.shared.dispatcher import (
+    CallOptions,
+    DispatchContext,
+    Dispatcher,
+    OnNotify,
+    OnNotifyIntercept,
+    OnRequest,
+    ProgressFnT,
+)
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
+from mcp.shared.transport_context import TransportContext
+from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.concurrency import is_foreign
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import MisuseError, ServerConnectError, ServerProtocolError, ServerTimeoutError
-from toolbridge.foreign_cancellation import is_foreign
-from toolbridge.servers.call_progress import passed_on
-from toolbridge.servers.channel import Channel, ChannelClosedError, RequestTimedOutError, UnsendableError
-from toolbridge.servers.connected import CallNotSentError, OnProgress
 from toolbridge.servers.discovery import list_tools
-from toolbridge.servers.failures import call_failure
-from toolbridge.servers.input_required import answer_questions
+from toolbridge.servers.failures import ChannelClosedError, RequestTimedOutError, UnsendableError, call_failure
+from toolbridge.servers.inbound import answer_questions, passed_on, session_callbacks
+from toolbridge.servers.lifecycle import CallNotSentError, News
 from toolbridge.servers.listing import Listing
-from toolbridge.servers.news import News
-from toolbridge.servers.pausable_deadline import pausable
-from toolbridge.servers.server_requests import ServerRequests
-from toolbridge.servers.session_callbacks import session_callbacks
-from toolbridge.servers.watched_dispatcher import WatchedDispatcher
+from toolbridge.servers.requests import Declines, ServerRequests
+from toolbridge.tools.binding import OnProgress
 from toolbridge.version import __version__
+
+# What a transport gives to a connection: the SDK's dispatcher, and why it ended.
+
+
+class ChannelEnd(Protocol):
+    """Tells how a channel fares, for error messages."""
+
+    def __call__(self) -> str:
+        """How it ended and what it said ("exited with status 1; …"), or an empty string. Not sanitised.
+
+        While the channel is open: what has been odd about it so far.
+        """
+        ...
+
+
+def _no_reason() -> str:
+    return ""
+
+
+def _no_secrets() -> frozenset[str]:
+    return frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """An open way to a server. The dispatcher is run by the connection, which also closes the channel."""
+
+    dispatcher: Dispatcher[Any]
+    end: ChannelEnd = field(default=_no_reason)
+    secrets: Callable[[], frozenset[str]] = field(default=_no_secrets)
+    """What it came to know and must not be shown, as of now: the tokens of a sign-in."""
+    mirrors_headers: bool = False
+    """Whether arguments marked `x-mcp-header` are repeated as HTTP headers."""
+
+
+# Deadlines that are a server's, and stand still while a person is asked to sign in.
+#
+# A request, the call that it belongs to, and the connecting that it is a part of each have one: a person who takes
+# their time must outlast all of them. Nothing here needs the SDK, which is imported only once a server is approved.
+
+
+class PausableDeadline:
+    """The deadline of one cancel scope. Several may wait for the same person: the last one lets it go on."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        self._scope = scope
+        self._pauses = 0
+        self._left = math.inf
+
+    def lift(self) -> None:
+        """There is no hurry any more, and no pause that ends later brings it back."""
+        self._scope.deadline = self._left = math.inf
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """While it stands still."""
+        if self._pauses == 0:
+            self._left = self._scope.deadline - anyio.current_time()
+            self._scope.deadline = math.inf
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if self._pauses == 0:
+                self._scope.deadline = anyio.current_time() + self._left
+
+
+_deadlines: ContextVar[tuple[PausableDeadline, ...]] = ContextVar("toolbridge_deadlines", default=())
+
+
+@contextmanager
+def pausable(scope: anyio.CancelScope) -> Generator[PausableDeadline]:
+    """What is done inside may have to wait for a person, for which this scope's deadline is not meant."""
+    deadline = PausableDeadline(scope)
+    token = _deadlines.set((*_deadlines.get(), deadline))
+    try:
+        yield deadline
+    finally:
+        _deadlines.reset(token)
+
+
+def deadlines_around() -> tuple[PausableDeadline, ...]:
+    """Those inside which this is called."""
+    return _deadlines.get()
+
+
+@contextmanager
+def waiting_for_a_person() -> Generator[None]:
+    """Every deadline around stands still: they are for the server."""
+    with ExitStack() as pauses:
+        for deadline in deadlines_around():
+            pauses.enter_context(deadline.paused())
+        yield
+
+
+# A dispatcher with what we need around the SDK's session: the end seen, floods kept out, requests declined.
+
+
+class WatchedDispatcher(Dispatcher[Any]):
+    """Passes requests through; swallows notifications that nobody here listens to before they cost anything."""
+
+    def __init__(
+        self,
+        inner: Dispatcher[Any],
+        server: str,
+        requests: ServerRequests,
+        *,
+        probe_seconds: float,
+        on_tools_changed: Callable[[], None],
+    ) -> None:
+        self._inner = inner
+        self.declines = Declines(server)
+        self._requests = requests
+        self._probe_seconds = probe_seconds
+        self._on_tools_changed = on_tools_changed
+        self.ended = anyio.Event()
+        """Set when the channel's receive loop is over, for whatever reason."""
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Drive the receive loop until the channel closes."""
+
+        async def answer(
+            context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
+        ) -> dict[str, Any]:
+            if self._requests.handles(method):
+                return await on_request(context, method, params)
+            if (answer := self.declines.answer(method)) is not None:
+                return answer
+            raise MCPError(METHOD_NOT_FOUND, "Not supported by this client")
+
+        def intercept(method: str, params: Mapping[str, Any] | None) -> bool:
+            # The session's own bookkeeping of subscriptions comes first; nothing else of it needs notifications.
+            if on_notify_intercept is not None and on_notify_intercept(method, params):
+                return True
+            if method == "notifications/tools/list_changed":
+                self._on_tools_changed()
+            return True
+
+        try:
+            await self._inner.run(answer, on_notify, intercept, task_status=task_status)
+        finally:
+            self.ended.set()
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Send a request and await its result."""
+        if method == "server/discover":
+            # An older server may leave an unknown request unanswered: the handshake must still fit in the time.
+            opts = {**(opts or {}), "timeout": self._probe_seconds}
+        try:
+            result = await self._inner.send_raw_request(method, params, opts)
+        except ChannelClosedError as error:
+            if error.sent:
+                self.ended.set()  # the caller knows before the receive loop is done
+            raise
+        if method == "initialize":
+            # What a server says of itself is nice to know, and no reason to refuse it.
+            result.setdefault("serverInfo", {"name": "", "version": ""})
+            result.setdefault("capabilities", {})
+        return result
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Send a notification."""
+        await self._inner.notify(method, params, opts)
+
 
 CLIENT = types.Implementation(name="toolbridge", version=__version__)
 

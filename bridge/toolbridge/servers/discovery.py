@@ -17,13 +17,13 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from mcp_types import METHOD_NOT_FOUND
 
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerProtocolError
-from toolbridge.servers.channel import BadAnswerError, ChannelClosedError, RequestTimedOutError
-from toolbridge.servers.exact_json import is_marked_not_utf8
+from toolbridge.json_codec import is_marked_not_utf8
+from toolbridge.servers.failures import BadAnswerError, ChannelClosedError, RequestTimedOutError
+from toolbridge.servers.jsonrpc import TOO_DEEP, outcome_of, parse_pruned
 from toolbridge.servers.listing import Listing, ToolProblem, parse_tool
-from toolbridge.servers.messages import TOO_DEEP, outcome_of, parse_pruned
-from toolbridge.trust.sanitise import masked
+from toolbridge.trust.text.sanitise import masked
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
 Request = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any, cast
 
 from mcp.shared.exceptions import MCPError
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from toolbridge.errors import (
@@ -16,9 +17,8 @@ from toolbridge.errors import (
     ServerTimeoutError,
     ToolRefusedError,
 )
-from toolbridge.servers.channel import BadAnswerError, ChannelClosedError, RequestTimedOutError
-from toolbridge.servers.exact_json import NotJsonError, compact_text
-from toolbridge.trust.sanitise import for_error
+from toolbridge.json_codec import NotJsonError, compact_text
+from toolbridge.trust.text.sanitise import for_error
 
 _MOST_MISFITS = 3
 # Where servers put where in their code it happened.
@@ -109,3 +109,36 @@ def _misfits(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False, include_context=False)
     said = [f"{'.'.join(map(str, each['loc'])) or error.title}: {each['msg']}" for each in found[:_MOST_MISFITS]]
     return "; ".join(said) + (f"; and {len(found) - len(said)} more" if len(found) > len(said) else "")
+
+
+class ChannelClosedError(MCPError):
+    """The channel really ended. A server can send the same code, but never this class."""
+
+    def __init__(self, message: str = "Connection closed", *, sent: bool = True) -> None:
+        self.sent = sent
+        """False when the request surely never reached the server."""
+        super().__init__(CONNECTION_CLOSED, message)
+
+
+class RequestTimedOutError(MCPError):
+    """No answer came within the request's own timeout. A server can send the same code, but never this class."""
+
+    def __init__(self, method: str, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(REQUEST_TIMEOUT, f"No answer to {method} within {seconds:g} s")
+
+
+class UnsendableError(MCPError):
+    """What the host passed can't be written as JSON: nothing was sent."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(INVALID_PARAMS, problem)
+
+
+class BadAnswerError(MCPError):
+    """A request was answered with something that is no answer: too long, not JSON, or without a result."""
+
+    def __init__(self, problem: str, *, too_deep: bytes = b"") -> None:
+        self.too_deep = too_deep
+        """The message, where it is nested deeper than the JSON parser goes: parts of it can still be read."""
+        super().__init__(INTERNAL_ERROR, problem)

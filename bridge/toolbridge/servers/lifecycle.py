@@ -7,41 +7,322 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 import anyio
 import anyio.to_thread
 
-from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.server_limits import ServerLimits
+from toolbridge.callbacks import callback
+from toolbridge.concurrency import is_foreign
+from toolbridge.config.config import configuration_digest
+from toolbridge.config.references import ResolvedEnvironment, resolve_environment
+from toolbridge.config.server_config import ServerConfig, ServerLimits
 from toolbridge.errors import (
     ConnectionLimitError,
     ServerClosedError,
+    ServerConnectError,
     ServerError,
     ServerNotApprovedError,
     ServerRespawnError,
     ServerTimeoutError,
 )
-from toolbridge.servers.attempt import Attempt
-from toolbridge.servers.connection_places import ConnectionPlaces
-from toolbridge.servers.events import ServerState
+from toolbridge.observe.events import ServerState
 from toolbridge.servers.listing import Listing
-from toolbridge.servers.own_server import ToolServer
-from toolbridge.servers.pausable_deadline import PausableDeadline, pausable
-from toolbridge.servers.server_requests import ServerRequests
-from toolbridge.servers.slot import Slot
-from toolbridge.servers.start import Start, approved_start, open_channel
-from toolbridge.trust.approver import Approver
-from toolbridge.trust.package_runners import is_package_runner
-from toolbridge.trust.sanitise import for_error
+from toolbridge.servers.requests import ServerRequests
+from toolbridge.tools.binding import OnProgress
+from toolbridge.tools.server import ToolServer
+from toolbridge.trust.approval.approver import Approval, ApprovalRequest, Approver
+from toolbridge.trust.approval.warnings import is_package_runner
+from toolbridge.trust.text.sanitise import for_error
 
 if TYPE_CHECKING:
-    from toolbridge.servers.connection import Connection
-    from toolbridge.servers.sign_in import SignIn
+    from toolbridge.servers.auth.sign_in import SignIn
+    from toolbridge.servers.connection import Channel, Connection, PausableDeadline
+    from toolbridge.servers.pool import ConnectionPlaces, Slot
+
+
+# One try to connect a server: who waits for it, who may say yes to it, and what it came to.
+
+
+Place: TypeAlias = Literal["if_free", "make_room", "in_turn"]
+"""How much one of the connections there may be is wanted: one that is free, one that an idle server gives up, or one
+that others are still on their way to, too."""
+_ORDER: tuple[Place, ...] = get_args(Place)
+
+
+class Attempt:
+    """One try to connect, for which any number of tasks may wait.
+
+    It runs in the context of the task that began it, and so does its question whether the server may be connected. Who
+    joins it with somebody else to ask does so: the first yes holds for all, and a no for whoever got it.
+    """
+
+    def __init__(self, place: Place = "make_room", *, asker: object = None, start: Start | None = None) -> None:
+        self.asker = asker
+        """Who is asked by the task that began it: see `AsksSomebody`."""
+        self.place: Place = place
+        self.start = start
+        """What may be opened: None until somebody has said so."""
+        self.over = anyio.Event()
+        """Set when its task has ended, with everything cleaned up."""
+        self.decided = anyio.Event()
+        """Set when it is known whether the server may be connected: nobody is asked any more."""
+        self._askings: set[anyio.CancelScope] = set()
+        self._done = anyio.Event()
+        self._connection: Connected | None = None
+        self._error: ServerError | None = None
+        if start is not None:
+            self.decided.set()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its outcome is known."""
+        return self._done.is_set()
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it led to a connection."""
+        return self._connection is not None
+
+    def want(self, place: Place) -> None:
+        """Somebody joins who wants a connection this much."""
+        if _ORDER.index(place) > _ORDER.index(self.place):
+            self.place = place
+
+    async def ask(self, question: Callable[[], Awaitable[Start]]) -> Start | None:
+        """What a question is answered with; None when somebody else has said yes meanwhile.
+
+        Raises:
+            ServerError: whatever the question raises, for the one who asked.
+        """
+        with anyio.CancelScope() as asking:
+            self._askings.add(asking)
+            try:
+                return await question()
+            except ServerError:
+                if self.start is None:
+                    raise
+            finally:
+                self._askings.discard(asking)
+        return None
+
+    def approve(self, start: Start) -> None:
+        """Somebody said yes: the others need not answer any more."""
+        if self.start is None:
+            self.start = start
+            self.decided.set()
+            for asking in self._askings:
+                asking.cancel()
+
+    def succeed(self, connection: Connected) -> None:
+        """Give the connection to those who wait."""
+        self._connection = connection
+        self._settle()
+
+    def fail(self, error: ServerError) -> None:
+        """Give an error to those who wait; too late after a success."""
+        if not self.is_settled:
+            self._error = error
+            self._settle()
+
+    def _settle(self) -> None:
+        self.decided.set()
+        self._done.set()
+
+    async def outcome(self) -> Connected:
+        """Wait for the connection.
+
+        Raises:
+            ServerError: the attempt failed.
+        """
+        await self._done.wait()
+        if self._connection is None:
+            assert self._error is not None
+            raise self._error.with_traceback(None)  # not with the last waiter's
+        return self._connection
+
+
+# What the manager needs of a live connection, be it to another process or to functions of the host's own.
+
+
+class CallNotSentError(Exception):
+    """The server was gone before it could have seen a call. Sending it to the next one is no second call."""
+
+
+class Connected(Protocol):
+    """A live connection to one server."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing that is sent now would reach it."""
+        ...
+
+    async def wait_for_end(self) -> None:
+        """Until its end is known."""
+        ...
+
+    def end_reason(self) -> str:
+        """Why it ended, in the server's words or the system's; "" if nobody said."""
+        ...
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        seconds: float,
+        secrets: frozenset[str],
+        on_progress: OnProgress | None = None,
+    ) -> dict[str, Any]:
+        """The raw result of a call.
+
+        Raises:
+            ServerError: there is no result.
+            CallNotSentError: the server was gone before it could have seen the call.
+        """
+        ...
+
+
+# What a connection's own task is woken for.
+
+
+class News:
+    """Set by whoever notices something; waited for by one task."""
+
+    def __init__(self) -> None:
+        self.is_changed = False
+        self.is_doubted = False
+        self._event = anyio.Event()
+
+    def change(self) -> None:
+        """The server says that its tools changed."""
+        self.is_changed = True
+        self._event.set()
+
+    def doubt(self) -> None:
+        """A call got no answer in time."""
+        self.is_doubted = True
+        self._event.set()
+
+    async def wait_or(self, end: anyio.Event) -> None:
+        """Until there is news, or the end."""
+        if self._event.is_set() and not (self.is_changed or self.is_doubted):
+            self._event = anyio.Event()
+        event = self._event
+        async with anyio.create_task_group() as tasks:
+
+            async def first(wanted: anyio.Event) -> None:
+                await wanted.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(first, event)
+            tasks.start_soon(first, end)
+
+
+# SECURITY: the one way in which a server is started or reached: prepared, approved, then exactly that is opened.
+#
+# What the approver sees is the snapshot that is opened: nothing is read again in between (T23).
+
 
 _log = logging.getLogger("toolbridge")
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A server that was approved, with all that is needed to open it."""
+
+    server: ServerConfig
+    executable: str | None
+    directory: str | None
+    environment: ResolvedEnvironment
+    request: ApprovalRequest
+    """What was approved."""
+
+
+def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalRequest, ResolvedEnvironment]:
+    """The snapshot that would be opened, and what to ask about it. Nothing is started or reached.
+
+    Raises:
+        ServerEnvironmentError: a variable is not set.
+        ServerConnectError: its command is not there.
+    """
+    environment = resolve_environment(server, environ)
+    executable = directory = target = None
+    if server.transport == "stdio":
+        from toolbridge.servers.stdio.launch import find_executable, link_target
+
+        directory = _directory(server)
+        executable = find_executable(replace(server, cwd=directory), environment.env.get("PATH", os.defpath))
+        target = link_target(server, executable, directory)
+    digest = configuration_digest(server, executable, directory, target)
+    return ApprovalRequest(server, executable, digest, directory, target), environment
+
+
+def _directory(server: ServerConfig) -> str:
+    """Where it is started. Fixed before approval: this program may change its own directory in between."""
+    try:
+        return os.path.abspath(server.cwd or os.curdir)
+    except OSError:
+        problem = "can't be started: the current directory no longer exists. Change into another one, or set `cwd`."
+        raise ServerConnectError(server.name, problem) from None
+
+
+async def approved_start(server: ServerConfig, approver: Approver, environ: Mapping[str, str]) -> Start:
+    """Prepare a server and ask for approval.
+
+    Raises:
+        ServerNotApprovedError: the approver refused, or failed.
+        ServerEnvironmentError: a variable is not set.
+        ServerConnectError: its command is not there.
+    """
+    request, environment = prepare(server, environ)
+    approval: Any = None
+    try:
+        approval = await callback("approver", approver, "approve", "request")(request)
+    except BaseException as error:
+        if not isinstance(error, Exception) and not is_foreign(error):
+            raise
+        # The type only: programs are told the reason, and the text of an error of the host is nothing for them.
+        words = for_error(str(error), environment.secrets)
+        _log.warning("The approver failed for server %r with %s: %s", server.name, type(error).__name__, words)
+        approval = Approval(False, f"the approver failed with {type(error).__name__}")
+    if not isinstance(approval, Approval):
+        approval = Approval(False, f"the approver answered with a {type(approval).__name__}, not an Approval")
+    if approval.approved is not True:
+        raise ServerNotApprovedError(server.name, f"is not approved: {approval.reason or 'the approver refused it'}")
+    return Start(server, request.executable, request.directory, environment, request)
+
+
+@asynccontextmanager
+async def open_channel(start: Start, limits: ServerLimits, sign_in: SignIn | None) -> AsyncGenerator[Channel]:
+    """Open the channel of an approved server. There is no other way to one."""
+    server = start.server
+    if server.transport == "in_process":
+        from toolbridge.servers.transports import open_in_process
+
+        opening = open_in_process(server)
+    elif server.transport == "stdio":
+        from toolbridge.servers.stdio.launch import Launch
+        from toolbridge.servers.transports import open_stdio
+
+        assert start.executable is not None
+        environment = start.environment
+        launch = Launch(start.executable, server.args, environment.env, start.directory, environment.secrets)
+        opening = open_stdio(server.name, launch, limits)
+    else:
+        from toolbridge.servers.http.transport import open_http, open_sse
+
+        open_by = open_http if server.transport == "http" else open_sse
+        secret = start.environment.client_secret
+        opening = open_by(server, start.environment.headers, limits, sign_in=sign_in, client_secret=secret)
+    async with opening as channel:
+        yield channel
+
+
 _END_WORDS = 300
 
 
@@ -97,6 +378,8 @@ async def live(slot: Slot, attempt: Attempt, around: Surroundings) -> None:
 
 
 async def _open_and_watch(slot: Slot, attempt: Attempt, around: Surroundings, scope: anyio.CancelScope) -> None:
+    from toolbridge.servers.connection import pausable
+
     if slot.own_tools is not None:
         await _offer(slot, attempt, around, slot.own_tools)
         return
@@ -136,7 +419,7 @@ def _warn_of_unset(slot: Slot, start: Start) -> None:
 
 async def _offer(slot: Slot, attempt: Attempt, around: Surroundings, tools: ToolServer) -> None:
     """The host's own tools, until the host closes them: they are its own code, which runs without anybody's leave."""
-    from toolbridge.servers.own_connection import OwnConnection
+    from toolbridge.tools.server import OwnConnection
 
     connection = OwnConnection(slot.name, tools)
     try:

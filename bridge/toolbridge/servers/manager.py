@@ -7,39 +7,297 @@ happens to a caller, connections are closed by the task that opened them, and cl
 from __future__ import annotations
 
 import contextlib
+import difflib
+import logging
 import os
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import anyio.to_thread
 
 from toolbridge.callbacks import observers_of
-from toolbridge.config.config import Config
-from toolbridge.config.digest import same_connection
+from toolbridge.config.config import Config, listing_key, same_connection
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.errors import ServerClosedError, ServerConnectError, ServerDisconnectedError, ServerError
-from toolbridge.servers.attempt import Attempt, Place
-from toolbridge.servers.call_arguments import check_arguments
-from toolbridge.servers.connected import CallNotSentError, OnProgress
-from toolbridge.servers.connecting import Connecting
-from toolbridge.servers.events import ServerObserver, ServerState, ToolsChanged, tell
-from toolbridge.servers.known_servers import KnownServers
-from toolbridge.servers.listing import Listing
-from toolbridge.servers.own_calls import finish_call, ready_tool
-from toolbridge.servers.revocations import Revocations
-from toolbridge.servers.server_requests import ElicitorLike, RootsLike, SamplerLike, ServerRequests
-from toolbridge.servers.slot import ServerStatus, Slot
-from toolbridge.trust.approver import ApproverLike
-from toolbridge.trust.approvers import approver_of
-from toolbridge.trust.pins import Pins
-from toolbridge.trust.sanitise import for_error
+from toolbridge.errors import (
+    MisuseError,
+    ServerClosedError,
+    ServerConnectError,
+    ServerDisconnectedError,
+    ServerError,
+    ToolNotFoundError,
+    UnknownServerError,
+)
+from toolbridge.observe.events import ServerObserver, ServerState, StateChanged, ToolsChanged, _Event
+from toolbridge.servers.lifecycle import Attempt, CallNotSentError, Place
+from toolbridge.servers.listing import Admissions, Listing, ListingStore, blocked_error, original_names
+from toolbridge.servers.pool import Connecting, Revocations, ServerStatus, Slot
+from toolbridge.servers.requests import ElicitorLike, RootsLike, SamplerLike, ServerRequests
+from toolbridge.tools.binding import OnProgress
+from toolbridge.trust.approval.approver import ApproverLike
+from toolbridge.trust.approval.approvers import approver_of
+from toolbridge.trust.pins.admission import Admission, BlockedTool
+from toolbridge.trust.pins.pins import Pins
+from toolbridge.trust.text.sanitise import for_error
+from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog
 
 if TYPE_CHECKING:
-    from toolbridge.servers.own_tool import InProcessTool
-    from toolbridge.servers.sign_in import SignIn, SignInLike
+    from toolbridge.servers.auth.sign_in import SignIn, SignInLike
+    from toolbridge.tools.tool import InProcessTool
+
+
+# What a host may call a tool with. Its own mistakes are not a server's.
+
+
+_TEXT: set[type] = {str}
+
+
+def check_arguments(tool: object, arguments: object, timeout: object) -> None:
+    """See that a call can be one.
+
+    Raises:
+        MisuseError: it can't.
+    """
+    if not isinstance(tool, str):
+        raise MisuseError("tool", tool, "the tool's name")
+    keys = cast("Mapping[Any, Any]", arguments) if isinstance(arguments, Mapping) else [None]
+    if set(map(type, keys)) != _TEXT and not all(isinstance(key, str) for key in keys):
+        raise MisuseError("arguments", cast("object", arguments), "a mapping with text as keys")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float))):
+        raise MisuseError("timeout", timeout, "a number of seconds")
+
+
+# What is known of the servers: states, listings, what of them is exposed, the catalog. Nothing here connects.
+
+
+_log = logging.getLogger("toolbridge")
+
+
+class KnownServers:
+    """The servers of one configuration, as far as they are known."""
+
+    def __init__(
+        self, *, pins: Pins | None, directory: Path | None, listing_bytes: int, observers: Sequence[ServerObserver]
+    ) -> None:
+        self._admissions = Admissions(pins)
+        self._observers = tuple(observers)
+        self._store = ListingStore(directory, limit=2 * listing_bytes)
+        self._slots: dict[str, Slot] = {}
+        self._former_secrets: dict[str, frozenset[str]] = {}
+        self._catalog: Catalog | None = None
+        self._filter_warnings: tuple[Catalog, tuple[str, ...]] | None = None
+
+    def statuses(self) -> tuple[ServerStatus, ...]:
+        """Every server's status, by name."""
+        return tuple(slot.status() for _, slot in sorted(self._slots.items()))
+
+    def status(self, server: str) -> ServerStatus:
+        """One server's status."""
+        return self._slot(server).status()
+
+    def config_of(self, server: str) -> ServerConfig:
+        """How a server is configured."""
+        return self._slot(server).server
+
+    def enabled_servers(self) -> tuple[str, ...]:
+        """The names of servers that may be connected."""
+        return tuple(sorted(name for name, slot in self._slots.items() if slot.server.enabled))
+
+    def secrets(self, server: str) -> frozenset[str]:
+        """What must not be in anything that a server's words are put into; also of one that is gone."""
+        slot = self._slots.get(server)
+        former = self._former_secrets.get(server, frozenset())
+        return former if slot is None else slot.secrets | former if former else slot.secrets
+
+    def listing(self, server: str) -> Listing | None:
+        """What a server lists: live, or as it was kept; None when it was never asked."""
+        return self._slot(server).listing
+
+    def listed(self) -> Catalog:
+        """Everything that servers list, exposed or not."""
+        listings = [(slot.name, slot.listing) for slot in self._slots.values()]
+        return build_catalog(ServerListing(name, each.tools) for name, each in listings if each is not None)
+
+    def other_tools(self, server: str) -> dict[str, tuple[str, ...]]:
+        """The names of the tools of all other servers that are known, by server: for the audit of this one's texts."""
+        others = {name: slot.listing for name, slot in self._slots.items() if name != server}
+        return {name: tuple(tool.name for tool in each.tools) for name, each in others.items() if each is not None}
+
+    def changed_tools(self, server: str) -> tuple[str, ...]:
+        """Tools of a server that are blocked because they are not as they were pinned, and nobody has refused that."""
+        slot = self._slot(server)
+        blocked = slot.admission.blocked if slot.admission is not None else ()
+        changed = [tool.name for tool in blocked if tool.why == "changed" and not tool.was_refused]
+        return tuple(name for name in changed if slot.blocked(name) is not None)
+
+    def servers_with_blocked_tools(self) -> tuple[str, ...]:
+        """The names of servers some of whose tools their pins don't let through."""
+        admissions = [(name, slot.admission) for name, slot in self._slots.items()]
+        return tuple(name for name, each in admissions if each is not None and (each.blocked or each.problem))
+
+    def blocked_tools(self, server: str) -> tuple[BlockedTool, ...]:
+        """The tools of a server that would be exposed, if their pins let them through."""
+        return self._slot(server).blocked_tools()
+
+    def check_exposed(self, server: str, tool: str) -> None:
+        """Whether a server exposes a tool now.
+
+        Raises:
+            ToolBlockedError: its pin doesn't let it through.
+            ToolNotFoundError: it doesn't.
+        """
+        self._check_exposed(self._slot(server), tool)
+
+    def exposed(self, server: str) -> ServerListing | None:
+        """The tools of a server that its pins and configuration let through; None when it was never asked."""
+        return self._slot(server).exposed()
+
+    def admission(self, server: str) -> Admission | None:
+        """What a server's pins let through and what not; None when it is not pinned, or was never asked."""
+        return self._slot(server).admission
+
+    @property
+    def catalog(self) -> Catalog:
+        """Every exposed tool of every enabled server whose listing is known."""
+        catalog = self._catalog
+        if catalog is None:
+            listings = [slot.exposed() for slot in self._slots.values() if slot.server.enabled]
+            catalog = self._catalog = build_catalog(listing for listing in listings if listing is not None)
+        return catalog
+
+    @property
+    def filter_warnings(self) -> tuple[str, ...]:
+        """What to tell of entries of `allowTools` and `denyTools` that name no tool; found anew with each catalog."""
+        version = self.catalog
+        if self._filter_warnings is None or self._filter_warnings[0] is not version:
+            slots = [slot for slot in self._slots.values() if slot.server.enabled]
+            found = [f"Server {slot.name!r}: {problem}." for slot in slots for problem in slot.filter_problems()]
+            self._filter_warnings = version, tuple(found)
+        return self._filter_warnings[1]
+
+    def _check_exposed(self, slot: Slot, tool: str) -> None:
+        names = slot.exposed_names()
+        if tool not in names:
+            blocked = slot.blocked(tool)
+            if blocked is not None:
+                raise blocked_error(slot.server, blocked)
+            near = difflib.get_close_matches(tool, names, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ToolNotFoundError(slot.name, f"exposes no tool {for_error(tool, limit=100)!r}{hint}")
+
+    # ── what servers say ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _keep(self, slot: Slot, listing: Listing) -> None:
+        await self._admissions.settle(slot.server, listing, self.other_tools(slot.name))
+        # Asked also when the listing seems to be the same: for Python, `true` equals 1.
+        admission = await self._admissions.of_foreign(slot.server, listing)
+        is_same = listing == slot.listing and admission == slot.admission
+        slot.take(listing, admission)
+        if is_same:
+            return
+        self._catalog = None
+        for name in slot.unmatched_names():
+            _log.warning("Server %r has no tool %r, which its allowTools or denyTools names.", slot.name, name)
+        tell(self._observers, ToolsChanged(slot.name))
+        if slot.own_tools is None:  # those are known without a file, and may be others tomorrow
+            await anyio.to_thread.run_sync(self._store.save, listing_key(slot.server), listing)
+
+    async def accept_tools(self, server: str, listing: Listing, tools: Collection[str] | None = None) -> None:
+        """Pin the tools of a listing that a person has seen: all of them, or these.
+
+        Raises:
+            ToolbridgeError: they are not pinned here, or the pins can't be changed so.
+        """
+        slot = self._slot(server)
+        if tools is not None:
+            known = [tool.name for tool in listing.tools]
+            gone = () if slot.admission is None else slot.admission.removed
+            tools = original_names(server, [*known, *gone], tools)
+        try:
+            await self._admissions.accept(slot.server, listing, tools)
+        finally:  # cancelled, too: what is pinned is what is admitted
+            with anyio.CancelScope(shield=True):
+                await self._admit_again(slot)
+
+    async def _admit_again(self, slot: Slot) -> None:
+        """The pins changed, and the listing did not."""
+        listing = slot.listing
+        if listing is None:
+            return
+        admission = await self._admissions.of_foreign(slot.server, listing)
+        if slot.listing is listing and admission != slot.admission:  # no newer listing was admitted meanwhile
+            slot.take(listing, admission)
+            self._catalog = None
+            tell(self._observers, ToolsChanged(slot.name))
+
+    # ── slots ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _add(self, server: ServerConfig) -> None:
+        slot = Slot(server)
+        own = slot.own_tools
+        listing = self._store.load(server.name, listing_key(server)) if own is None else own.listing(server.name)
+        admission = None if listing is None else self._admissions.of(server, listing)
+        # A program's server without pins gets its first when it lists its tools; till then nothing is known of it.
+        is_premature = admission is not None and admission.is_of_program and not admission.is_pinned
+        if listing is not None and not is_premature:
+            slot.take(listing, admission)
+        if own is None and (error := self._store.load_error(listing_key(server))):
+            slot.last_error, slot.state = error, "error"
+        self._slots[server.name] = slot
+
+    def _slot(self, server: str) -> Slot:
+        slot = self._slots.get(server)
+        if slot is None:
+            raise UnknownServerError(server, tuple(sorted(self._slots)))
+        return slot
+
+    def _set_state(self, slot: Slot, state: ServerState, error: str = "", reason: str = "") -> None:
+        if error:
+            slot.last_error = error
+        if slot.own_tools is None and (state == "connected" or (state == "error" and error)):
+            self._store.save_error(listing_key(slot.server), error)
+        if slot.state != state:
+            slot.state = state
+            tell(self._observers, StateChanged(slot.name, state, error, reason))
+
+
+# Calls of the host's own tools that wait for nobody: there is nothing to connect, to send, or to stand in line for.
+#
+# The manager's `call` does all of that for any server. This way is taken only where it would find nothing to do, so
+# that calling a function of the host's costs little more than the function.
+
+
+def ready_tool(slot: Slot, line: anyio.Semaphore, tool: str) -> InProcessTool[..., Any] | None:
+    """The tool, if a call of it could begin this moment; nothing must be awaited before it does."""
+    connection = slot.own_connection
+    if connection is None or connection.ended or slot.closing or not line.value or tool not in slot.exposed_names():
+        return None
+    own = connection.find(tool)
+    return None if own is None or own.arguments.wants_context else own
+
+
+async def finish_call(
+    slot: Slot, line: anyio.Semaphore, own: InProcessTool[..., Any], result: Awaitable[dict[str, Any]], seconds: float
+) -> dict[str, Any]:
+    """The raw result of a call that was begun when its tool was ready. To be awaited at once.
+
+    Raises:
+        ServerError: there is none: it took too long, or was closed.
+    """
+    connection, closings = slot.own_connection, slot.closings
+    assert connection is not None
+    line.acquire_nowait()  # there was room, and nobody had a turn since
+    try:
+        return await connection.finish(own, result, seconds)
+    except ServerError:
+        if slot.closings != closings:
+            raise ServerClosedError(slot.name, f"was closed during the call of {own.name!r}") from None
+        raise
+    finally:
+        line.release()
 
 
 class ServerManager(KnownServers):
@@ -264,7 +522,7 @@ class ServerManager(KnownServers):
         config, asked = self._http_server(server), _sign_in_of(how)
         assert asked is not None
         start = await self._connecting.approved(config)
-        from toolbridge.servers.http import sign_in_to
+        from toolbridge.servers.http.transport import sign_in_to
 
         secret = start.environment.client_secret
         return await sign_in_to(config, start.environment.headers, self._limits, sign_in=asked, client_secret=secret)
@@ -272,7 +530,7 @@ class ServerManager(KnownServers):
     async def sign_out(self, server: str) -> bool:
         """Forget the sign-in to a server; whether there was one."""
         config = self._http_server(server)
-        from toolbridge.servers.http import sign_out
+        from toolbridge.servers.http.transport import sign_out
 
         return await sign_out(config)
 
@@ -362,6 +620,17 @@ def _working_directory() -> str:
 def _sign_in_of(given: SignInLike | None) -> SignIn | None:
     if given is None:
         return None
-    from toolbridge.servers.sign_in import sign_in_of
+    from toolbridge.servers.auth.sign_in import sign_in_of
 
     return sign_in_of(given)
+
+
+def tell(observers: Iterable[Callable[[_Event], object]], event: _Event) -> None:
+    """Tell every observer; one that raises is logged, and nobody else notices."""
+    for observer in observers:
+        try:
+            observer(event)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # also a cancellation, which can't be the host's: nothing was awaited
+            _log.exception("An observer raised")

@@ -9,16 +9,89 @@ there at all, and nothing of it is ever started.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from string import Template
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 
+from toolbridge.config.fields import check_together
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.validate import check_together
-from toolbridge.errors import ConfigError, SectionError
-from toolbridge.servers.own_tool import InProcessTool
+from toolbridge.config.values import twin_key
+from toolbridge.errors import ConfigError, MisuseError, SectionError
+from toolbridge.observe.events import ServerCollided
+from toolbridge.sources.plugins import checked_items
+from toolbridge.tools.tool import InProcessTool
+
+# A prompt whose sections were rendered: its text, its servers, and which of its sections are open.
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPrompt:
+    """A prompt as it stands: its text, and the servers of the sections that are shown."""
+
+    text: str
+    mcps: tuple[ServerConfig, ...]
+    """In the order of the text; of one name, the first."""
+    opened: tuple[str, ...]
+    """Paths of sections that are shown in full: `tools.database`."""
+    closed: tuple[str, ...]
+    """Paths of those of which only the summary is shown."""
+    sections: Mapping[str, str]
+    """By server: the path of the section that declares it."""
+    warnings: tuple[str, ...] = ()
+    collisions: tuple[ServerCollided, ...] = ()
+    _render: Callable[[frozenset[str]], RenderedPrompt] | None = field(default=None, repr=False, compare=False)
+    _asked: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    def open_sections(self, paths: Sequence[str]) -> RenderedPrompt:
+        """The prompt with these sections shown in full, and those that they are in.
+
+        Raises:
+            SectionError: there is no such section.
+        """
+        assert self._render is not None
+        paths = checked_paths(paths)
+        for path in paths:
+            if not any(path == known or path.startswith(f"{known}.") for known in (*self.closed, *self.opened)):
+                there = ", ".join(self.closed) or "none"
+                raise SectionError(str(path), f"there is no such section. Closed sections: {there}")
+        asked = set(self._asked)
+        for path in paths:
+            parts = path.split(".")
+            asked |= {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+        rendered = self._render(frozenset(asked))
+        missing = [path for path in paths if path not in rendered.opened]
+        if missing:
+            there = ", ".join(rendered.closed) or "none"
+            raise SectionError(missing[0], f"there is no such section. Closed sections: {there}")
+        return rendered
+
+
+def check_prompt(prompt: object) -> None:
+    """See that a prompt is one.
+
+    Raises:
+        MisuseError: it is text, perhaps.
+    """
+    if prompt is not None and not isinstance(prompt, RenderedPrompt):
+        raise MisuseError("prompt", prompt, "a RenderedPrompt, which `render` gives")
+
+
+def checked_paths(paths: object) -> tuple[str, ...]:
+    """Paths of sections.
+
+    Raises:
+        SectionError: it is one path, not a list of them.
+        MisuseError: it is something else.
+    """
+    if isinstance(paths, str):
+        raise SectionError(paths, "give a list of paths")
+    return checked_items("paths", paths, str, "the path of a section")
+
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -114,3 +187,173 @@ def check_own(name: str, servers: Sequence[ServerConfig]) -> None:
         check_together(servers)
     except ConfigError as problem:
         raise SectionError(name, str(problem)) from None
+
+
+# From sections to a prompt: who is shown, what the text is, and which servers that brings.
+
+
+MOST_SECTIONS = 1_000
+DEEPEST = 20
+_DEEPEST_HEADING = 6
+
+
+def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = None) -> RenderedPrompt:
+    """Render sections in order. `params` has, by path, parameters that take the place of a section's own.
+
+    Raises:
+        SectionError: a path is there twice, sections contain each other, or a template, a condition or a server's
+            function fails.
+        TypeError: a function in `mcps` gives something else than a ServerConfig; or something is no section.
+    """
+    sections = checked_items("sections", sections, Section, "a Section")
+    if params is not None and not isinstance(params, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("params", params, "parameters by the paths of sections")
+    given = dict(params or {})
+
+    def again(asked: frozenset[str]) -> RenderedPrompt:
+        walk = _Walk(given, asked)
+        for section in sections:
+            walk.visit(section, (), None, ())
+        unknown = [path for path in given if path not in walk.seen and path not in walk.hidden]
+        if unknown:
+            raise SectionError(str(unknown[0]), "parameters are given for it, and there is no such section")
+        return walk.rendered(again)
+
+    return again(frozenset())
+
+
+class _Walk:
+    """One pass over all sections."""
+
+    def __init__(self, params: Mapping[str, Any], asked: frozenset[str]) -> None:
+        self._params = params
+        self._asked = asked
+        self.seen: dict[str, None] = {}
+        self.hidden: set[str] = set()
+        """Paths of sections within those that are closed or not enabled: nothing else of them was looked at."""
+        self._parts: list[str] = []
+        self._opened: list[str] = []
+        self._closed: list[str] = []
+        self._servers: dict[str, ServerConfig] = {}
+        self._sections: dict[str, str] = {}
+        self._warnings: list[str] = []
+        self._collisions: list[ServerCollided] = []
+
+    def visit(self, section: Section[Any], above: tuple[int, ...], params: Any, path: tuple[str, ...]) -> None:
+        path = (*path, section.key)
+        name = ".".join(path)
+        if id(section) in above:
+            raise SectionError(name, "it contains itself")
+        if name in self.seen:
+            raise SectionError(name, "there is another section of this path")
+        if len(path) > DEEPEST or len(self.seen) >= MOST_SECTIONS:
+            raise SectionError(name, f"sections are nested too deeply, or more than {MOST_SECTIONS:,}")
+        self.seen[name] = None
+        own = self._params.get(name, section.params)
+        own = params if own is None else own
+        if not _is_enabled(section, own, name):
+            self._hide(section, name)
+            return
+        heading = f"{'#' * min(len(path) + 1, _DEEPEST_HEADING)} {section.title}"
+        if section.visibility is Visibility.SUMMARY and name not in self._asked:
+            self._hide(section, name)
+            self._closed.append(name)
+            how = f'(open_sections(["{name}"]) shows the rest.)'
+            self._parts.append(_joined(heading, _filled(section.summary, own, name), how))
+            return
+        self._opened.append(name)
+        self._parts.append(_joined(heading, _filled(section.template, own, name)))
+        self._declare(section, own, name)
+        for child in section.children:
+            self.visit(child, (*above, id(section)), own, path)
+
+    def _hide(self, section: Section[Any], name: str, depth: int = 0) -> None:
+        for child in section.children if depth < DEEPEST and len(self.hidden) < MOST_SECTIONS else ():
+            self.hidden.add(f"{name}.{child.key}")
+            self._hide(child, f"{name}.{child.key}", depth + 1)
+
+    def _declare(self, section: Section[Any], params: Any, name: str) -> None:
+        servers = list(_made(section, params, name))
+        check_own(name, servers)
+        for server in servers:
+            kept = self._servers.get(twin_key(server.name))
+            if kept is None:
+                self._servers[twin_key(server.name)] = server
+                self._sections[server.name] = name
+                continue
+            other = self._sections[kept.name]
+            if kept != server:
+                self._collisions.append(ServerCollided(server.name, f"section ({name})", f"section ({other})"))
+            self._warnings.append(f"section {name!r} declares server {server.name!r}, as section {other!r} did first.")
+
+    def rendered(self, again: Callable[[frozenset[str]], RenderedPrompt]) -> RenderedPrompt:
+        import logging
+
+        for warning in self._warnings:
+            logging.getLogger("toolbridge").warning("Prompt: %s", warning)
+        return RenderedPrompt(
+            "\n\n".join(self._parts),
+            tuple(self._servers.values()),
+            tuple(self._opened),
+            tuple(self._closed),
+            MappingProxyType(self._sections),
+            tuple(self._warnings),
+            tuple(self._collisions),
+            again,
+            self._asked,
+        )
+
+
+def _made(section: Section[Any], params: Any, name: str) -> Iterator[ServerConfig]:
+    for each in section.mcps:
+        if isinstance(each, ServerConfig):
+            yield each
+            continue
+        try:
+            server = cast("object", each(params))
+        except Exception as error:
+            raise SectionError(name, f"a function in mcps failed: {type(error).__name__}: {error}") from error
+        if not isinstance(server, ServerConfig):
+            raise TypeError(f"Section {name!r}: a function in mcps gave a {type(server).__name__}, not a ServerConfig.")
+        yield server
+
+
+def _is_enabled(section: Section[Any], params: Any, name: str) -> bool:
+    if not callable(section.enabled):
+        return bool(section.enabled)
+    try:
+        answer: object = section.enabled(params)
+        if inspect.iscoroutine(answer):  # which is true, whatever it would come to
+            answer.close()
+            raise TypeError("it is async, and nobody awaits it here")
+        return bool(answer)
+    except Exception as error:
+        raise SectionError(name, f"its condition failed: {type(error).__name__}: {error}") from error
+
+
+def _filled(text: str, params: Any, name: str) -> str:
+    if params is None:
+        return text.strip()
+    values = _values(params)
+    try:
+        return Template(text).substitute(values).strip()
+    except KeyError as error:
+        problem = f"its template has ${error.args[0]}, which its parameters don't have. They have: "
+        raise SectionError(name, problem + (", ".join(sorted(values)) or "none")) from None
+    except ValueError:
+        raise SectionError(name, "its template has a '$' that begins no parameter: write '$$'") from None
+
+
+def _values(params: Any) -> dict[str, Any]:
+    if isinstance(params, Mapping):
+        return {str(key): value for key, value in cast("Mapping[Any, Any]", params).items()}
+    if dataclasses.is_dataclass(params):  # it may have slots
+        return {each.name: getattr(params, each.name) for each in dataclasses.fields(params)}
+    if hasattr(params, "_asdict"):  # a named tuple
+        return cast("dict[str, Any]", params._asdict())
+    attributes = cast("dict[str, Any]", getattr(params, "__dict__", {}))
+    return {name: value for name, value in attributes.items() if not name.startswith("_")}
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)

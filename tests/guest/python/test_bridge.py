@@ -11,7 +11,7 @@ from guest.handle_host import HandleHost
 from toolbridge import RunResult, Sandbox
 from toolbridge.boundary.host_call import CallFailed
 from toolbridge.boundary.wire import ErrorFrame
-from toolbridge_codegen.bridge_stubs import bridge_pyi
+from toolbridge_codegen.stubs import bridge_pyi
 
 HEAD = """\
 from host import bridge

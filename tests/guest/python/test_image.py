@@ -14,8 +14,8 @@ from python import recipe
 from toolbridge import GuestImageError, LanguageError, Limits, LimitsError, Sandbox
 from toolbridge.sandbox import engine as engine_module
 from toolbridge.sandbox.compile_cache import CompileCache
-from toolbridge.sandbox.dialect import DIALECTS, PYTHON
 from toolbridge.sandbox.engine import Engine
+from toolbridge.sandbox.outcome import DIALECTS, PYTHON
 
 
 @pytest.fixture

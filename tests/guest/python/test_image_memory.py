@@ -11,7 +11,7 @@ import wasmtime
 from python._toolbridge.image_memory import MARK
 from python.immortal import make_immortal
 from toolbridge import Sandbox
-from toolbridge.boundary.component_exchange import ComponentExchange
+from toolbridge.boundary.component_imports import ComponentExchange
 
 IMMORTAL = 5 << 28
 KIND, OTHER = 0x200008, 0x200100

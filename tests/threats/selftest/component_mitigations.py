@@ -27,7 +27,7 @@ COMPONENT_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T31}::test_a_program_that_exhausts_a_resource_is_ended_at_its_limit",
     ),
     off(
-        *("T31", "ask for room before a long reply is handed to a component", "boundary/component_exchange.py"),
+        *("T31", "ask for room before a long reply is handed to a component", "boundary/component_imports.py"),
         *("MOST_AT_ONCE = 65_536\n", "MOST_AT_ONCE = 2**40\n"),
         f"{_T31}::test_a_program_that_exhausts_a_resource_is_ended_at_its_limit",
     ),
@@ -50,7 +50,7 @@ COMPONENT_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T32}::test_the_hosts_time_zone_and_clock_are_not_the_guests",
     ),
     off(
-        *("T33", "seed a component's random numbers anew", "boundary/component_exchange.py"),
+        *("T33", "seed a component's random numbers anew", "boundary/component_imports.py"),
         *("        self._key = hashlib.sha256(frame).digest()\n", '        self._key = b"0" * 32\n'),
         f"{_T33}::test_random_numbers_differ_from_run_to_run",
     ),

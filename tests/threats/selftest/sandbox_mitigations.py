@@ -18,28 +18,28 @@ _T34 = "test_t34_compile_cache.py"
 
 SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
     off(
-        *("T6", "keep a text from ending its comment", "codegen/quoting.py"),
+        *("T6", "keep a text from ending its comment", "codegen/escaping.py"),
         *('.replace("*/", "*\\\\/")', ""),
         _T6,
     ),
     off(
-        *("T6", "keep a text from ending its docstring", "codegen/quoting.py"),
+        *("T6", "keep a text from ending its docstring", "codegen/escaping.py"),
         *("{_CLOSING_QUOTE.sub(_ESCAPED_QUOTE, safe)}", "{safe}"),
         _T6,
     ),
     off(
-        *("T6", "escape string literals", "codegen/quoting.py"),
+        *("T6", "escape string literals", "codegen/escaping.py"),
         '    return f\'"{"".join(map(_typescript_character, text))}"\'\n',
         "    return f'\"{text}\"'\n",
         _T6,
     ),
     off(
-        *("T6", "keep a text from being a directive", "codegen/quoting.py"),
+        *("T6", "keep a text from being a directive", "codegen/escaping.py"),
         *('return _DIRECTIVE.sub(r"\\1\\\\:", one_line(text))', "return one_line(text)"),
         _T6,
     ),
     off(
-        *("T6", "read no declaration in a comment", "check/needed_stubs.py"),
+        *("T6", "read no declaration in a comment", "check/javascript.py"),
         *('for line in without_comments(text).split("\\n")]', 'for line in text.split("\\n")]'),
         f"{_T6}::test_a_text_that_looks_like_a_declaration_changes_nothing_in_a_check",
     ),
@@ -49,12 +49,12 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t12_own_places.py",
     ),
     off(
-        *("T13", "leave an exact name to the tool that has it", "codegen/names.py"),
+        *("T13", "leave an exact name to the tool that has it", "codegen/catalog.py"),
         *("owners = keys if len(keys) == 1 else [key for key in keys if key in exact]", "owners = keys[:1]"),
         _T13,
     ),
     off(
-        *("T13", "let a pattern allow no tool of another server", "trust/gate_patterns.py"),
+        *("T13", "let a pattern allow no tool of another server", "trust/gate/patterns.py"),
         *(
             "        if written in own and not set(_servers_meant(pattern, servers)) - {tool.server}:\n",
             "        if written in own:\n",
@@ -62,27 +62,27 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t13_gated_names.py",
     ),
     off(
-        *("T14", "remove hidden characters from stubs", "codegen/sanitise.py"),
+        *("T14", "remove hidden characters from stubs", "codegen/escaping.py"),
         *('HIDDEN.sub("", text)', "text"),
         "test_t14_hidden_text.py",
     ),
     off(
-        *("T15", "count the parts of a schema", "codegen/bounds.py"),
+        *("T15", "count the parts of a schema", "codegen/read/kinds.py"),
         *("        if self.spent > self._nodes:\n", "        if self.spent > 10**9:\n"),
         f"{_T15}::test_a_bomb_is_bounded_and_harms_nobody",
     ),
     off(
-        *("T15", "count the text of a stub", "codegen/bounds.py"),
+        *("T15", "count the text of a stub", "codegen/read/kinds.py"),
         *("        if self._characters < 0:\n", "        if self._characters < -(10**12):\n"),
         "test_t15_long_texts.py",
     ),
     off(
-        *("T17", "rename tools of reserved names", "codegen/names.py"),
+        *("T17", "rename tools of reserved names", "codegen/catalog.py"),
         *('return f"{name}_" if name in RESERVED_IDENTIFIERS else name', "return name"),
         "test_t17_reserved_members.py",
     ),
     off(
-        *("T17", "rename tools with names of Python's own members", "codegen/names.py"),
+        *("T17", "rename tools with names of Python's own members", "codegen/catalog.py"),
         *('    if name.startswith("__") or not name.strip("_"):\n', '    if not name.strip("_"):\n'),
         "test_t17_reserved_members.py",
     ),
@@ -121,7 +121,7 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T31}::test_what_needs_more_memory_than_a_run_may_use_fails_for_that_alone",
     ),
     off(
-        *("T31", "cap what a guest prints", "boundary/output.py"),
+        *("T31", "cap what a guest prints", "boundary/run_state.py"),
         *("        kept = min(length, self._room)\n", "        kept = length\n"),
         f"{_T31}::test_a_program_that_exhausts_a_resource_is_ended_at_its_limit",
     ),
@@ -131,7 +131,7 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T31}::test_a_program_that_exhausts_a_resource_is_ended_at_its_limit",
     ),
     off(
-        *("T31", "find a failure's lines without going through all before them", "sandbox/source_lines.py"),
+        *("T31", "find a failure's lines without going through all before them", "sandbox/outcome.py"),
         *("_BLOCK = 4096\n", "_BLOCK = 10**9\n"),
         "test_t31_long_programs.py",
     ),
@@ -164,28 +164,28 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T33}::test_a_session_whose_run_was_stopped_starts_afresh",
     ),
     off(
-        *("T33", "compare before guests serve again", "sandbox/spare_instances.py"),
+        *("T33", "compare before guests serve again", "sandbox/instance.py"),
         *("restored and instance.memory.read(0, len(content)) == content", "restored"),
         f"{_T33_SPARES}::test_a_system_that_tells_wrong_things_is_found_out",
     ),
     off(
-        *("T33", "throw away a guest whose memory has grown", "sandbox/spare_instances.py"),
+        *("T33", "throw away a guest whose memory has grown", "sandbox/instance.py"),
         *("        if memory.size != size:\n", "        if memory.size < size:\n"),
         _T33_SPARES,
     ),
     off(
-        *("T33", "give every run handles of its own", "calls/handles.py"),
+        *("T33", "give every run handles of its own", "calls/tool_call.py"),
         "        self._held: dict[int, _Held] = {}\n",
         '        self._held: dict[int, _Held] = globals().setdefault("_shared", {})\n',
         "test_t33_handles.py",
     ),
     off(
-        *("T34", "refuse code from a directory that others can reach", "private_files.py"),
+        *("T34", "refuse code from a directory that others can reach", "files.py"),
         *("    if _POSIX and facts.st_mode & 0o077:\n", "    if _POSIX and facts.st_mode == 0:\n"),
         f"{_T34}::test_nothing_is_loaded_from_a_directory_that_others_can_reach",
     ),
     off(
-        *("T34", "refuse code from another user's directory", "private_files.py"),
+        *("T34", "refuse code from another user's directory", "files.py"),
         *('        raise UnsafePathError(f"{directory} belongs to another user")\n', "        pass\n"),
         f"{_T34}::test_nothing_is_loaded_from_another_users_directory",
     ),

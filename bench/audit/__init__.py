@@ -1,0 +1,1 @@
+"""The program that fits and judges the weights of the injection classifier."""

@@ -1,0 +1,1 @@
+"""The type-check of Python programs: `ty` over a rewritten program."""

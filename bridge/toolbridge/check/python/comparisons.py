@@ -1,0 +1,483 @@
+"""Judges of comparisons: a value that is compared with something that it never is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from toolbridge.check.checker import nearest
+from toolbridge.check.python.program import Finding, Line, Mistake, Program, logical_lines, mistake_at
+from toolbridge.check.python.rewriting import Edit, Place
+from toolbridge.check.python.text import end_of_bracket, split_outside, start_of_bracket_around
+from toolbridge.sandbox.typescript import StubLine
+
+# Constants that a program gives to a tool by way of a variable: one of several that can't be what the tool takes.
+#
+# Of a variable that is one of several constants, one may be there to be left out before the call. So one that is
+# wrong is reported only where nothing on its way to the call can leave it out.
+
+
+_TURN = re.compile(
+    r"\b(?:if|elif|else|while|try|except|match|case|continue|break|return|and|or|assert|def|lambda|with)\b"
+)
+_LONE_CONSTANT = re.compile(r"""(?:[a-z]?"[ \n]*"|[a-z]?'[ \n]*'|-?\d+)""")
+_LIST = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*(?=\[)", re.MULTILINE)
+_BOUND = re.compile(r"^(\w+)[ \t]*=")
+_MOST_LISTS = 50
+
+
+def constant_lists(program: Program) -> Iterator[Edit]:
+    """Lists of constants that are only gone through, as tuples: the checker keeps a tuple's constants apart."""
+    code = program.code
+    for found, _ in zip(_LIST.finditer(code), range(_MOST_LISTS), strict=False):
+        end = end_of_bracket(code, found.end())
+        if end is None or not _is_of_constants(code, found.end(), end) or "," not in code[found.end() : end]:
+            continue
+        mentioned = list(re.finditer(rf"(?<![\w.]){found[1]}\b", code))
+        if all(
+            each.start() == found.start(1) or _is_gone_through(code, each.start(), each.end()) for each in mentioned
+        ):
+            yield Edit(found.end(), found.end() + 1, "(")
+            yield Edit(end - 1, end, ")")
+
+
+def wrong_constant(finding: Finding, wrong: list[str], program: Program) -> int | None:
+    """Where one of these constants is written that surely comes to the place of a finding."""
+    for constant in wrong if program.is_readable else ():
+        plain = constant.strip("\"'")
+        quoted = [found.start() for found in re.finditer(rf"""(["']){re.escape(plain)}\1""", program.source)]
+        if constant[0] in "\"'" and len(quoted) == 1 and _comes(quoted[0], finding, program):
+            return quoted[0]
+    return None
+
+
+def _comes(at: int, finding: Finding, program: Program) -> bool:
+    start = program.at(finding)
+    end = program.index(finding.end_line, finding.end_column) if finding.end_line else start
+    if start <= at < end:
+        return True  # written in the argument itself: `sort="new" if recent else "odl"`
+    code = program.code
+    line, used = program.line_around(at), program.line_around(start)
+    if line is None or used is None:
+        return False
+    opening = start_of_bracket_around(code, at)
+    is_listed = opening is not None and opening >= line.start and _is_listed(code, opening)
+    if line == used:
+        return is_listed and not re.search(r"\b(?:if|and|or)\b", line.text)
+    return _is_chosen(line, start, code) if not is_listed else _is_gone_through_to(line, used, start, program)
+
+
+def _is_chosen(line: Line, start: int, code: str) -> bool:
+    """Whether a line chooses one of two constants, and nothing stands between it and a place that leaves one out."""
+    is_choice = re.search(r"\bif\b.*\belse\b", line.text) is not None and _BOUND.match(line.text) is not None
+    return is_choice and line.end < start and not _TURN.search(code[line.end : start])
+
+
+def _is_gone_through_to(line: Line, used: Line, start: int, program: Program) -> bool:
+    """Whether each constant of a line's list comes to a place in another line."""
+    bound = _BOUND.match(line.text)
+    loop = line if bound is None else _loop(bound[1], used, program)
+    if loop is None:
+        return False
+    if loop == used:
+        return not re.search(r"\bif\b", used.text)
+    return loop.end < start and not _TURN.search(program.code[loop.end : start])
+
+
+def _loop(name: str, used: Line, program: Program) -> Line | None:
+    """The last line that goes through a variable, before a line or in it."""
+    through = re.compile(rf"\bfor\b.*\bin[ \t]+{name}\b")
+    lines = [each for each in program.logical_lines if each.start <= used.start and through.search(each.text)]
+    return lines[-1] if lines else None
+
+
+def _is_listed(code: str, opening: int) -> bool:
+    end = end_of_bracket(code, opening)
+    before = code[max(0, opening - 40) : opening].rstrip()
+    is_value = before.endswith("=") or re.search(r"\bin\Z", before) is not None
+    return end is not None and is_value and _is_of_constants(code, opening, end)
+
+
+def _is_of_constants(code: str, opening: int, end: int) -> bool:
+    parts = [part.strip() for part in split_outside(code[opening + 1 : end - 1], ",")]
+    return any(parts) and all(not part or _LONE_CONSTANT.fullmatch(part) for part in parts)
+
+
+def _is_gone_through(code: str, start: int, end: int) -> bool:
+    before = code[max(0, start - 20) : start]
+    return (
+        re.search(r"\bin\s+\Z", before) is not None
+        and re.match(r"\s*(?:$|[:)\]},\n]|if\b|for\b|and\b|or\b)", code[end : end + 20]) is not None
+    )
+
+
+# Whether a text that a program gives for a number may be a long number in digits, which the host repairs.
+#
+# Only an identifier of a tool's result is one: there, a server may say that it is a text, and elsewhere that it takes
+# a number. A text that the program makes itself, or a result's field with another name, is not.
+
+
+_MADE_HERE = re.compile(
+    r"""[rbuf]{0,2}["']|str\(|repr\(|format\(|.*["']\.(?:join|format)\(|.*["']\s*%"""
+    r"""|.*\.(?:strip|lower|upper|title|isoformat|strftime|replace|format|zfill|removeprefix|removesuffix)\([^()]*\)\Z""",
+    re.IGNORECASE | re.DOTALL,
+)
+_LAST_WORD = re.compile(r"""(?:^|[.\s(])(\w+)\s*\Z|(?:\[|\.get\()\s*["']([^"'\n]*)["']\s*[\])]\Z""")
+_INDEXED = re.compile(r"(\w+)\[[^\[\]\"']*\]\Z")
+_IDENTIFIER = re.compile(
+    r"(?:^|_|\b)(?:u?u?ids?|numbers?|num|nr|no|keys?|refs?|references?|codes?|tokens?|cursor|sha|pk)\Z|[a-z](?:Ids?|Key|Number)\Z"
+    r"|\A(?:\w{1,2}|values?|items?|entry|element|each|arg|text|word|part|match|result|target|current|it|one)\Z",
+    re.IGNORECASE,
+)
+_DEEPEST = 2
+_MOST_ASSIGNMENTS = 8
+
+
+def may_be_digits(text: str, program: Program, depth: int = 0) -> bool:
+    """Whether an expression may be a number in digits."""
+    text = text.strip()
+    if not program.is_readable:
+        return True
+    if _MADE_HERE.match(text):
+        return False
+    indexed = _INDEXED.search(text)
+    word = _LAST_WORD.search(text) if indexed is None else indexed
+    if word is None or depth >= _DEEPEST:
+        return True
+    name = word[1] or (word[2] if indexed is None else "")
+    if _IDENTIFIER.search(name):
+        return True
+    if word[1] is None or indexed is not None or name != text:
+        return word[1] is not None and indexed is None
+    return _may_variable_be(name, program, depth)
+
+
+def _may_variable_be(name: str, program: Program, depth: int) -> bool:
+    """A variable may be whatever one of its assignments may be; a parameter, anything."""
+    assigned = re.findall(rf"(?<![\w.]){name}[ \t]*(?::[^=\n]*)?=(?!=)([^\n#]*)", program.source)
+    looped = re.findall(rf"\bfor[ \t]+{name}[ \t]+in[ \t]+([^\n:#]*?)(?:\)|\]|\}}|:|\bif\b|$)", program.source)
+    if len(assigned) + len(looped) > _MOST_ASSIGNMENTS:
+        return True
+    is_parameter = re.search(rf"\bdef\b[^\n]*[(,][ \t]*{name}\b", program.code) is not None
+    return is_parameter or any(may_be_digits(each, program, depth + 1) for each in (*assigned, *looped))
+
+
+# Comparisons in a Python program, read as text: a value, and the constants that it is compared with.
+
+
+_EQUAL = re.compile(r"(?:==|!=)\s*|(?<![\w.])(?:not\s+)?in\b\s*(?=[(\[{])")
+_CONTAINED = re.compile(r"(?<=[\"'])\s+(?:not\s+)?in\s+(?=[^\W\d])")
+_CONSTANT = re.compile(r"""(?:"[^"\\\n{}]*"|'[^'\\\n{}]*'|-?\d+|True|False)(?![\w.])""")
+_PART = re.compile(r"\s*,?\s*")
+_AFTER = re.compile(r"""\s*(?:$|[)\]},:;#\n]|(?:and|or|if|else|for)\b|==|!=)""")
+_WORD_BEFORE = re.compile(r"[\w.]+\Z")
+_KEYWORDS = "if|elif|while|and|or|not|return|else|lambda|assert|yield|in|case|match|is"
+# What may stand before a value that is all that is compared: everything else binds it first, or is a loop.
+_BEFORE = re.compile(rf"(?:^|[(\[{{,:=;]|\b(?:{_KEYWORDS}))\s*\Z")
+_LOOP = re.compile(r"\bfor\b(?:(?!\bin\b)[^()\[\]{}:\n])*\Z")
+_CHAIN = re.compile(r"(?:[<>!=]=|[<>]|\bin|\bis)\s*\Z")
+_MATCH = re.compile(r"match[ \t]+(.+?)[ \t]*:\Z")
+_CASE = re.compile(r"case\b[ \t]*")
+_OPERAND_NEAR = 200
+_LONGEST = 2000
+
+
+class Comparison(NamedTuple):
+    """A value that is compared with constants."""
+
+    operand: Place
+    constants: tuple[str, ...]
+    """As they are written."""
+    at: int
+    """Where the first of them stands."""
+    is_item: bool = False
+    """Whether the constant is looked for in the value."""
+
+
+def comparisons(source: str, code: str) -> Iterator[Comparison]:
+    """The comparisons with constants; `code` is the source without its strings."""
+    yield from _equal(source, code)
+    yield from _contained(source, code)
+    yield from _cases(source, code)
+
+
+def _equal(source: str, code: str) -> Iterator[Comparison]:
+    for found in _EQUAL.finditer(code):
+        constants, _ = _constants(source, code, found.end())
+        operand = operand_before(code, found.start()) if constants else None
+        if operand is not None:
+            yield Comparison(operand, constants, found.end())
+
+
+def _contained(source: str, code: str) -> Iterator[Comparison]:
+    for found in _CONTAINED.finditer(code):
+        start = code.rfind(code[found.start() - 1], 0, found.start() - 1) if code[found.start() - 1] in "\"'" else -1
+        constant = _CONSTANT.match(source, start) if start >= 0 else None
+        operand = operand_at(code, found.end())
+        before = code[max(0, start - _OPERAND_NEAR) : max(0, start)]
+        if constant is not None and operand is not None and _BEFORE.search(before):
+            yield Comparison(operand, (constant[0],), start, is_item=True)
+
+
+def _cases(source: str, code: str) -> Iterator[Comparison]:
+    lines = logical_lines(code) if "match" in code and "case" in code else []
+    for number, line in enumerate(lines):
+        subject = _MATCH.match(line.text)
+        if subject is None:
+            continue
+        inner = next((each.indent for each in lines[number + 1 : number + 2]), 0)
+        for each in lines[number + 1 :]:
+            if each.indent <= line.indent:
+                break
+            case = _CASE.match(each.text) if each.indent == inner else None
+            constants, end = _constants(source, code, each.start + case.end()) if case else ((), 0)
+            if case and constants and re.match(r"\s*(?::|if\b)", code[end : end + _OPERAND_NEAR]):
+                place = Place(line.start + subject.start(1), line.start + subject.end(1))
+                yield Comparison(place, constants, each.start + case.end())
+
+
+def _constants(source: str, code: str, at: int) -> tuple[tuple[str, ...], int]:
+    """The constant at a place, or those in the bracket or between the bars there; none if there is anything else."""
+    constant = _CONSTANT.match(source, at)
+    if constant is not None:
+        found, end = [constant[0]], constant.end()
+        while (bar := re.match(r"\s*\|\s*", code[end : end + _OPERAND_NEAR])) and (
+            more := _CONSTANT.match(source, end + bar.end())
+        ):
+            found.append(more[0])
+            end = more.end()
+        return (tuple(found), end) if _AFTER.match(code, end) else ((), 0)
+    end = end_of_bracket(code, at, _LONGEST) if code[at : at + 1] in ("(", "[", "{") else None
+    if end is None or end - at > _LONGEST or not _AFTER.match(code, end):
+        return (), 0
+    found, place = list[str](), at + 1
+    while place < end - 1:
+        place = _PART.match(code, place).end()  # type: ignore[union-attr]
+        constant = _CONSTANT.match(source, place)
+        if constant is None:
+            break
+        found.append(constant[0])
+        place = constant.end()
+    return (tuple(found), end) if not code[place : end - 1].strip(" ,\n\t") else ((), 0)
+
+
+def operand_before(code: str, at: int) -> Place | None:
+    """The value that stands before an operator, if it is all that is compared."""
+    end = (
+        len(code[:at].rstrip())
+        if at < _OPERAND_NEAR
+        else at - (_OPERAND_NEAR - len(code[at - _OPERAND_NEAR : at].rstrip()))
+    )
+    start = end
+    while start > 0:
+        if code[start - 1] in ")]":
+            opening = start_of_bracket_around(code, start - 1)
+            if opening is None:
+                return None
+            start = opening
+            if not (code[start - 1 : start].isalnum() or code[start - 1 : start] in ("_", ")", "]")):
+                break
+            continue
+        word = _WORD_BEFORE.search(code, max(0, start - _OPERAND_NEAR), start)
+        if word is None:
+            break
+        start = word.start()
+        if not word[0].startswith("."):
+            break
+    before = code[max(0, start - _OPERAND_NEAR) : start]
+    is_whole = start < end and _BEFORE.search(before) and not _LOOP.search(before) and not _CHAIN.search(before)
+    has_name = re.match(r"[^\W\d]", code[start : start + 1])
+    return Place(start, end) if is_whole and has_name else None
+
+
+def operand_at(code: str, at: int) -> Place | None:
+    """The value that begins at a place: a name, with whatever is taken of it."""
+    end = at
+    while end < len(code):
+        word = re.compile(r"\.?\w+").match(code, end)
+        if word is not None and (end == at or word[0].startswith(".")):
+            end = word.end()
+        elif code[end] in "([" and end > at:
+            closed = end_of_bracket(code, end)
+            if closed is None:
+                return None
+            end = closed
+        else:
+            break
+    return Place(at, end) if end > at and _AFTER.match(code, end) else None
+
+
+ALWAYS = "redundant-condition-strict"
+"""The checker's rule about conditions that are always true, or never."""
+_KEY = re.compile(r"""(?:\[\s*|\.get\(\s*)(["'])([^"'\n]+)\1\s*(?:\]|\)|,[^()]*\))\Z""")
+_ATTRIBUTE = re.compile(r"\.(\w+)\Z")
+_CONDITION = re.compile(r"\b(?:if|elif|while|and|or|not|assert)\s*\Z")
+_NAME = re.compile(r"[^\W\d]\w*")
+_TAKEN_BY_KEY = re.compile(r"""\[\s*["'][^"'\n]+["']\s*\]\s*\Z""")
+_WITHOUT_TEXTS = {"int", "float", "bool"}
+_NEAR = 20
+_MOST = 200
+
+
+class Comparisons:
+    """The comparisons of a program that may be with something that a value never is."""
+
+    def __init__(self, findings: Iterable[Finding], program: Program) -> None:
+        self._program = program
+        ranges = [_range(each, program) for each in findings if each.rule == ALWAYS]
+        found = list(islice(comparisons(program.source, program.code), _MOST)) if program.is_readable else []
+        self._all = found
+        self._asked = [each for each in found if self._is_asked(each, ranges)]
+
+    @property
+    def places(self) -> list[Place]:
+        """The values whose types are asked for."""
+        return [each.operand for each in self._asked]
+
+    def mistakes(self, types: Mapping[Place, str]) -> list[Mistake]:
+        """The comparisons with something that a value of the answered type never is."""
+        found = (self._judge(each, types.get(each.operand, "")) for each in self._asked)
+        return [each for each in found if each is not None]
+
+    def _is_asked(self, each: Comparison, ranges: list[Place]) -> bool:
+        if any(place.start <= each.operand.start and each.operand.end <= place.end for place in ranges):
+            return True  # the checker says so itself
+        code = self._program.code
+        if re.match(r"match\b", code[max(0, each.operand.start - 6) : each.operand.start]):
+            return True
+        fields = self._fields(each)
+        without = [line for line in fields if _is_never(each, line)]
+        before = code[max(0, each.operand.start - _NEAR) : each.operand.start]
+        if not each.is_item and _CONDITION.search(before):
+            return bool(fields) and without == fields  # otherwise, conditions are the checker's own affair
+        return bool(without)
+
+    def _judge(self, each: Comparison, kind: str) -> Mistake | None:
+        members = _members(kind, is_item=each.is_item)
+        if not members or any(_can_be(one, member) for one in each.constants for member in members):
+            return None
+        constants = {member for member in members if not _NAME.match(member)}
+        is_narrowed = any(
+            constants <= known and any(_text(one) in known for one in each.constants)
+            for known in self._program.stubs.literals
+        )
+        if (constants and is_narrowed) or not self._is_of_result(each, members):
+            return None
+        if self._is_one_of_several(each, members, constants) or self._is_overwritten(each):
+            return None
+        if any(self._is_default(one) for one in each.constants):
+            return None
+        line, column = self._program.position(each.at)
+        place = Finding(line, column, "comparison", "")
+        return mistake_at(place, self._stub(each, constants), _message(each, members, kind))
+
+    def _is_of_result(self, each: Comparison, members: set[str]) -> bool:
+        """Whether a value's type is what the stubs say, and not what the program made of it."""
+        program = self._program
+        text = program.source[each.operand.start : each.operand.end]
+        if any(not _NAME.match(member) and member not in program.constants for member in members):
+            return True  # a constant that nobody has written here
+        if _KEY.search(text):
+            return True
+        if _NAME.fullmatch(text) is None:
+            return False
+        assigned = re.findall(rf"(?<![\w.]){text}[ \t]*=(?!=)([^\n]*)", program.source)
+        is_named_elsewhere = re.search(rf"(?<![\w.]){text}[ \t]*(?::(?!\n)|\+=|:=)", program.code)
+        return len(assigned) == 1 and _TAKEN_BY_KEY.search(assigned[0]) is not None and not is_named_elsewhere
+
+    def _is_overwritten(self, each: Comparison) -> bool:
+        """Whether the program may have put another value there: `row["state"] = "late"`."""
+        source = self._program.source
+        text = source[each.operand.start : each.operand.end]
+        key = _KEY.search(text)
+        name = re.escape(key[2]) if key else ""
+        owners = re.findall(rf"""(\w+)\s*\[\s*["']{name}["']\s*\]\s*=(?!=)""", source) if key else []
+        compared = [one for other in self._all for one in other.constants]
+        is_written = any(
+            len(re.findall(rf"""["']{re.escape(one[1:-1])}["']""", source)) > compared.count(one)
+            for one in each.constants
+        )
+        return bool(owners) and (is_written or text.startswith(tuple(f"{owner}[" for owner in owners)))
+
+    def _is_default(self, constant: str) -> bool:
+        """Whether the program itself puts a constant where a result has none: `row.get("state", "none")`."""
+        if not constant.startswith(("'", '"')):
+            return False
+        text = re.escape(constant[1:-1])
+        given = rf"""(?:\.get\([^()\n]*,|\bor|\belse|(?<![=!<>])=)\s*(["']){text}\1"""
+        return re.search(given, self._program.source) is not None
+
+    def _is_one_of_several(self, each: Comparison, members: set[str], constants: set[str]) -> bool:
+        """Whether the same is also compared with what it can be: `s == "done" or s == "closed"`, to be safe."""
+        program = self._program
+        # The checker leaves out what an earlier comparison of the line has ruled out.
+        can_be = members.union(*(known for known in program.stubs.literals if constants and constants <= known))
+        own = program.source[each.operand.start : each.operand.end]
+        line = program.line_around(each.at)
+        return line is not None and any(
+            line.start <= other.at < line.end
+            and program.source[other.operand.start : other.operand.end] == own
+            and any(_can_be(one, member) for one in other.constants for member in can_be)
+            for other in self._all
+        )
+
+    def _fields(self, each: Comparison) -> list[StubLine]:
+        """The lines of the stubs for fields of the name that the value is taken by."""
+        text = self._program.source[each.operand.start : each.operand.end]
+        key, attribute = _KEY.search(text), _ATTRIBUTE.search(text)
+        name = key[2] if key else attribute[1] if attribute else ""
+        return self._program.stubs.fields_named(name) if name else []
+
+    def _stub(self, each: Comparison, constants: set[str]) -> StubLine | None:
+        lines = self._fields(each)
+        return next((line for line in lines if constants and all(one in line.text for one in constants)), None)
+
+
+def _is_never(each: Comparison, field: StubLine) -> bool:
+    """Whether a field's line names constants, and none that it is compared with."""
+    return "Literal[" in field.text and not any(_text(one) in field.text for one in each.constants)
+
+
+def _range(finding: Finding, program: Program) -> Place:
+    return Place(program.at(finding), program.index(finding.end_line, finding.end_column))
+
+
+def _text(constant: str) -> str:
+    """A constant as the stubs write it."""
+    return f'"{constant[1:-1]}"' if constant[0] in "\"'" else constant
+
+
+def _members(kind: str, *, is_item: bool) -> set[str]:
+    """What a value can be, each constant for itself; nothing if it can be something of which nothing is known."""
+    plain = kind.rstrip("*")
+    if is_item:
+        inside = re.fullmatch(r"(?:list|Sequence|set|tuple)\[(.*)\]", plain, re.DOTALL)
+        plain = inside[1] if inside and inside[1].startswith("Literal[") else ""
+    members: set[str] = set()
+    if not plain:
+        return members
+    for part in split_outside(plain, " | "):
+        one = part.strip().rstrip("*")
+        if one.startswith("Literal["):
+            members.update(each.strip() for each in split_outside(one[len("Literal[") : -1], ","))
+        elif one != "None":
+            members.add(one)
+    is_known = all(not _NAME.match(one) or one in ("True", "False", *_WITHOUT_TEXTS) for one in members)
+    return members if is_known and not any("..." in one for one in members) else set()
+
+
+def _can_be(constant: str, member: str) -> bool:
+    text = _text(constant)
+    if member in ("True", "False", *_WITHOUT_TEXTS):
+        return not text.startswith('"')
+    return member == text
+
+
+def _message(each: Comparison, members: set[str], kind: str) -> str:
+    written = sorted(one for one in members if one.startswith('"'))
+    said = " or ".join(_text(one) for one in each.constants[:3])
+    guess = nearest(_text(each.constants[0])[1:-1], [one[1:-1] for one in written])
+    meant = f' Did you mean "{guess}"?' if guess else f" It is: {', '.join(written[:20]) or kind}."
+    return f"This is never {said}.{meant}"

@@ -1,0 +1,338 @@
+"""A Python program as text: what judging a finding needs to know of it. It is never parsed here."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import NamedTuple
+
+from toolbridge.check.checker import World
+from toolbridge.check.python.text import (
+    PythonStubs,
+    end_of_bracket,
+    new_meanings,
+    one_line_each,
+    with_fields,
+    without_texts,
+)
+from toolbridge.sandbox.typescript import StubLine
+
+# The functions of a Python program, read as text: where their parts stand. Whatever looks unusual is left out.
+
+
+_HEADER = re.compile(r"([ \t]*)(async[ \t]+)?def[ \t]+(\w+)[ \t]*(?=\()")
+_BLOCK = re.compile(r"[ \t]*(?:(?:async[ \t]+)?def|class)\b")
+_AFTER_PARAMETERS = re.compile(r"[ \t]*(->[^:\n]*?)?[ \t]*:")
+_MOST_FUNCTIONS = 100
+
+
+class Line(NamedTuple):
+    """A line with whatever belongs to it: all of a bracket, all of a string."""
+
+    start: int
+    """Where it begins, after its indentation."""
+    end: int
+    indent: int
+    text: str
+    """Without its strings, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFunction:
+    """A function that a program defines."""
+
+    name: str
+    start: int
+    """Where `def` or `async` stands."""
+    is_async: bool
+    is_decorated: bool
+    parameters: tuple[int, int]
+    """The brackets."""
+    returned: tuple[int, int] | None
+    """The arrow and what is said to be returned."""
+    colon: int
+    lines: list[Line] = field(default_factory=list[Line])
+    """Its lines, without those of the functions and classes in it."""
+    end: int = 0
+    """Where its last line ends; before its first, if it has none of its own."""
+
+
+def logical_lines(code: str) -> list[Line]:
+    """The lines of a text without strings, those that are nothing but space left out."""
+    found: list[Line] = []
+    start = 0
+    for text in one_line_each(code).split("\n"):
+        plain = text.lstrip(" \t")
+        if plain.strip():
+            indent = len(text) - len(plain)
+            found.append(Line(start + indent, start + len(text.rstrip()), len(text[:indent].expandtabs()), plain))
+        start += len(text) + 1
+    return found
+
+
+def own_functions(code: str) -> list[OwnFunction]:
+    """The functions with a block of lines, in a text without strings."""
+    return list(islice(_functions(code, logical_lines(code)), _MOST_FUNCTIONS))
+
+
+def _functions(code: str, lines: list[Line]) -> Iterator[OwnFunction]:
+    for number, line in enumerate(lines):
+        header = _HEADER.match(code, line.start)
+        if header is None:
+            continue
+        closed = end_of_bracket(code, header.end())
+        rest = None if closed is None else _AFTER_PARAMETERS.match(code, closed)
+        if closed is None or rest is None or rest.end() < line.end:
+            continue  # written in one line with its body, or otherwise than usual
+        last, own = _block(lines, number)
+        if own:
+            before = lines[number - 1].text if number else ""
+            yield OwnFunction(
+                name=header[3],
+                start=line.start,
+                is_async=header[2] is not None,
+                is_decorated=before.startswith("@"),
+                parameters=(header.end(), closed),
+                returned=rest.span(1) if rest[1] else None,
+                colon=rest.end() - 1,
+                lines=own,
+                end=last.end,
+            )
+
+
+def _block(lines: list[Line], header: int) -> tuple[Line, list[Line]]:
+    """The last line of a block, and the lines that belong to no function or class in it."""
+    own: list[Line] = []
+    last = lines[header]
+    inner: int | None = None
+    for line in lines[header + 1 :]:
+        if line.indent <= lines[header].indent:
+            break
+        last = line
+        if inner is not None and line.indent > inner:
+            continue
+        inner = line.indent if _BLOCK.match(line.text) else None
+        if inner is None:
+            own.append(line)
+    return last, own
+
+
+_ASSIGNED_KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]\s*(?:=(?!=)|[-+*/|&^%@]=|//=|\*\*=)""")
+_GIVEN_KEY = re.compile(r"""(?:setdefault|pop)\s*\(\s*(["'])([^"'\n]*)\1""")
+_ASKED_KEY = re.compile(r"""(["'])([^"'\n]*)\1\s+(?:not\s+)?in\b""")
+_ASKED_ATTRIBUTE = re.compile(r"""\b(?:has|get)attr\s*\([^"'\n]*["'](\w+)["']""")
+_UPDATED = re.compile(r"\.update\s*\(|\|=")
+_WRITTEN_KEY = re.compile(r"""(["'])([^"'\n]*)\1\s*:|\b(\w+)\s*=(?!=)""")
+_ASSIGNED_ATTRIBUTE = re.compile(r"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
+_OPEN_PROGRAM = re.compile(r"\b(?:exec|globals|locals|vars|setattr)\s*\(|\bimport\s+\*")
+_KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]""")
+_TEXT = re.compile(r""""([^"\n]*)"|'([^'\n]*)'""")
+_NUMBER = re.compile(r"-?\b\d+\b")
+_CALLED = re.compile(r"\b(\w+)\s*\(")
+_MOST_READ = 20_000
+_MOST_LINES = 20
+_MOST_TEXT = 2000
+
+
+class Finding(NamedTuple):
+    """What the checker says about one place of its file."""
+
+    line: int
+    column: int
+    rule: str
+    message: str
+    end_line: int = 0
+    """Where what it is about ends; 0 if that is not known."""
+    end_column: int = 0
+
+
+class Mistake(NamedTuple):
+    """What is wrong, where in the author's program, and which line of the stubs says so."""
+
+    line: int
+    column: int
+    message: str
+    rule: str
+    stub: StubLine | None
+    found_at: tuple[int, int]
+    """Line and column of what the checker found: a mistake may show elsewhere than it was made."""
+
+
+def mistake_at(finding: Finding, stub: StubLine | None, message: str = "") -> Mistake:
+    """A finding that is a mistake."""
+    return Mistake(
+        finding.line, finding.column, message or finding.message, finding.rule, stub, (finding.line, finding.column)
+    )
+
+
+QUOTED = re.compile(r"`([^`]*)`")
+"""What the checker puts into backticks: types and names."""
+
+
+class Program:
+    """The author's program, and the stubs that it is checked against."""
+
+    def __init__(self, source: str, world: World, known_words: set[str]) -> None:
+        self.lines = source.split("\n")
+        self.source = source
+        self.world = world
+        self.known_words = known_words
+        """Words of earlier programs of its session."""
+        self.stubs = PythonStubs(world.stubs)
+
+    def rest(self, finding: Finding) -> str:
+        """The text from a finding's place on."""
+        at = finding.line - 1
+        if not 0 <= at < len(self.lines):
+            return ""
+        begin = finding.column - 1
+        text = "\n".join([self.lines[at][begin : begin + _MOST_TEXT], *self.lines[at + 1 : at + _MOST_LINES]])
+        return text[:_MOST_TEXT]
+
+    def text_of(self, finding: Finding) -> str:
+        """The text that a finding is about; nothing if its end is not known."""
+        if not 0 < finding.line <= finding.end_line <= len(self.lines):
+            return ""
+        return self.source[self.at(finding) : self.index(finding.end_line, finding.end_column)][:_MOST_TEXT]
+
+    @cached_property
+    def code(self) -> str:
+        """The source with its strings and comments blanked."""
+        return without_texts(self.source)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it is short enough to be read as text in more than one way: what a model writes is far shorter."""
+        return len(self.source) <= _MOST_READ
+
+    @cached_property
+    def logical_lines(self) -> list[Line]:
+        """Its lines, each with whatever belongs to it."""
+        return logical_lines(self.code)
+
+    @cached_property
+    def constants(self) -> set[str]:
+        """The texts and numbers that it writes, as the checker does."""
+        texts = {f'"{one or other}"' for one, other in _TEXT.findall(self.source)}
+        return {*texts, *_NUMBER.findall(self.source), "True", "False"}
+
+    @cached_property
+    def functions(self) -> list[OwnFunction]:
+        """The functions that it defines."""
+        return own_functions(self.code)
+
+    def line_around(self, at: int) -> Line | None:
+        """The line that a place is in."""
+        index = bisect_right(self.logical_lines, at, key=lambda each: each.start) - 1
+        line = self.logical_lines[index] if index >= 0 else None
+        return line if line is not None and at < line.end else None
+
+    def catches(self, at: int, errors: str) -> bool:
+        """Whether a place is in a `try` of which an `except` names one of these errors."""
+        line = self.line_around(at)
+        indent = line.indent if line is not None else 0
+        for index in range(bisect_right(self.logical_lines, at, key=lambda each: each.start) - 2, -1, -1):
+            each = self.logical_lines[index]
+            if each.indent >= indent:
+                continue
+            indent = each.indent
+            if re.match(r"try\s*:", each.text) and self._names_error(index, errors):
+                return True
+        return False
+
+    def _names_error(self, index: int, errors: str) -> bool:
+        """Whether an `except` of the `try` in a line names one of these errors."""
+        indent = self.logical_lines[index].indent
+        for each in self.logical_lines[index + 1 :]:
+            if each.indent < indent or (each.indent == indent and not each.text.startswith("except")):
+                return False
+            if each.indent == indent and re.search(rf"\b(?:{errors})\b", each.text):
+                return True
+        return False
+
+    def is_in_class(self, line: Line) -> bool:
+        """Whether a line is in the block of a class."""
+        indent = line.indent
+        for each in reversed(self.logical_lines[: self.logical_lines.index(line)] if indent else []):
+            if each.indent < indent:
+                indent = each.indent
+                if re.match(r"class\b", each.text):
+                    return True
+        return False
+
+    @cached_property
+    def code_with_fields(self) -> str:
+        """The same as `code`, with what stands in the braces of f-strings."""
+        return with_fields(self.source, self.code)
+
+    def function_around(self, at: int) -> int | None:
+        """Which of its functions a place is in: the innermost one."""
+        inside = [index for index, each in enumerate(self.functions) if each.colon < at <= each.end]
+        return max(inside, key=lambda index: self.functions[index].start, default=None)
+
+    def indent(self, line: Line) -> str:
+        """The space before a line."""
+        return self.code[self.code.rfind("\n", 0, line.start) + 1 : line.start]
+
+    def at(self, finding: Finding) -> int:
+        """The index of a finding's place in the source."""
+        return self.index(finding.line, finding.column)
+
+    def index(self, line: int, column: int) -> int:
+        """The index of a line and column in the source."""
+        return self._line_starts[line - 1] + column - 1
+
+    def position(self, index: int) -> tuple[int, int]:
+        """The line and column of an index in the source."""
+        line = bisect_right(self._line_starts, index)
+        return line, index - self._line_starts[line - 1] + 1
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
+
+    @cached_property
+    def _called(self) -> list[str]:
+        """The tools that it calls."""
+        return sorted(name for name in set(_CALLED.findall(self.code)) if self.stubs.function(name))
+
+    def stub_behind(self, finding: Finding, kind: str) -> StubLine | None:
+        """The stub's line for a value of this type that a finding's line takes from a result by its key."""
+        line = self.rest(finding).partition("\n")[0]
+        keys = [found[1] for found in _KEY.findall(line)]
+        functions = [name for name in _CALLED.findall(line) if name in self._called] or self._called
+        lines = (self.stubs.result_field(key, kind.rstrip("*"), functions) for key in keys)
+        return next((line for line in lines if line is not None), None)
+
+    @cached_property
+    def assigned_keys(self) -> set[str]:
+        """Keys that the program puts into dictionaries itself, or asks for before it uses them."""
+        patterns = (_ASSIGNED_KEY, _GIVEN_KEY, _ASKED_KEY)
+        keys = {found[1] for pattern in patterns for found in pattern.findall(self.source)}
+        if _UPDATED.search(self.source):  # with any that it writes down
+            keys.update(found[1] or found[2] for found in _WRITTEN_KEY.findall(self.source))
+        return keys
+
+    @cached_property
+    def new_meanings(self) -> set[str]:
+        """The names that it may define, assign or delete."""
+        return new_meanings(self.code)
+
+    @cached_property
+    def assigned_attributes(self) -> set[str]:
+        """Attributes that the program sets, or asks for before it uses them."""
+        return {*_ASSIGNED_ATTRIBUTE.findall(self.source), *_ASKED_ATTRIBUTE.findall(self.source)}
+
+    def defines(self, name: str) -> bool:
+        """Whether it has a function or class of this name, or of the class whose method this is."""
+        own = re.escape(name.removesuffix(".__init__").rpartition(".")[2])
+        return re.search(rf"^\s*(?:async\s+def|def|class)\s+{own}\b", self.source, re.MULTILINE) is not None
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether it defines names in ways that only running it shows."""
+        return _OPEN_PROGRAM.search(self.source) is not None

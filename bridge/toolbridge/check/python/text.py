@@ -1,0 +1,432 @@
+"""Lines of the Python stubs: where a function, a type or one of its fields stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
+
+from toolbridge.sandbox.typescript import StubLine
+
+# Python read as text: where strings end, which bracket belongs to which, what a program gives a new meaning.
+#
+# The host never parses a program: a few patterns answer what is asked here, and whoever asks takes doubt for "no".
+
+
+# Each kind of string ends with the text at the latest, so that none is tried twice.
+_STRING_OR_COMMENT = re.compile(
+    r'''"""[^"\\]*(?:(?:\\(?:.|\Z)|"(?!""))[^"\\]*)*(?:"""|\Z)|"[^"\\\n]*(?:\\(?:.|\Z)[^"\\\n]*)*(?:"|$)|\#[^\n]*'''
+    r"""|'''[^'\\]*(?:(?:\\(?:.|\Z)|'(?!''))[^'\\]*)*(?:'''|\Z)|'[^'\\\n]*(?:\\(?:.|\Z)[^'\\\n]*)*(?:'|$)""",
+    re.DOTALL | re.MULTILINE,
+)
+# What is left of a string of several lines: its quotes, and space.
+_LINES_OF_STRING = re.compile(r""" "[ \n]*"|'[ \n]*' """.strip())
+_JOINED = re.compile(r"[()\[\]{}\n]|\\\n")
+_FORMATTED = re.compile(r"(?<!\w)(?:[fF][rR]?|[rR][fF])\Z")
+_FIELD = re.compile(r"(?<!\{)\{[^{}\n]+\}(?!\})")
+_FARTHEST = 20_000
+"""How far the end of a bracket is looked for: a program may be nothing but brackets."""
+_OPENING = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_OPENING.values())
+_NAME = re.compile(r"[^\W\d]\w*")
+_BINDINGS = (
+    re.compile(r"\b(?:def|class|as|case)[ \t]+(\w+)"),
+    re.compile(r"\b(?:for|del|import|global)[ \t]+([^\n:;=]*?)(?=\bin\b|[\n:;=]|$)"),
+)
+_ASSIGNMENT = re.compile(r"(?<![=!<>])=(?!=)")
+_BEFORE_TARGETS = re.compile(r"[({]")
+HOST_IMPORT = re.compile(r"^(?:from[ \t]+host\b[^\n(]*(?:\([^)]*\))?[^\n]*|import[ \t]+host\b[^\n]*)", re.MULTILINE)
+"""An import of host modules, at the top level of a program."""
+
+
+def without_texts(source: str) -> str:
+    """The program with its strings and comments blanked: every other character stays where it is."""
+
+    def blank(found: re.Match[str]) -> str:
+        text = found[0]
+        spaces = "\n".join(" " * len(line) for line in text.split("\n")) if "\n" in text else " " * len(text)
+        return spaces if text.startswith("#") or len(text) < 2 else text[0] + spaces[1:-1] + text[-1]
+
+    return _STRING_OR_COMMENT.sub(blank, source)
+
+
+def with_fields(source: str, code: str) -> str:
+    """The program without its texts, but with what stands in the braces of f-strings."""
+    parts: list[str] = []
+    written = 0
+    for text in _STRING_OR_COMMENT.finditer(source):
+        if not _FORMATTED.search(source, max(0, text.start() - 3), text.start()):
+            continue
+        for field in _FIELD.finditer(source, text.start(), text.end()):
+            parts += [code[written : field.start()], without_texts(field[0])]
+            written = field.end()
+    return "".join([*parts, code[written:]])
+
+
+def one_line_each(code: str) -> str:
+    """A text without strings, with every statement in one line: whatever goes on in the next is joined by a space."""
+    code = _LINES_OF_STRING.sub(lambda found: found[0].replace("\n", " "), code)
+    depth = 0
+    parts: list[str] = []
+    written = 0
+    for found in _JOINED.finditer(code):
+        text = found[0]
+        if text in _OPENING:
+            depth += 1
+        elif text in _CLOSING:
+            depth = max(0, depth - 1)
+        elif depth or text != "\n":
+            parts += [code[written : found.start()], " " * len(text)]
+            written = found.end()
+    return "".join([*parts, code[written:]])
+
+
+def end_of_bracket(code: str, at: int, farthest: int = _FARTHEST) -> int | None:
+    """Behind the bracket that closes the one at a place of a text without strings; None if none near it does."""
+    awaited: list[str] = []
+    for index in range(at, min(len(code), at + farthest)):
+        character = code[index]
+        if character in _OPENING:
+            awaited.append(_OPENING[character])
+        elif character in _CLOSING:
+            if not awaited or awaited.pop() != character:
+                return None
+            if not awaited:
+                return index + 1
+    return None
+
+
+def start_of_last_bracket(code: str) -> int | None:
+    """Where the bracket opens with whose end a text without strings ends; None if it ends otherwise."""
+    depth = 0
+    for index in range(len(code) - 1, -1, -1):
+        if code[index] in _CLOSING:
+            depth += 1
+        elif code[index] in _OPENING:
+            depth -= 1
+        if depth == 0:
+            return index if index < len(code) - 1 else None
+    return None
+
+
+def start_of_bracket_around(code: str, at: int) -> int | None:
+    """Where the bracket opens that a place of a text without strings is in; None if that is not near it."""
+    depth = 0
+    for index in range(at - 1, max(-1, at - _FARTHEST), -1):
+        if code[index] in _CLOSING:
+            depth += 1
+        elif code[index] in _OPENING:
+            if depth == 0:
+                return index
+            depth -= 1
+    return None
+
+
+def parts(code: str, opening: int, end: int) -> Iterator[tuple[int, int]]:
+    """What stands between the commas of a bracket."""
+    depth, start = 0, opening + 1
+    for at in range(opening + 1, min(end - 1, opening + _FARTHEST)):
+        if code[at] in "([{":
+            depth += 1
+        elif code[at] in ")]}":
+            depth -= 1
+        elif code[at] == "," and depth == 0:
+            yield start, at
+            start = at + 1
+    if code[start : end - 1].strip():
+        yield start, end - 1
+
+
+def split_outside(text: str, separator: str) -> list[str]:
+    """The parts between separators that are in no bracket and no string."""
+    code = without_texts(text.replace("#", " "))
+    depth = 0
+    parts: list[str] = []
+    start = index = 0
+    while index < len(code):
+        if code[index] in _OPENING:
+            depth += 1
+        elif code[index] in _CLOSING:
+            depth -= 1
+        elif depth == 0 and code.startswith(separator, index):
+            parts.append(text[start:index])
+            start = index = index + len(separator)
+            continue
+        index += 1
+    return [*parts, text[start:]]
+
+
+def new_meanings(code: str) -> set[str]:
+    """The names that a program without its strings may define, assign or delete, other than by importing the host's."""
+    own = HOST_IMPORT.sub("", code)
+    bound = [found for pattern in _BINDINGS for found in pattern.findall(own)]
+    for line in own.split("\n"):
+        # Targets of an assignment, plain, annotated or augmented; a keyword of a call looks the same.
+        bound += [_BEFORE_TARGETS.split(target)[-1] for target in _ASSIGNMENT.split(line)[:-1]]
+    return {name for text in bound for name in _NAME.findall(text)}
+
+
+# The Python stubs as the checker reads them: what every function takes when a program runs, said in one signature.
+#
+# A tool takes its input as keywords, as one mapping, or as both (docs/PYTHON.md). The stubs that a model reads say
+# only the one that suits a tool: they are small. With both in them, the checker also sees what is wrong with an input
+# that is written out as a dictionary. And an `aio` function is declared here as what it is, so that messages name it.
+
+
+_MOST_KEPT = 32
+# Every TypedDict in the stubs has all of its keys: an object that may have others is a plain dictionary there.
+_TYPED_DICT = re.compile(r"^(class \w+\(_*TypedDict(?:, total=False)?)\):", re.MULTILINE)
+_MADE_TYPED_DICT = re.compile(r"^(\}(?:, total=False)?)\)$", re.MULTILINE)
+_PLAIN_DEF = re.compile(r"^def (\w+)(?=\()", re.MULTILINE)
+_OBJECT = re.compile(r"^(?:class (\w+)\(_*TypedDict|(\w+) = _*TypedDict\()", re.MULTILINE)
+_DECLARED = re.compile(r"^(?:class (\w+)\(|(\w+) = _*TypedDict\(|(\w+): _*TypeAlias = )", re.MULTILINE)
+_IMPORTS = re.compile(r"^from (?:builtins|collections\.abc|typing) import [^\n]*\n", re.MULTILINE)
+_UNPACKED = re.compile(r"\(\*\*input: _*Unpack\[(\w+)\]\)")
+_ONE_MAPPING = re.compile(r"\(input: (.*?)( = \.\.\.)?, /\)", re.DOTALL)
+_INPUT_NAME = "__input"
+_HEAD = "from typing import Any as __Any, Unpack as __Unpack\n"
+
+
+def checkable_stubs(stubs: Mapping[str, str]) -> dict[str, str]:
+    """The stubs for the checker."""
+    made: dict[str, str] = {}
+    for name, text in stubs.items():
+        package = name.removesuffix("/__init__.pyi")
+        if name.endswith("/aio.pyi"):
+            continue
+        if package == name or "/" not in package:
+            made[name] = text
+            continue
+        made[name] = _checkable(text)
+        if f"{package}/aio.pyi" in stubs:
+            made[f"{package}/aio.pyi"] = _awaited(made[name], package.replace("/", "."))
+    return made
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _checkable(text: str) -> str:
+    """With one signature for each function, and each TypedDict closed."""
+    objects = {one or other for one, other in _OBJECT.findall(text)}
+    code = without_texts(text)
+    made = [_HEAD]
+    written = 0
+    keywords: dict[str, str] = {}
+    for found in _PLAIN_DEF.finditer(code):
+        end = end_of_bracket(code, found.end())
+        if end is None:
+            return text
+        name, parameters = found[1], text[found.end() : end]
+        line_before = code.rfind("\n", 0, max(found.start() - 1, 0)) + 1
+        if code.startswith("@", line_before) and name not in keywords:
+            # The overload by keywords. The one by a mapping comes next, and is made to say both.
+            keywords[name] = parameters
+            made.append(text[written:line_before])
+            continue
+        if name in keywords:
+            written = found.start()
+        made += [text[written : found.end()], _both(parameters, keywords.get(name), objects)]
+        written = end
+    body = "".join([*made, text[written:]])
+    return _MADE_TYPED_DICT.sub(r"\1, closed=True)", _TYPED_DICT.sub(r"\1, closed=True):", body))
+
+
+def _both(parameters: str, keywords: str | None, objects: set[str]) -> str:
+    """Parameters for an input that is given as keywords, as one mapping, or as both."""
+    unpacked = _UNPACKED.fullmatch(parameters)
+    if unpacked is not None:
+        return f"({_INPUT_NAME}: {unpacked[1]} = ..., /, **more: __Unpack[{unpacked[1]}])"
+    mapping = _ONE_MAPPING.fullmatch(parameters)
+    if mapping is None:
+        return parameters
+    if keywords is not None:
+        return f"({_INPUT_NAME}: {mapping[1]} = ..., /, {keywords[1:-1]})"
+    more = f"__Unpack[{mapping[1]}]" if mapping[1] in objects else "__Any"
+    return f"({_INPUT_NAME}: {mapping[1]} = ..., /, **more: {more})"
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _awaited(checkable: str, package: str) -> str:
+    """The `aio` module: the same functions, declared as coroutine functions, with the package's types."""
+    code = without_texts(checkable)
+    types = [found[1] or found[2] or found[3] for found in _DECLARED.finditer(code)]
+    lines = [_HEAD, *_IMPORTS.findall(checkable)]
+    lines += [f"from {package} import {name}\n" for name in types]
+    for found in _PLAIN_DEF.finditer(code):
+        colon = code.index(":", end_of_bracket(code, found.end()) or found.end())
+        lines.append(f"async {checkable[found.start() : colon]}: ...\n")
+    return "".join(lines)
+
+
+_FUNCTION = re.compile(r"^(?:async )?def (\w+)\(", re.MULTILINE)
+_INPUT = re.compile(r"\((?:\*\*input: _*Unpack\[|input: )(\w+)[\],) ]")
+_MARKED = re.compile(r": _*(Required|NotRequired)\[")
+_TYPE = re.compile(r"class (\w+)\(|(\w+)(?: = _*TypedDict|: _*TypeAlias =)")
+_WORD = re.compile(r"[^\W\d]\w*")
+_LITERALS = re.compile(r"""Literal\[((?:[^\]"]|"[^"]*")*)\]""")
+_NAMED = re.compile(r"(\w+)\s*:")
+
+
+class PythonStubs:
+    """The stubs that a program is checked against. Their form is our own: no parser is needed."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files = {name: text.split("\n") for name, text in files.items()}
+
+    def functions(self, module: str) -> list[str]:
+        """The names of a module's functions, each once: one may have several overloads."""
+        lines = self._files.get(_file(module)) or self._files.get(_file(module.removesuffix(".aio"))) or []
+        return list(dict.fromkeys(found[1] for line in lines if (found := _FUNCTION.match(line))))
+
+    @cached_property
+    def function_names(self) -> set[str]:
+        """The names of all functions."""
+        return {found[1] for lines in self._files.values() for line in lines if (found := _FUNCTION.match(line))}
+
+    def function(self, name: str, module: str = "") -> StubLine | None:
+        """Where a function of any module, or of this one, is declared."""
+        if name not in self.function_names:
+            return None
+        wanted = None if not module else _file(module.removesuffix(".aio"))
+        return self._find(re.compile(rf"^(?:async )?def {name}\("), wanted)
+
+    def type(self, name: str) -> StubLine | None:
+        """Where a type is declared."""
+        if not name.isidentifier():
+            return None
+        return self._find(_declaration(name), None)
+
+    def fields(self, name: str) -> list[str]:
+        """The fields of a type."""
+        declared = self.type(name)
+        return [] if declared is None else [field for field, _ in self._body(declared)]
+
+    def lack(self, names: Iterable[str], key: str) -> bool:
+        """Whether these are all types of the stubs, and none of such a name has this field."""
+        declared = [self._all(_declaration(name)) if name.isidentifier() else [] for name in names]
+        return all(declared) and not any(self.field(each, key) for found in declared for each in found)
+
+    def field(self, declared: StubLine, name: str) -> StubLine | None:
+        """The line of a type's field."""
+        return next((line for field, line in self._body(declared) if field == name), None)
+
+    def has_field(self, name: str) -> bool:
+        """Whether any type has a field of this name."""
+        return bool(self.fields_named(name))
+
+    def fields_named(self, name: str) -> list[StubLine]:
+        """The lines of all fields of this name."""
+        own = re.compile(rf"""\s+["']?{re.escape(name)}["']?\s*:""")
+        return [
+            StubLine(file, number, line.strip())
+            for file, lines in self._files.items()
+            for number, line in enumerate(lines, 1)
+            if own.match(line)
+        ]
+
+    @cached_property
+    def literals(self) -> list[set[str]]:
+        """The constants that stand together in one type, as they are written."""
+        found = {text for lines in self._files.values() for line in lines for text in _LITERALS.findall(line)}
+        return [{each.strip() for each in split_outside(text, ",")} for text in found]
+
+    def parameters(self, function: StubLine) -> list[str]:
+        """What a function may be given."""
+        declared = self._input(function)
+        if declared is not None:
+            return [field for field, _ in self._body(declared)]
+        inside = function.text.partition("(")[2].rpartition(")")[0]
+        return [each for each in _NAMED.findall(inside) if each != "input"]
+
+    def parameter(self, function: StubLine, name: str) -> StubLine | None:
+        """The line that declares one parameter of a function."""
+        declared = self._input(function)
+        return None if declared is None else self.field(declared, name)
+
+    def is_required(self, function: StubLine, name: str) -> bool:
+        """Whether a function can't be called without a parameter."""
+        declared = self._input(function)
+        if declared is not None:
+            return self.is_required_field(declared, name)
+        inside = function.text.partition("(")[2].rpartition(") -> ")[0]
+        written = (each.strip() for each in split_outside(inside, ","))
+        return any(each.startswith(f"{name}: ") and not each.endswith(" = ...") for each in written)
+
+    def is_required_field(self, declared: StubLine, name: str) -> bool:
+        """Whether an object can't be without a field."""
+        body = self._body(declared)
+        line = next((line for field, line in body if field == name), None)
+        if line is None:
+            return False
+        if marked := _MARKED.search(line.text):
+            return marked[1] == "Required"
+        last = body[-1][1].line  # the next line ends a TypedDict that is made by a call
+        return not any("total=False" in each for each in (declared.text, *self._files[declared.file][last : last + 1]))
+
+    def types(self, module: str) -> set[str]:
+        """The names of a module's types."""
+        lines = self._files.get(_file(module.removesuffix(".aio")), ())
+        return {found[1] or found[2] for line in lines if (found := _TYPE.match(line))}
+
+    def result_field(self, key: str, kind: str, functions: Iterable[str]) -> StubLine | None:
+        """The field of this name and type in what these functions return; None if there are several, or none."""
+        found = {
+            line
+            for name in self._returned(functions)
+            if (declared := self.type(name)) and (line := self.field(declared, key)) and _is_declared_as(line, kind)
+        }
+        return found.pop() if len(found) == 1 else None
+
+    def _returned(self, functions: Iterable[str]) -> set[str]:
+        """The names in the results of functions, and in the types that these name."""
+        seen: set[str] = set()
+        waiting = [line.text.rpartition(" -> ")[2] for name in functions if (line := self.function(name))]
+        while waiting:
+            for name in set(_WORD.findall(without_texts(waiting.pop()))) - seen:
+                seen.add(name)
+                declared = self.type(name)
+                waiting += [] if declared is None else [line.text for _, line in self._body(declared)]
+        return seen
+
+    def _input(self, function: StubLine) -> StubLine | None:
+        found = _INPUT.search(function.text)
+        return self._find(_declaration(found[1]), function.file) if found else None
+
+    def _all(self, pattern: re.Pattern[str]) -> list[StubLine]:
+        return [
+            StubLine(name, number, line)
+            for name, lines in self._files.items()
+            for number, line in enumerate(lines, 1)
+            if pattern.match(line)
+        ]
+
+    def _find(self, pattern: re.Pattern[str], file: str | None) -> StubLine | None:
+        for name, lines in self._files.items():
+            if file is not None and name != file:
+                continue
+            for number, line in enumerate(lines, 1):
+                if pattern.match(line):
+                    return StubLine(name, number, line)
+        return None
+
+    def _body(self, declared: StubLine) -> list[tuple[str, StubLine]]:
+        found: list[tuple[str, StubLine]] = []
+        for number, line in enumerate(self._files[declared.file][declared.line :], declared.line + 1):
+            if not line.startswith(" "):
+                break
+            named = re.match(r"""\s+["']?([^"':]+)["']?\s*:""", line)
+            if named:
+                found.append((named[1], StubLine(declared.file, number, line.strip())))
+        return found
+
+
+def _declaration(name: str) -> re.Pattern[str]:
+    return re.compile(rf"^(?:class {name}\(|{name} = _*TypedDict\()")
+
+
+def _is_declared_as(field: StubLine, kind: str) -> bool:
+    return re.search(rf": (?:\w+\[)?{re.escape(kind)}\b", field.text) is not None
+
+
+def _file(module: str) -> str:
+    folder = module.replace(".", "/")
+    return f"{folder}.pyi" if module == "host.bridge" else f"{folder}/__init__.pyi"

@@ -1,0 +1,526 @@
+"""Judges of what a program gives to tools: arguments that are missing, unknown, or can't be what the tool takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from toolbridge.check.checker import nearest
+from toolbridge.check.python.comparisons import may_be_digits, wrong_constant
+from toolbridge.check.python.program import QUOTED, Finding, Mistake, Program, mistake_at
+from toolbridge.check.python.rewriting import Place
+from toolbridge.check.python.text import end_of_bracket, parts, split_outside, start_of_bracket_around
+from toolbridge.sandbox.typescript import StubLine
+
+# Judges of what a program gives to the language's own functions, where that surely goes wrong.
+#
+# What these take is not always what their stubs say, so only some are judged, and only a tool's result, or a part of
+# one: `json.loads` of an object, `", ".join` of numbers, `int` of a list. Of a function with several signatures the
+# checker says only that none matches: it is asked a second time, for what is given.
+
+
+_TEXT_KIND, _NUMBER, _LIST, _OBJECT = "text", "number", "list", "object"
+_MATH = ("sqrt", "floor", "ceil", "log", "log10", "exp", "hypot", "radians", "trunc", "fabs")
+_GOES_THROUGH = (
+    "max",
+    "min",
+    "sorted",
+    "any",
+    "all",
+    "list",
+    "set",
+    "tuple",
+    "enumerate",
+    "zip",
+    "reversed",
+    "frozenset",
+)
+_FAILS = {
+    "loads": {_NUMBER, _LIST, _OBJECT},
+    "fromisoformat": {_NUMBER, _LIST, _OBJECT},
+    "fromtimestamp": {_TEXT_KIND, _LIST, _OBJECT},
+    "startswith": {_NUMBER, _LIST, _OBJECT},
+    "endswith": {_NUMBER, _LIST, _OBJECT},
+    **{name: {_LIST, _OBJECT} for name in ("int", "float")},
+    **{name: {_TEXT_KIND, _LIST, _OBJECT} for name in ("round", "abs", "range", *_MATH)},
+    **{name: {_NUMBER} for name in _GOES_THROUGH},
+}
+"""What a function's argument can't be."""
+_ITEMS_FAIL = {"join": {_NUMBER, _LIST, _OBJECT}, "sum": {_TEXT_KIND, _LIST, _OBJECT}}
+"""What the items can't be of what a function goes through."""
+_PATTERN_FUNCTIONS = ("search", "match", "fullmatch", "findall", "finditer", "split")
+_SECOND_FAILS = {name: {_NUMBER, _LIST, _OBJECT} for name in _PATTERN_FUNCTIONS}
+"""What the second argument of a function of `re` can't be."""
+_FIRST_FAILS = {"sorted": {_NUMBER}, "max": {_NUMBER}, "min": {_NUMBER}}
+"""What the only argument can't be that is not named."""
+_FIRST_OF_MORE_FAILS = {name: _FAILS[name] for name in ("round", "int")}
+"""What the first argument can't be, whatever comes after it."""
+_OVERLOADED = {**_ITEMS_FAIL, **_SECOND_FAILS, **_FIRST_FAILS, **_FIRST_OF_MORE_FAILS}
+_KIND_NAMES = {
+    **dict.fromkeys(("str", "LiteralString"), _TEXT_KIND),
+    **dict.fromkeys(("int", "float", "bool"), _NUMBER),
+    **dict.fromkeys(("list", "tuple", "set"), _LIST),
+    "dict": _OBJECT,
+}
+_MANY = re.compile(
+    r"(?:list|set|tuple|Generator|GeneratorType|Iterator|map|filter|dict_values|Sequence)\[(.*)\]", re.DOTALL
+)
+_TAKEN = re.compile(r"""\[\s*["']\w+["']\s*\]|\.get\(\s*["']""")
+_NAMED = re.compile(r"\s*\w+\s*=(?!=)")
+_METHOD = re.compile(r"\.__(?:new|init)__\Z")
+
+
+class _Asked(NamedTuple):
+    finding: Finding
+    place: Place
+    name: str
+
+
+class LanguageCalls:
+    """The calls of the language's own functions about which the checker says only that something is wrong."""
+
+    def __init__(self, findings: Iterable[Finding], program: Program) -> None:
+        self._program = program
+        listed = findings if program.is_readable else ()
+        self._asked = [asked for each in listed if (asked := _asked(each, program)) is not None]
+
+    @property
+    def places(self) -> list[Place]:
+        """The values whose types are asked for."""
+        return [each.place for each in self._asked]
+
+    def mistakes(self, types: Mapping[Place, str]) -> list[Mistake]:
+        """The calls that go wrong with values of the answered types."""
+        found = (self._judge(each, types.get(each.place, "")) for each in self._asked)
+        return [each for each in found if each is not None]
+
+    def _judge(self, asked: _Asked, kind: str) -> Mistake | None:
+        program = self._program
+        text = program.source[asked.place.start : asked.place.end]
+        if asked.name in _ITEMS_FAIL:
+            many = _MANY.fullmatch(kind.rstrip("*"))
+            fails, what = _ITEMS_FAIL[asked.name], split_outside(many[1], ",")[0].strip() if many else ""
+        else:
+            fails, what = _OVERLOADED[asked.name], kind
+        if kind_of(what, program) not in fails or not _is_of_result(what, text, program):
+            return None
+        line, column = program.position(asked.place.start)
+        place = Finding(line, column, asked.finding.rule, "")
+        return mistake_at(place, _stub(what, place, program), f"`{asked.name}` can't be given `{kind}`.")
+
+
+def judge_language(finding: Finding, program: Program) -> Mistake | None:
+    """An argument of one of the language's own functions."""
+    names = QUOTED.findall(finding.message)
+    name = _METHOD.sub("", names[0]).rpartition(".")[2]
+    found, text = names[-1], program.text_of(finding)
+    if program.defines(name) or kind_of(found, program) not in _FAILS.get(name, ()):
+        return None
+    if not _is_of_result(found, text, program):
+        return None
+    return mistake_at(finding, _stub(found, finding, program), f"`{name}` can't be given `{found}`.")
+
+
+def kind_of(text: str, program: Program) -> str:
+    """What a value of a type is; nothing if that is not known, or one of several."""
+    members = split_outside(text.rstrip("*"), " | ")
+    if len(members) > 1 or not members[0] or "Unknown" in text or "Any" in text:
+        return ""
+    name = members[0].partition("[")[0]
+    if name == "Literal":
+        return _TEXT_KIND if '"' in text else _NUMBER
+    return _OBJECT if program.stubs.type(name) else _KIND_NAMES.get(name, "")
+
+
+def _is_of_result(kind: str, text: str, program: Program) -> bool:
+    """Whether a value is a tool's, or a part of one: what the program annotates itself may be anything."""
+    is_typed = any(program.stubs.type(word) for word in re.findall(r"\w+", kind))
+    return is_typed or _TAKEN.search(text) is not None
+
+
+def _stub(kind: str, finding: Finding, program: Program) -> StubLine | None:
+    named = (program.stubs.type(word) for word in re.findall(r"\w+", kind))
+    return next((each for each in named if each is not None), None) or program.stub_behind(finding, kind)
+
+
+def _asked(finding: Finding, program: Program) -> _Asked | None:
+    if finding.rule != "no-matching-overload":
+        return None
+    names = QUOTED.findall(finding.message)
+    name = names[0].rpartition(".")[2] if names else ""
+    start = program.at(finding)
+    called = (
+        re.compile(rf"(?:.*?[.\s])?{name}\s*(?=\()", re.DOTALL).match(program.code, start)
+        if name.isidentifier()
+        else None
+    )
+    if called is None or name not in _OVERLOADED or program.defines(name):
+        return None
+    end = end_of_bracket(program.code, called.end())
+    arguments = list(parts(program.code, called.end(), end)) if end is not None else []
+    if name in _FIRST_FAILS:
+        arguments = [each for each in arguments if not _NAMED.match(program.code[slice(*each)])]
+    if name in _FIRST_OF_MORE_FAILS:
+        arguments = arguments[:1]
+    wanted = 1 if name in _SECOND_FAILS else 0
+    if len(arguments) != wanted + 1:
+        return None
+    first, last = arguments[wanted]
+    text = program.code[first:last]
+    if text.lstrip().startswith("*") or "=" in text.partition("(")[0]:
+        return None
+    return _Asked(finding, Place(first + len(text) - len(text.lstrip()), first + len(text.rstrip())), name)
+
+
+# What becomes of a Python value that is given to a tool: whether one of this type can ever be what the tool takes.
+#
+# The checker knows Python's types, and the guest converts more than Python's rules allow: a date is a text, a set is
+# a list, an enum is its value (docs/PYTHON.md). The host then repairs two things: a null for what may be absent is
+# left out, and a long number in digits is a number. So types are compared here by the JSON that comes of them.
+
+
+_WHOLE = re.compile(r"-?\d+")
+_LEFT_OUT = "..."
+_LONG_NUMBER = re.compile(r"""["']-?\d{16,}["']""")
+_NO_VALUE = ("def ", "<", "type[", "bound method", "(", "Overload[")
+_KINDS = {
+    **dict.fromkeys(("str", "LiteralString"), "string"),
+    **dict.fromkeys(("date", "datetime", "time", "UUID", "Fraction", "bytes", "bytearray", "memoryview"), "text"),
+    **dict.fromkeys(("Path", "PosixPath", "WindowsPath", "PurePath", "PurePosixPath", "PureWindowsPath"), "text"),
+    "int": "integer",
+    **dict.fromkeys(("float", "Decimal", "timedelta"), "number"),
+    "bool": "boolean",
+    "None": "null",
+    **dict.fromkeys(("list", "tuple", "set", "frozenset", "deque", "Sequence", "range"), "array"),
+    **dict.fromkeys(("dict_keys", "dict_values", "dict_items"), "array"),
+    **dict.fromkeys(("dict", "Mapping", "MutableMapping", "defaultdict", "OrderedDict", "Counter"), "object"),
+    **dict.fromkeys(("GeneratorType", "Generator", "map", "filter", "zip", "enumerate", "reversed"), "nothing"),
+    **dict.fromkeys(("Coroutine", "CoroutineType", "Future", "Task"), "nothing"),
+}
+_FITS = {
+    "string": {"string"},
+    "text": {"string"},
+    "integer": {"integer", "number"},
+    "number": {"integer", "number"},  # 3.0 is a whole number
+    "boolean": {"boolean"},
+    "null": {"null"},
+    "array": {"array"},
+    "object": {"object"},
+    "nothing": set[str](),
+}
+
+
+class _Type(NamedTuple):
+    """One member of a union."""
+
+    kind: str
+    """The JSON that comes of it; empty if that is not known."""
+    name: str
+    arguments: tuple[str, ...]
+
+
+class ValueTypes:
+    """Compares types as the checker writes them."""
+
+    def __init__(self, is_object: Callable[[str], bool], is_own: Callable[[str], bool]) -> None:
+        self._is_object = is_object
+        """Whether the stubs have an object of this name."""
+        self._is_own = is_own
+        """Whether the program has a class of this name."""
+
+    def can_fit(self, expected: str, found: str, *, none_fits: bool = False, has_digits: bool = True) -> bool:
+        """Whether a value of the found type can be what is expected.
+
+        With `none_fits`, None can too; without `has_digits`, a text is surely no long number.
+        """
+        given = self._members(found)
+        wanted = self._members(expected)
+        if len(given) == 1 and given[0].name == "Literal":
+            # Some of many constants are left out of a message. The checker has compared with all of them.
+            wanted = [other for other in wanted if other.name != _LEFT_OUT]
+        return any(
+            (none_fits and one.kind == "null")
+            or any(self._fits(other, one) and (has_digits or not _is_as_digits(other, one)) for other in wanted)
+            for one in given
+        )
+
+    def wrong_constants(self, expected: str, found: str) -> list[str]:
+        """The constants among what may be given that can't be what is expected; none if the rest is not constant."""
+        given = self._members(found)
+        if any(one.name != "Literal" for one in given):
+            return []
+        wanted = self._members(expected)
+        # What is left out of a long message is not known.
+        if any(other.name == _LEFT_OUT for other in wanted):
+            return []
+        return [one.arguments[0] for one in given if not any(self._fits(other, one) for other in wanted)]
+
+    def _members(self, text: str) -> list[_Type]:
+        if text.startswith(_NO_VALUE) and " & " not in text:
+            return [_Type("nothing", text, ())]
+        members: list[_Type] = []
+        for part in split_outside(text, " | "):
+            plain = split_outside(part, " & ")[0].strip().rstrip("*")
+            name, opening, rest = plain.partition("[")
+            arguments = tuple(each.strip() for each in split_outside(rest[:-1], ",")) if opening else ()
+            if name == "Literal":
+                members += [_literal(value) for value in arguments]
+            else:
+                members.append(_Type(self._kind(name), name, arguments))
+        return members
+
+    def _kind(self, name: str) -> str:
+        if self._is_own(name):
+            return ""
+        return "object" if self._is_object(name) else _KINDS.get(name, "")
+
+    def _fits(self, wanted: _Type, given: _Type) -> bool:
+        if not wanted.kind or not given.kind:
+            return True
+        if wanted.name == "Literal":
+            return _fits_literal(wanted, given)
+        if wanted.kind in ("integer", "number") and given.kind == "string":
+            return given.name != "Literal" or _LONG_NUMBER.fullmatch(given.arguments[0]) is not None
+        if wanted.kind not in _FITS[given.kind]:
+            return False
+        return wanted.kind != "array" or self._items_fit(wanted, given)
+
+    def _items_fit(self, wanted: _Type, given: _Type) -> bool:
+        """Whether the items can be right. A value that is empty is never asked about: its items have no type."""
+        return not wanted.arguments or all(self.can_fit(wanted.arguments[0], item) for item in _items(given))
+
+
+def _is_as_digits(wanted: _Type, given: _Type) -> bool:
+    """Whether a text fits only because it may be a number in digits."""
+    return wanted.kind in ("integer", "number") and given.kind == "string" and given.name != "Literal"
+
+
+def _literal(value: str) -> _Type:
+    if value.startswith(('"', "'")):
+        return _Type("string", "Literal", (value,))
+    if value.startswith(("b'", 'b"')):
+        return _Type("text", "bytes", ())
+    if value in ("True", "False"):
+        return _Type("boolean", "Literal", (value,))
+    if _WHOLE.fullmatch(value):
+        return _Type("integer", "Literal", (value,))
+    return _Type("", _LEFT_OUT if value.startswith(_LEFT_OUT) else "", ())  # otherwise a member of an enumeration
+
+
+def _fits_literal(wanted: _Type, given: _Type) -> bool:
+    if given.name == "Literal":
+        return wanted.arguments == given.arguments
+    return wanted.kind in _FITS[given.kind]
+
+
+def _items(given: _Type) -> tuple[str, ...]:
+    """The types of an array's items, as far as they are known."""
+    match given.name:
+        case "range":
+            return ("int",)
+        case "dict_values":
+            return given.arguments[1:]
+        case "dict_items":
+            return ()
+        case "tuple":
+            return tuple(each for each in given.arguments if each not in ("...", "()"))
+        case _:
+            return given.arguments[:1]
+
+
+_KEYWORD = re.compile(r"(\w+)\s*=\s*(?!=)")
+_KEYWORD_FIRST = re.compile(r"\s*(?:\)|\*\*|[^\W\d]\w*\s*=(?!=))")
+_LITERAL_FIRST = re.compile(r"""\s*(?:[rbfu]{0,2}["']|\d|\[)""", re.IGNORECASE)
+_FRACTION = re.compile(r"-?\d[\d_]*\.\d*[1-9]\d*\s*(?:[,)]|$)", re.MULTILINE)
+_FIRST_ITEM = re.compile(
+    r"""\[\s*(?:(?P<text>["'])|(?P<number>-?\d+)\s*[,\]]|(?P<truth>True|False)\b\s*[,\]]"""
+    r"""|(?P<list>\[|list\(|sorted\()|(?P<object>\{\s*["']))"""
+)
+_TEXTS = re.compile(r"""\[(?:\s*(?:"[^"\\\n]{1,100}"|'[^'"\\\n]{1,100}')\s*(?:,|(?=\])))+\s*\]""")
+_TEXT = re.compile(r"""(["'])(.+?)\1""")
+_ITEM_KINDS = (("str", "text"), ("list", "list"), ("dict", "object"))
+_MISSING_KEY = re.compile(r"Missing required key ['\"](.*)['\"] in TypedDict")
+_UNKNOWN_KEY = re.compile(r'Unknown key "(.*)" for TypedDict')
+_OPENING = re.compile(r"dict\s*\(|\{")
+_NEAR = 200
+_LAST_NAME = re.compile(r"([^\W\d]\w*)\s*\Z")
+_WITHOUT_LENGTH = re.compile(r"(?:int|float|bool|Literal\[-?\d+\])\*?")
+
+
+def judge_call(finding: Finding, program: Program) -> Mistake | None:
+    """A call with too few arguments, too many, or unknown ones."""
+    names = QUOTED.findall(finding.message)
+    function = names[-1] if names else ""
+    stub = program.stubs.function(function)
+    if stub is None:
+        # What a library's takes is not always what its stubs say.
+        return mistake_at(finding, None) if program.defines(function) else None
+    if _may_call_another(finding, program, function):
+        return None
+    match finding.rule:
+        case "missing-argument":
+            return mistake_at(finding, stub) if _has_only_keywords(finding, program) else None
+        case "too-many-positional-arguments":
+            return _positional(finding, program, function, stub)
+        case "unknown-argument":
+            return mistake_at(finding, stub, _unknown_argument(finding, program, names[0], stub))
+        case _:
+            return mistake_at(finding, stub)
+
+
+def _may_call_another(finding: Finding, program: Program, function: str) -> bool:
+    """Whether a function is called by a name that the program gave it, perhaps to several: `for f in (one, other):`."""
+    if finding.rule == "missing-argument":
+        called = program.rest(finding).partition("(")[0]
+    else:
+        opening = start_of_bracket_around(program.code, program.at(finding))
+        called = "" if opening is None else program.code[max(0, opening - _NEAR) : opening]
+    name = _LAST_NAME.search(called)
+    return name is not None and name[1] != function and name[1] in program.new_meanings
+
+
+def _has_only_keywords(finding: Finding, program: Program) -> bool:
+    """Whether a call gives no mapping: what is in one is not known here."""
+    _, opening, given = program.rest(finding).partition("(")
+    return bool(opening) and _KEYWORD_FIRST.match(given) is not None
+
+
+def _positional(finding: Finding, program: Program, function: str, stub: StubLine) -> Mistake | None:
+    is_sure = _LITERAL_FIRST.match(program.rest(finding)) is not None or not finding.message.endswith("got 1")
+    return mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.") if is_sure else None
+
+
+def _unknown_argument(finding: Finding, program: Program, argument: str, stub: StubLine) -> str:
+    parameters = program.stubs.parameters(stub)
+    guess = nearest(argument, parameters)
+    there = f"Did you mean `{guess}`?" if guess else f"It takes: {', '.join(parameters) or 'nothing'}."
+    return f"{finding.message}. {there}"
+
+
+def judge_argument(finding: Finding, program: Program) -> Mistake | None:
+    """An argument of the wrong type."""
+    names = QUOTED.findall(finding.message)
+    if finding.message.startswith("Invalid argument to key"):
+        return _judge_given_value(finding, program)
+    if not finding.message.startswith("Argument to ") or len(names) < 3:
+        return None
+    stub = program.stubs.function(names[0])
+    if stub is None:
+        return _judge_length(finding, program, names[0], names[-1]) or judge_language(finding, program)
+    return None if _may_call_another(finding, program, names[0]) else _judge_given(finding, program, stub, names)
+
+
+def _judge_given(finding: Finding, program: Program, stub: StubLine, names: list[str]) -> Mistake | None:
+    """The same for an argument of a tool."""
+    function, expected, found = names[0], names[-2], names[-1]
+    rest = program.rest(finding)
+    keyword = _KEYWORD.match(rest)
+    if rest.startswith("*"):
+        return None
+    if keyword is None:
+        can_fit = _types(program).can_fit(expected, found)
+        return None if can_fit else mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.")
+    none_fits = not program.stubs.is_required(stub, keyword[1])
+    given = program.text_of(finding)[keyword.end() :] or rest[keyword.end() :]
+    if not _is_wrong(expected, found, program, given, none_fits=none_fits):
+        wrong = _types(program).wrong_constants(expected, found)
+        at = wrong_constant(finding, wrong, program) if wrong else None
+        if at is None:
+            return None
+        line, column = program.position(at)
+        message = f"Wrong value for `{keyword[1]}` of `{function}`: expected `{expected}`, found `{found}`."
+        written = mistake_at(finding, program.stubs.parameter(stub, keyword[1]) or stub, message)
+        return written._replace(line=line, column=column)
+    message = f"Wrong argument for `{keyword[1]}` of `{function}`: expected `{expected}`, found `{found}`."
+    return mistake_at(finding, program.stubs.parameter(stub, keyword[1]) or stub, message)
+
+
+def _types(program: Program) -> ValueTypes:
+    return ValueTypes(lambda name: program.stubs.type(name) is not None, program.defines)
+
+
+def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_fits: bool) -> bool:
+    """Whether what is given, which begins with this text, can never be what is expected."""
+    types = _types(program)
+    if not types.can_fit(expected, found, none_fits=none_fits, has_digits=may_be_digits(text, program)):
+        return True
+    if found.startswith("float") and _FRACTION.match(text):
+        return not types.can_fit(expected, "float") or "float" not in expected
+    # The checker takes a list that is written out for one of what it should have and of what it has.
+    item = _FIRST_ITEM.match(text)
+    if item is None or not found.startswith("list["):
+        return False
+    if written := _TEXTS.match(text):
+        return not all(types.can_fit(expected, f'tuple[Literal["{each}"]]') for _, each in _TEXT.findall(written[0]))
+    kind = next((kind for kind, group in _ITEM_KINDS if item[group]), f"Literal[{item['number'] or item['truth']}]")
+    return not types.can_fit(expected, f"tuple[{kind}]")
+
+
+def _judge_length(finding: Finding, program: Program, function: str, found: str) -> Mistake | None:
+    """A number has no length, whoever made it."""
+    if function != "len" or program.defines("len") or not _WITHOUT_LENGTH.fullmatch(found):
+        return None
+    return mistake_at(finding, program.stub_behind(finding, found), f"Object of type `{found}` has no length.")
+
+
+def judge_given_key(finding: Finding, program: Program) -> Mistake | None:
+    """An object that is written out as an argument lacks a key, or has one too many."""
+    owner = next(iter(QUOTED.findall(finding.message)), "")
+    stub = program.stubs.type(owner)
+    missing, unknown = _MISSING_KEY.match(finding.message), _UNKNOWN_KEY.match(finding.message)
+    if stub is None or (missing and not _is_whole(finding, program)) or not (missing or unknown):
+        return None
+    if missing:
+        return mistake_at(finding, program.stubs.field(stub, missing[1]) or stub)
+    assert unknown is not None
+    guess = nearest(unknown[1], program.stubs.fields(owner))
+    there = f'Did you mean "{guess}"?' if guess else f"It has: {', '.join(program.stubs.fields(owner))}."
+    line = program.stubs.field(stub, guess) if guess else None
+    return mistake_at(finding, line or stub, f'`{owner}` has no key "{unknown[1]}". {there}')
+
+
+def _is_whole(finding: Finding, program: Program) -> bool:
+    """Whether all keys of an object are there to be read: none comes from elsewhere, nor from keywords beside it."""
+    at = program.at(finding)
+    opening = _OPENING.match(program.code, at)
+    end = None if opening is None else end_of_bracket(program.code, opening.end() - 1)
+    if end is None or "**" in program.code[at:end]:
+        return False
+    is_argument = program.code[max(0, at - _NEAR) : at].rstrip().endswith("(")
+    after = program.code[end : end + _NEAR].lstrip().removeprefix(",").lstrip()
+    return not is_argument or after.startswith(")")
+
+
+def _judge_given_value(finding: Finding, program: Program) -> Mistake | None:
+    """A value of such an object is of the wrong type."""
+    declared, owner, found = QUOTED.findall(finding.message)[:3]
+    key = finding.message.split('"')[1]
+    stub = program.stubs.type(owner)
+    none_fits = stub is not None and not program.stubs.is_required_field(stub, key)
+    if stub is None or not _is_wrong(
+        declared, found, program, program.text_of(finding) or program.rest(finding), none_fits=none_fits
+    ):
+        return None
+    message = f"Wrong value for `{key}`: expected `{declared}`, found `{found}`."
+    return mistake_at(finding, program.stubs.field(stub, key) or stub, message)
+
+
+def without_doubles(mistakes: list[Mistake]) -> list[Mistake]:
+    """An argument that is misspelt, or not named, is also a missing one: said once, where it stands."""
+    unknown = {each.line for each in mistakes if each.rule in _SAYS_WHICH}
+    meant = {each.stub for each in mistakes if each.rule == "unknown-typed-dict-constructor-key"}
+    return [
+        each
+        for each in mistakes
+        if each.rule not in _SAYS_THAT_ONE_IS_MISSING or (each.line not in unknown and each.stub not in meant)
+    ]
+
+
+_SAYS_THAT_ONE_IS_MISSING = {"missing-argument", "missing-typed-dict-key"}
+_SAYS_WHICH = {
+    "unknown-argument",
+    "too-many-positional-arguments",
+    "parameter-already-assigned",
+    "unknown-typed-dict-constructor-key",
+}

@@ -1,0 +1,350 @@
+"""Checking Python: `ty`, a type checker, as a process of its own that gets text in a private directory.
+
+It neither imports nor runs anything: it parses. It is native code all the same, so it gets no environment, no
+configuration of anybody's, and limits on memory and time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import anyio
+from anyio.abc import Process
+
+from toolbridge.check.checker import (
+    ANYTHING,
+    MOST_PROBLEMS,
+    TOO_LARGE,
+    CheckReport,
+    SessionNames,
+    World,
+    problem,
+    unended,
+)
+from toolbridge.check.python.comparisons import ALWAYS, Comparisons, constant_lists
+from toolbridge.check.python.mistakes import Alternatives, can_not_be_read, find_mistakes
+from toolbridge.check.python.program import Finding, Program
+from toolbridge.check.python.rewriting import (
+    RESULTS,
+    RESULTS_STUB,
+    Edit,
+    PairCalls,
+    Questions,
+    Rewriting,
+    groups,
+    own_results,
+    placed,
+)
+from toolbridge.check.python.text import checkable_stubs
+from toolbridge.check.python.tool_arguments import LanguageCalls
+from toolbridge.check.python.user_functions import GIVEN, TriedArguments, own_arguments
+
+# A process that gets a private directory, no environment, and only so much time, memory and output.
+
+
+# The shell is the portable way to limit a process before it begins; it then becomes that process.
+_LIMITED = 'ulimit -v "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; ulimit -c 0 2>/dev/null; shift 2; exec "$@"'
+
+
+class ProcessFailed(Exception):  # noqa: N818  # a fact about the process, told as a warning
+    """It did not end well; the text goes on after the process's name."""
+
+
+class ProcessTooSlow(ProcessFailed):
+    """It used up its CPU time."""
+
+
+class ProcessTooLarge(ProcessFailed):
+    """It aborted, as native code does without memory or stack."""
+
+
+async def run_bounded(
+    command: Sequence[str],
+    *,
+    directory: Path,
+    environment: Mapping[str, str],
+    cpu_seconds: float,
+    memory_bytes: int,
+    most_output: int,
+) -> bytes:
+    """What a process writes to its standard output. Cancelling ends it, with all that it started.
+
+    Raises:
+        ProcessFailed: it could not be started, crashed, used too much CPU time or wrote too much.
+    """
+    if os.name == "posix":
+        limits = [str(memory_bytes // 1024), str(int(cpu_seconds) + 1)]
+        command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *command]
+    try:
+        process = await anyio.open_process(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=directory,
+            env=_with_system_root(environment),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ProcessFailed(f"could not be started ({error.strerror})") from error
+    try:
+        output = await _read_output(process, most_output)
+        code = await process.wait()
+    finally:
+        _kill(process)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+    if os.name == "posix" and code in (-signal.SIGXCPU, -signal.SIGKILL):  # the limit, and the limit after it
+        raise ProcessTooSlow(f"took longer than {cpu_seconds:g} s of CPU time")
+    if os.name == "posix" and code == -signal.SIGABRT:
+        raise ProcessTooLarge("ran out of memory or stack")
+    if code:
+        raise ProcessFailed(f"ended with exit code {code}")
+    return output
+
+
+async def _read_output(process: Process, most: int) -> bytes:
+    assert process.stdout is not None
+    output = bytearray()
+    async for chunk in process.stdout:
+        output += chunk
+        if len(output) > most:
+            raise ProcessFailed(f"wrote more than {most} bytes")
+    return bytes(output)
+
+
+def _kill(process: Process) -> None:
+    """Ends it and what it started; one that has ended already is no problem."""
+    with suppress(OSError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        elif process.returncode is None:
+            process.kill()
+
+
+def _with_system_root(environment: Mapping[str, str]) -> dict[str, str]:
+    """Windows can't start a process without its own directory."""
+    root = os.environ.get("SYSTEMROOT")
+    return {**environment, "SYSTEMROOT": root} if os.name == "nt" and root else dict(environment)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+NO_TY = "Python programs are not checked before they run: the package `ty` is not installed."
+_MEMORY_BYTES = 2 * 1024**3
+_MOST_OUTPUT = 4 * 1024**2
+_SETTINGS = f"""
+[analysis]
+return-type-inference = "always"
+[rules]
+{ALWAYS} = "warn"
+"""
+_Ask = Callable[[Mapping[str, str]], Awaitable[dict[str, list[Finding]]]]
+_ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
+
+
+def find_ty() -> str | None:
+    """Where the checker is: in this installation, never elsewhere on the machine."""
+    try:
+        from ty import find_ty_bin
+
+        return find_ty_bin()
+    except (ImportError, FileNotFoundError):
+        return None
+
+
+async def check_python(
+    source: str, world: World, session: SessionNames | None, *, cpu_seconds: float = 10.0
+) -> CheckReport:
+    """Checks a program. A checker that fails is a warning, and nothing else. Reading is done beside the event loop."""
+    ty = find_ty()
+    if ty is None:
+        return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
+    earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
+    words = session.words if session is not None else set[str]()
+    program, calls, edits = await _in_thread(_read, source, world, words)
+    ask = partial(_ask, ty, world, cpu_seconds)
+    try:
+        asked, findings = await _first_answer(ask, program, edits, earlier, calls)
+        if edits and can_not_be_read(findings):
+            edits = list[Edit]()  # perhaps it was us
+            asked, findings = await _first_answer(ask, program, edits, earlier, calls)
+    except ProcessTooSlow:
+        return unended()
+    except (ProcessFailed, ValueError) as error:
+        if isinstance(error, ProcessTooLarge) and await _can_check_imports(ask, world):
+            return unended(TOO_LARGE)
+        warning = f"The program was not checked before it ran: the checker {error}."
+        return CheckReport(warning=warning, is_checked=False)
+    judging = await _in_thread(_Judging, findings, program, edits, asked)
+    answers: dict[str, list[Finding]] = {}
+    if judging.files:
+        with suppress(ProcessFailed, ValueError):  # without an answer, nothing is sure
+            answers = await ask(judging.files)
+    return await _in_thread(judging.report, answers)
+
+
+async def _in_thread(read: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Reading that the deadline of the run does not wait for: it is bounded by the program's length."""
+    from anyio.to_thread import run_sync
+
+    return await run_sync(partial(read, *given, **named), abandon_on_cancel=True)
+
+
+class _Judging:
+    """What the checker found in a program, and what it is asked about that."""
+
+    def __init__(self, findings: list[Finding], program: Program, edits: list[Edit], asked: Rewriting) -> None:
+        self._program = program
+        self._mistakes = find_mistakes(findings, program)
+        self._alternatives = Alternatives(findings, self._mistakes, program)
+        self._compared = Comparisons(findings, program)
+        self._language = LanguageCalls(findings, program)
+        places = [*self._alternatives.places, *self._compared.places, *self._language.places]
+        self._questions = Questions(program.source, edits, asked.head, places)
+        self._tried = TriedArguments(findings, program, edits, asked.head)
+        self.files = {**self._questions.files, **self._tried.files}
+
+    def report(self, answers: Mapping[str, list[Finding]]) -> CheckReport:
+        """The report, now that these are the answers."""
+        program, mistakes, types = self._program, self._mistakes, self._questions.types(answers)
+        if mistakes:
+            mistakes = find_mistakes(self._alternatives.sure(types), program)
+        more = (*self._compared.mistakes(types), *self._language.mistakes(types), *self._tried.mistakes(answers))
+        shown = sorted([*mistakes, *more], key=lambda each: (each.line, each.column))[:MOST_PROBLEMS]
+        made = (problem(program.source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown)
+        return CheckReport(tuple(made))
+
+
+def _read(source: str, world: World, words: set[str]) -> tuple[Program, PairCalls, list[Edit]]:
+    program = Program(source, world, words)
+    return program, PairCalls(program), _edits(program)
+
+
+def _edits(program: Program) -> list[Edit]:
+    """What is written otherwise for the checker."""
+    if not program.is_readable:
+        return []
+    return [*own_results(program), *own_arguments(program), *constant_lists(program), *groups(program)]
+
+
+async def _first_answer(
+    ask: _Ask, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
+) -> tuple[Rewriting, list[Finding]]:
+    """What the checker says of a program, where it is in it."""
+    imported = f"import {RESULTS}\n" + earlier
+    asked = Rewriting(program.source, edits, imported + calls.text)
+    found = (await ask({"main.py": asked.text})).get("main.py", [])
+    of_pairs = (calls.placed(each._replace(line=each.line - imported.count("\n"))) for each in found)
+    own = (each for each in placed(found, asked) if f"`{GIVEN}" not in each.message)
+    return asked, [*(each for each in of_pairs if each is not None), *own]
+
+
+async def _can_check_imports(ask: _Ask, world: World) -> bool:
+    """Whether the checker copes with the stubs by themselves: else it is not the program that is too large for it."""
+    names = (specifier.removeprefix("host:").replace("-", "_") for specifier in world.modules)
+    with suppress(ProcessFailed, ValueError):
+        await ask({"imports.py": "".join(f"import host.{name}\n" for name in names)})
+        return True
+    return False
+
+
+async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str, str]) -> dict[str, list[Finding]]:
+    """What the checker says about each of these files.
+
+    Raises:
+        ProcessFailed: it took too long, or crashed.
+        ValueError: what it wrote was not understood.
+    """
+    from anyio import CancelScope, to_thread
+
+    directory = await to_thread.run_sync(_write, _files(world, programs))
+    try:
+        output = await run_bounded(
+            _command(ty, directory, programs),
+            directory=directory / "program",
+            environment={"HOME": str(directory), "XDG_CONFIG_HOME": str(directory), "NO_COLOR": "1"},
+            cpu_seconds=cpu_seconds,
+            memory_bytes=_MEMORY_BYTES,
+            most_output=_MOST_OUTPUT,
+        )
+    finally:
+        with CancelScope(shield=True):
+            await to_thread.run_sync(_remove, directory)
+    return await _in_thread(_findings, output)
+
+
+def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
+    return [
+        *(ty, "check", "--project", str(directory / "program"), "--python", str(directory / "environment")),
+        *("--python-version", "3.14", "--python-platform", "linux"),
+        *("--output-format", "gitlab", "--no-progress", "--color", "never", "--exit-zero", *programs),
+    ]
+
+
+def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
+    files = {f"program/{name}": text for name, text in checkable_stubs(world.stubs).items()}
+    files[f"program/{ANYTHING}.pyi"] = _ANYTHING
+    files[f"program/{RESULTS}.pyi"] = RESULTS_STUB
+    for specifier in world.untyped:
+        folder = f"program/host/{specifier.removeprefix('host:').replace('-', '_')}"
+        files[f"{folder}/__init__.pyi"] = files[f"{folder}/aio.pyi"] = _ANYTHING
+    libraries = "Lib/site-packages" if os.name == "nt" else "lib/python3.14/site-packages"
+    return {
+        **files,
+        **{f"program/{name}": text for name, text in programs.items()},
+        "program/ty.toml": _SETTINGS,
+        "environment/pyvenv.cfg": "home = environment\nversion_info = 3.14.0\n",
+        f"environment/{libraries}/nothing": "",
+    }
+
+
+def _write(files: Mapping[str, str]) -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="toolbridge-check-"))  # nobody else's to read
+    try:
+        for folder in sorted({os.path.dirname(name) for name in files}):
+            os.makedirs(directory / folder, exist_ok=True)
+        for name, text in files.items():
+            (directory / name).write_text(text, encoding="utf-8", errors="replace", newline="")
+    except BaseException:
+        _remove(directory)
+        raise
+    return directory
+
+
+def _remove(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _findings(output: bytes) -> dict[str, list[Finding]]:
+    """What the checker found, by the file's name.
+
+    Raises:
+        ValueError: that is not what it usually writes.
+    """
+    found: dict[str, list[Finding]] = {}
+    try:
+        for each in json.loads(output):
+            found.setdefault(str(each["location"]["path"]), []).append(_finding(each))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"gave an answer that was not understood ({type(error).__name__})") from error
+    return found
+
+
+def _finding(fields: Any) -> Finding:
+    rule = str(fields["check_name"])
+    begin, end = (fields["location"]["positions"][name] for name in ("begin", "end"))
+    message = str(fields["description"]).removeprefix(f"{rule}: ")
+    places = (int(position[name]) for position in (begin, end) for name in ("line", "column"))
+    line, column, end_line, end_column = places
+    return Finding(line, column, rule, message, end_line, end_column)

@@ -1,0 +1,356 @@
+"""What a program's own functions are given, written so that the checker knows it inside of them.
+
+Of a parameter without an annotation, or with one that says little (`row: dict`), the checker knows nothing. So each
+call is shown to it with its argument also put into a variable, and the function with its parameter taken from there:
+`def total(line): line = _given_0`, `total((_given_0 := row))`. The program that runs is never changed. A function that
+is used otherwise than by calls that can be read is left as it is: it may be given anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from toolbridge.check.python.comparisons import may_be_digits
+from toolbridge.check.python.mistakes import find_mistakes
+from toolbridge.check.python.program import QUOTED, Finding, Mistake, OwnFunction, Program, mistake_at
+from toolbridge.check.python.rewriting import RESULTS, Edit, Rewriting, placed, says_little
+from toolbridge.check.python.text import end_of_bracket, parts, split_outside, start_of_bracket_around
+
+GIVEN = "_given_"
+"""How the variables begin."""
+_PARAMETER = re.compile(r"\s*(\w+)\s*(:[^=]*)?(=.*)?\Z", re.DOTALL)
+_KEYWORD = re.compile(r"\s*(\w+)\s*=(?!=)\s*")
+_CONSTANT = re.compile(r"""\s*(?:(["'])[^"']*\1|-?\d+|-?\d+\.\d+|True|False)\s*\Z""")
+_OPENING = re.compile(r"[ \t]*\(")
+_LAST_NAME = re.compile(r"(?<![\w.])(\w+)[ \t]*\Z")
+_ITERATED = re.compile(r"\bfor\b.*\bin\b(?!.*\bif\b)", re.DOTALL)
+_MOST_PARAMETERS = 40
+_MOST_CALLS = 20
+_FARTHEST = 2000
+
+
+class Parameter(NamedTuple):
+    """A parameter of a program's own function."""
+
+    name: str
+    annotation: tuple[int, int] | None
+    """The colon and what follows it."""
+    is_positional: bool
+    position: int
+
+
+class Argument(NamedTuple):
+    """What a call gives for a parameter."""
+
+    start: int
+    end: int
+    has_many: bool = False
+    """Whether each of its items is given: `map(title, issues)`."""
+
+
+class Use(NamedTuple):
+    """A call of a function, or what calls it."""
+
+    start: int
+    end: int
+    given: dict[str, Argument]
+
+
+def parameters_of(function: OwnFunction, code: str) -> list[Parameter] | None:
+    """The parameters of a function; None if it takes whatever it is given."""
+    found: list[Parameter] = []
+    is_positional = True
+    for start, end in parts(code, *function.parameters):
+        text = code[start:end]
+        if text.strip() in ("*", "/"):
+            is_positional = is_positional and text.strip() == "/"
+            continue
+        plain = _PARAMETER.match(text)
+        if plain is None or plain[1] in ("self", "cls"):
+            return None
+        noted = (start + plain.start(2), start + len(text[: plain.end(2)].rstrip())) if plain[2] else None
+        found.append(Parameter(plain[1], noted, is_positional, len(found)))
+    return found
+
+
+def uses_of(function: OwnFunction, parameters: list[Parameter], program: Program) -> list[Use] | None:
+    """The uses of a function; None if one can't be read, or is where nobody can see."""
+    code = program.code_with_fields
+    name = re.escape(function.name)
+    uses: list[Use] = []
+    for found in re.finditer(rf"(?<![\w.]){name}\b", code):
+        if re.search(r"\b(?:def|class)[ \t]+\Z", code[max(0, found.start() - 20) : found.start()]):
+            if not function.start <= found.start() < function.parameters[0]:
+                return None
+            continue
+        opening = _OPENING.match(code, found.end())
+        end = end_of_bracket(code, opening.end() - 1) if opening else None
+        if opening is not None and end is not None:
+            given = arguments_of(parameters, (opening.end() - 1, end), code)
+        else:
+            given = _given_each(parameters, found.span(), code)
+        if given is None:
+            return None
+        uses.append(Use(found.start(), end or found.end(), given))
+    return uses
+
+
+def _given_each(parameters: list[Parameter], name: tuple[int, int], code: str) -> dict[str, Argument] | None:
+    """What a function is given by `map(name, values)`, `filter(name, values)`, `sorted(values, key=name)`."""
+    opening = start_of_bracket_around(code, name[0])
+    end = end_of_bracket(code, opening) if opening is not None else None
+    called = _LAST_NAME.search(code, max(0, (opening or 0) - 40), opening or 0)
+    if opening is None or end is None or called is None or not parameters:
+        return None
+    arguments = list(parts(code, opening, end))
+    key = re.compile(r"\bkey[ \t]*=[ \t]*\Z").search(code, max(0, name[0] - 20), name[0])
+    if (
+        called[1] in ("map", "filter")
+        and len(arguments) == 2
+        and code[slice(*arguments[0])].strip() == code[slice(*name)]
+    ):
+        start, end = arguments[1]
+    elif (
+        called[1] in ("sorted", "max", "min")
+        and key
+        and len(arguments) > 1
+        and not _KEYWORD.match(code[slice(*arguments[0])])
+    ):
+        start, end = arguments[0]
+    else:
+        return None
+    text = code[start:end]
+    if text.lstrip().startswith("*"):
+        return None
+    return {parameters[0].name: Argument(start + len(text) - len(text.lstrip()), start + len(text.rstrip()), True)}
+
+
+def arguments_of(parameters: list[Parameter], call: tuple[int, int], code: str) -> dict[str, Argument] | None:
+    """What a call gives, by parameter; None if that can't be read."""
+    given: dict[str, Argument] = {}
+    names = {each.name for each in parameters}
+    positional = [each.name for each in parameters if each.is_positional]
+    if "lambda" in code[call[0] : call[1]]:
+        return None
+    for number, (start, end) in enumerate(parts(code, *call)):
+        text = code[start:end]
+        if text.lstrip().startswith("*"):
+            return None
+        keyword = _KEYWORD.match(text)
+        name = keyword[1] if keyword else (positional[number] if number < len(positional) else "")
+        if name not in names or name in given:
+            return None
+        first = start + (keyword.end() if keyword else len(text) - len(text.lstrip()))
+        given[name] = Argument(first, start + len(text.rstrip()))
+    return given
+
+
+def own_arguments(program: Program) -> Iterator[Edit]:
+    """The edits for a program's functions."""
+    number = 0
+    shared: dict[int, set[str]] = {}
+    for function in program.functions:
+        for parameter, arguments in islice(_known(function, program), _MOST_PARAMETERS):
+            places = {program.function_around(each.start) for each in arguments}
+            if None in places and any(_is_unusual(each, program) for each in arguments):
+                continue
+            variable = f"{GIVEN}{number}"
+            number += 1
+            for each in places:
+                if each is not None:
+                    shared.setdefault(each, set()).update((variable, f"{variable}_all"))
+            yield from edits_for(function, parameter, arguments, variable, program)
+    for index, variables in shared.items():
+        first = program.functions[index].lines[0]
+        indent = program.indent(first)
+        yield Edit(first.start, first.start, f"global {', '.join(sorted(variables))}\n{indent}", -3)
+
+
+def _known(function: OwnFunction, program: Program) -> Iterator[tuple[Parameter, list[Argument]]]:
+    """The parameters that say little of what they are given, with what every call gives for them."""
+    code = program.code
+    if (
+        function.is_decorated
+        or program.stubs.function(function.name)
+        or re.search(rf"(?<![\w.]){function.name}[ \t]*=(?!=)", code)
+    ):
+        return
+    parameters = parameters_of(function, code)
+    found = uses_of(function, parameters, program) if parameters else None
+    # What it gives to itself, it got from another call.
+    uses = [use for use in found or [] if not function.colon < use.start <= function.end]
+    if not parameters or not uses or len(uses) > _MOST_CALLS:
+        return
+    for each in parameters:
+        says = "" if each.annotation is None else code[slice(*each.annotation)].removeprefix(":")
+        arguments = [use.given[each.name] for use in uses if each.name in use.given]
+        if len(arguments) != len(uses) or (says and not says_little(says)):
+            continue
+        if not any(_is_callable(one, program) or _is_within_iterable(one, program) for one in arguments):
+            yield each, arguments
+
+
+def _is_callable(argument: Argument, program: Program) -> bool:
+    text = program.code[argument.start : argument.end].strip()
+    name = text.rpartition(".")[2]
+    return program.stubs.function(name) is not None or program.defines(name) if name.isidentifier() else False
+
+
+def _is_within_iterable(argument: Argument, program: Program) -> bool:
+    """Whether it is in what a comprehension goes through, where nothing may be assigned, or in a lambda."""
+    code, at = program.code_with_fields, argument.start
+    line_start = max(code.rfind("\n", 0, at), at - _FARTHEST)
+    if "lambda" in code[line_start:at]:
+        return True
+    while (opening := start_of_bracket_around(code, at)) is not None:
+        if _ITERATED.search(code[opening:at]):
+            return True
+        at = opening
+    return False
+
+
+def _is_unusual(argument: Argument, program: Program) -> bool:
+    """Whether a call stands in a block of a class, or in a function that is written otherwise than usual."""
+    line = program.line_around(argument.start)
+    return line is None or bool(re.match(r"(?:async[ \t]+)?def\b", line.text)) or program.is_in_class(line)
+
+
+def edits_for(
+    function: OwnFunction,
+    parameter: Parameter,
+    arguments: list[Argument],
+    variable: str,
+    program: Program,
+    *,
+    instead: str = "",
+) -> Iterator[Edit]:
+    """The edits for one parameter, of which the arguments of some calls are put into a variable."""
+    first = function.lines[0]
+    kinds = sorted({each.has_many for each in arguments})
+    values = [f"{RESULTS}.item({variable}_all)" if has_many else variable for has_many in kinds]
+    value = f" if {RESULTS}.either else ".join(values)
+    yield Edit(first.start, first.start, f"{parameter.name} = {value}\n{program.indent(first)}", -2)
+    if parameter.annotation:
+        yield Edit(*parameter.annotation, "")
+    for each in arguments:
+        name = f"{variable}_all" if each.has_many else variable
+        is_constant = _CONSTANT.match(program.source[each.start : each.end])
+        yield Edit(each.start, each.start, f"({name} := {instead}{_wide(is_constant)}(", -1)
+        yield Edit(each.end, each.end, "))", 1)
+
+
+def _wide(constant: re.Match[str] | None) -> str:
+    """A constant stands for any text or number: other calls may give others."""
+    if constant is None:
+        return ""
+    text = constant[0].strip()
+    return "bool" if text in ("True", "False") else "str" if text[0] in "\"'" else "float" if "." in text else "int"
+
+
+# Arguments of a program's own functions that are not what their annotations say.
+#
+# Annotations are the program's own affair: it runs with whatever is given. So the function is tried: the checker is
+# given the program again, with the parameter being what the call gives. If something in the function goes wrong then,
+# the call is the mistake.
+
+
+_MOST_TRIED = 3
+_MOST_LOOKED_AT = 20
+_TRIED = "_given_to_try"
+
+
+class _Try(NamedTuple):
+    finding: Finding
+    function: OwnFunction
+    parameter: Parameter
+    argument: Argument
+
+
+class TriedArguments:
+    """The calls that are tried, each in a copy of the program."""
+
+    def __init__(self, findings: Iterable[Finding], program: Program, edits: Iterable[Edit], before: str) -> None:
+        self._program = program
+        listed = list(findings) if program.is_readable else []
+        self._known = {(each.line, each.column, each.rule) for each in listed}
+        known = list(edits)
+        self._copies = [
+            (each, Rewriting(program.source, [*_edits(each, program), *known], before))
+            for each, _ in zip(_tries(listed, program), range(_MOST_TRIED), strict=False)
+        ]
+        self.files = {f"tried_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
+        """What the checker is to be given; nothing if there is nothing to try."""
+
+    def mistakes(self, answers: Mapping[str, list[Finding]]) -> list[Mistake]:
+        """The calls after which something goes wrong in the function."""
+        found: list[Mistake] = []
+        for name, (each, copy) in zip(self.files, self._copies, strict=True):
+            findings = [one for one in placed(answers.get(name, []), copy) if self._is_new(one, each)]
+            inside = find_mistakes(findings, self._program, is_whole=False)
+            if inside and all(other.line != each.finding.line for other in found):  # once for a call
+                expected, given = QUOTED.findall(each.finding.message)[-2:]
+                told = inside[0].message.rstrip(".")
+                message = (
+                    f"Wrong argument for `{each.parameter.name}` of `{each.function.name}`: expected `{expected}`, "
+                )
+                message += f"found `{given}`. In line {inside[0].line}: {told}."
+                found.append(mistake_at(each.finding, inside[0].stub, message))
+        return found
+
+    def _is_new(self, finding: Finding, tried: _Try) -> bool:
+        if (finding.line, finding.column, finding.rule) in self._known or finding.rule == "invalid-syntax":
+            return False
+        return tried.function.colon < self._program.at(finding) <= tried.function.end
+
+
+def _tries(findings: Iterable[Finding], program: Program) -> Iterator[_Try]:
+    about_arguments = (
+        each
+        for each in findings
+        if each.rule == "invalid-argument-type" and each.message.startswith("Argument to function")
+    )
+    for each in islice(about_arguments, _MOST_LOOKED_AT):
+        names = QUOTED.findall(each.message)
+        if len(names) < 3 or len(split_outside(names[-1], " | ")) > 1:
+            continue
+        functions = [one for one in program.functions if one.name == names[0]]
+        if len(functions) != 1 or program.stubs.function(names[0]) or functions[0].is_decorated:
+            continue
+        found = _argument(each, functions[0], program)
+        if found is not None:
+            yield _Try(each, functions[0], *found)
+
+
+def _argument(finding: Finding, function: OwnFunction, program: Program) -> tuple[Parameter, Argument] | None:
+    """The parameter that a finding is about, and what it is given."""
+    at = program.at(finding)
+    parameters = parameters_of(function, program.code)
+    uses = uses_of(function, parameters, program) if parameters else None
+    given = next((use.given for use in reversed(uses or []) if use.start < at < use.end), None)
+    for each in parameters or []:
+        argument = (given or {}).get(each.name)
+        end = program.index(finding.end_line, finding.end_column)
+        if argument is not None and at <= argument.start < end:
+            body = program.code[function.colon : function.end]
+            assigned = rf"(?:[\w.* \t,]*,[ \t]*)?{each.name}[ \t]*(?:,|(?::[^=]*)?[-+*/|]?=(?!=))"
+            changed = re.compile(rf"{assigned}|for\b.*\b{each.name}\b.*\bin\b")
+            is_changed = any(changed.match(line.text) for line in function.lines)
+            return None if is_changed or "isinstance" in body or ":=" in body else (each, argument)
+    return None
+
+
+def _edits(tried: _Try, program: Program) -> Iterator[Edit]:
+    given = QUOTED.findall(tried.finding.message)[-1]
+    text = program.source[tried.argument.start : tried.argument.end]
+    # A text that is no number in digits: as one that is written there, which nobody takes for one.
+    is_word = given == "str" and not may_be_digits(text, program)
+    yield from edits_for(
+        tried.function, tried.parameter, [tried.argument], _TRIED, program, instead='"words" or ' if is_word else ""
+    )
+    around = program.function_around(tried.argument.start)
+    if around is not None:
+        first = program.functions[around].lines[0]
+        yield Edit(first.start, first.start, f"global {_TRIED}\n{program.indent(first)}", -4)

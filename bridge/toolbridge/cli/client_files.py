@@ -1,0 +1,289 @@
+"""The clients whose configuration files are known: where they are, and under which key they keep servers.
+
+Taken from each client's own documentation; docs/SERVE.md lists them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, cast
+
+from toolbridge.config.read_file import plain_json
+
+# Writing to a file that is somebody else's: whole or not at all, with a copy of what it was.
+
+
+BACKUP = ".before-toolbridge"
+
+
+def read_text(path: str) -> str | None:
+    """The text of a file, exactly; None if there is none.
+
+    Raises:
+        OSError, UnicodeError: it can't be read.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def write_text(path: str, text: str, *, before: str | None, mode: int = 0o600) -> str | None:
+    """Replace a file's text if it is still what it was; gives the path of the copy that was made of it.
+
+    A link stays a link: what it points to is replaced. Permissions stay; a new file is only its owner's.
+
+    Raises:
+        OSError: it can't be written, or somebody else changed it meanwhile.
+    """
+    real = os.path.realpath(path)
+    os.makedirs(os.path.dirname(real), exist_ok=True)
+    if read_text(real) != before:
+        raise OSError(f"{path} was changed by somebody else meanwhile")
+    copy = None
+    if before is not None:
+        mode = os.stat(real).st_mode & 0o7777
+        copy = _free_name(real + BACKUP)
+        shutil.copy2(real, copy)
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(real), prefix=".toolbridge-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, real)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return copy
+
+
+def _free_name(path: str) -> str:
+    number = 1
+    candidate = path
+    while os.path.lexists(candidate):
+        number += 1
+        candidate = f"{path}-{number}"
+    return candidate
+
+
+# Adding one member to a JSON file that is somebody else's: every other character stays as it is, comments too.
+
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_INDENT = re.compile(r"\n([ \t]+)\S")
+
+
+class SpliceError(Exception):
+    """The file is not what it should be; nothing was changed."""
+
+
+class _Object(NamedTuple):
+    start: int
+    """Of its brace."""
+    members: dict[str, int]
+    """Where each value begins."""
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """The object in a file with comments and trailing commas; an empty file is an empty object.
+
+    Raises:
+        SpliceError: it has none.
+    """
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        return {}
+    try:
+        value: object = json.loads(plain_json(text))
+    except (ValueError, RecursionError) as error:
+        raise SpliceError(f"it is not JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise SpliceError("it holds no JSON object")
+    return cast("dict[str, Any]", value)
+
+
+def with_member(text: str, key: str, name: str, value: dict[str, Any]) -> str:
+    """The text with `name: value` added to the object under `key`, which is made if there is none.
+
+    Raises:
+        SpliceError: it can't be done without touching anything else.
+    """
+    before = read_json(text)
+    servers: object = before.get(key, {})
+    if not isinstance(servers, dict):
+        raise SpliceError(f"its {key!r} is no object")
+    if name in servers:
+        raise SpliceError(f"it has {name!r} already")
+    wanted = {**before, key: {**cast("dict[str, Any]", servers), name: value}}
+    if not text.strip("\ufeff \t\r\n"):
+        return json.dumps(wanted, indent=2, ensure_ascii=False) + "\n"
+    changed = _spliced(text, key, name, value)
+    if read_json(changed) != wanted:
+        raise SpliceError("it can't be changed safely")
+    return changed
+
+
+def _spliced(text: str, key: str, name: str, value: dict[str, Any]) -> str:
+    plain = plain_json(text)
+    found = _INDENT.search(plain)
+    indent = found[1] if found else "  "
+    top = _object(plain, _after_space(plain, 1 if text.startswith("\ufeff") else 0))
+    if key in top.members:
+        inner = _object(plain, top.members[key])
+        return _inserted(text, inner, _member(name, value, indent, 2), indent * 2, indent)
+    return _inserted(text, top, _member(key, {name: value}, indent, 1), indent, "")
+
+
+def _inserted(text: str, where: _Object, member: str, indent: str, outer: str) -> str:
+    place = where.start + 1
+    end = "," if where.members else f"\n{outer}"
+    return f"{text[:place]}\n{indent}{member}{end}{text[place:]}"
+
+
+def _member(name: str, value: Any, indent: str, level: int) -> str:
+    lines = json.dumps({name: value}, indent=indent, ensure_ascii=False).split("\n")[1:-1]
+    return "\n".join([lines[0].lstrip(), *(indent * (level - 1) + line for line in lines[1:])])
+
+
+def _object(plain: str, start: int) -> _Object:
+    """What is in the object that begins here. Comments are spaces already."""
+    decoder = json.JSONDecoder()
+    members: dict[str, int] = {}
+    place = _after_space(plain, start + 1)
+    try:
+        if plain[start] != "{":
+            raise SpliceError("it holds no JSON object")
+        while plain[place] != "}":
+            name, place = decoder.raw_decode(plain, place)
+            place = _after_space(plain, _after_space(plain, place) + 1)
+            if name in members:
+                raise SpliceError(f"it has {name!r} twice")
+            members[name] = place
+            _, place = decoder.raw_decode(plain, place)
+            place = _after_space(plain, place)
+            if plain[place] == ",":
+                place = _after_space(plain, place + 1)
+    except (ValueError, IndexError) as error:
+        raise SpliceError(f"it is not JSON ({error})") from None
+    return _Object(start, members)
+
+
+def _after_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    assert found is not None
+    return found.end()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClient:
+    """One client."""
+
+    name: str
+    title: str
+    user_file: tuple[str, ...] | None
+    """Parts of the path of this user's file. `~` is the home; `@` is where applications keep their configuration."""
+    project_file: str | None
+    """From the directory of a project."""
+    key: str
+    """Servers are in the object under this key."""
+    form: Literal["json", "toml"] = "json"
+    names_transport: bool = False
+    """Whether an entry says which transport it has."""
+    restart: str = ""
+    """What makes it take notice."""
+
+
+CLIENTS: tuple[KnownClient, ...] = (
+    KnownClient(
+        *("claude-desktop", "Claude Desktop", ("@", "Claude", "claude_desktop_config.json"), None, "mcpServers"),
+        restart="Quit Claude Desktop and start it again.",
+    ),
+    KnownClient(
+        *("claude-code", "Claude Code", ("~", ".claude.json"), ".mcp.json", "mcpServers"),
+        names_transport=True,
+        restart="Start Claude Code again; /mcp lists it.",
+    ),
+    KnownClient(
+        *("cursor", "Cursor", ("~", ".cursor", "mcp.json"), ".cursor/mcp.json", "mcpServers"),
+        restart="Switch it on under Settings, MCP.",
+    ),
+    KnownClient(
+        *("vscode", "VS Code", ("@", "Code", "User", "mcp.json"), ".vscode/mcp.json", "servers"),
+        names_transport=True,
+        restart='Run "MCP: List Servers" and start it.',
+    ),
+    KnownClient(
+        *("windsurf", "Windsurf", ("~", ".codeium", "windsurf", "mcp_config.json"), None, "mcpServers"),
+        restart="Refresh the list of servers in Cascade.",
+    ),
+    KnownClient(*("zed", "Zed", ("zed", "settings.json"), ".zed/settings.json", "context_servers")),
+    KnownClient(
+        *("gemini-cli", "Gemini CLI", ("~", ".gemini", "settings.json"), ".gemini/settings.json", "mcpServers"),
+        restart="Start Gemini CLI again; /mcp lists it.",
+    ),
+    KnownClient(
+        *("codex", "Codex", ("codex", "config.toml"), ".codex/config.toml", "mcp_servers", "toml"),
+        restart="Start Codex again; /mcp lists it.",
+    ),
+)
+BY_NAME: Mapping[str, KnownClient] = {client.name: client for client in CLIENTS}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFile:
+    """A file that a client reads."""
+
+    client: KnownClient
+    path: str
+    project: str | None
+    """The directory of the project whose file it is; None for the user's own."""
+
+
+def user_path(client: KnownClient, environ: Mapping[str, str]) -> str | None:
+    """Where a client keeps this user's servers."""
+    if client.user_file is None:
+        return None
+    first, *rest = client.user_file
+    home = environ.get("USERPROFILE" if sys.platform == "win32" else "HOME") or os.path.expanduser("~")
+    if not os.path.isabs(home):
+        return None
+    if first == "~":
+        base = home
+    elif first == "codex":
+        base = environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    elif first == "zed" and sys.platform == "darwin":
+        base = os.path.join(home, ".config", "zed")
+    else:
+        base = _applications(home, environ)
+        rest = rest if first == "@" else ["Zed" if sys.platform == "win32" else "zed", *rest]
+    return os.path.join(base, *rest)
+
+
+def client_files(directory: str, environ: Mapping[str, str]) -> Iterator[ClientFile]:
+    """Every file of every client that there may be: the user's own, then those of the project in a directory."""
+    for client in CLIENTS:
+        path = user_path(client, environ)
+        if path is not None:
+            yield ClientFile(client, path, None)
+    for client in CLIENTS:
+        if client.project_file is not None:
+            yield ClientFile(client, os.path.join(directory, *client.project_file.split("/")), directory)
+
+
+def _applications(home: str, environ: Mapping[str, str]) -> str:
+    if sys.platform == "win32":
+        return environ.get("APPDATA") or os.path.join(home, "AppData", "Roaming")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Application Support")
+    chosen = environ.get("XDG_CONFIG_HOME", "")
+    return chosen if os.path.isabs(chosen) else os.path.join(home, ".config")

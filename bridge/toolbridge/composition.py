@@ -1,0 +1,197 @@
+"""The servers of one runtime, from all of its sources, as they are now; and its observers told of each change once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from toolbridge.config.config import Config
+from toolbridge.config.profiles import with_profiles
+from toolbridge.errors import ConfigError, UnknownServerError
+from toolbridge.observe.events import SourceEvent
+from toolbridge.servers.manager import tell
+from toolbridge.sources.merge import Merged, merge_sources
+from toolbridge.sources.plugins import Plugin, load_plugins
+from toolbridge.sources.sections import RenderedPrompt, check_prompt
+from toolbridge.sources.tasks import Task
+
+Observers: TypeAlias = Sequence[Callable[[Any], object]]
+_log = logging.getLogger("toolbridge")
+
+
+class CurrentServers:
+    """What a runtime's configuration, prompt and task come to. Each change is whole, or does not happen."""
+
+    def __init__(
+        self,
+        config: Config,
+        prompt: RenderedPrompt | None,
+        observers: Observers,
+        *,
+        task: Task | None = None,
+        above: CurrentServers | None = None,
+    ) -> None:
+        check_prompt(prompt)
+        self.own = config
+        """Of a file, or made in code: without what the other sources have."""
+        self.prompt = prompt
+        self.task = task
+        self._above = above
+        """Those of the runtime that the task's was made of: what it has no more, the task has not."""
+        self._is_switched_on = True
+        self._observers = observers
+        self._chosen = config.active_profiles or (above._chosen if above is not None else ())
+        """Kept also while the gateway is off, when there are none."""
+        self._has_own_config = above is None
+        """Whether it was given a configuration of its own: a task's runtime has that of the one above until then."""
+        self._has_own_profiles = False
+        self._plugins: tuple[Plugin, ...] | None = None
+        self._revoked: frozenset[str] = frozenset()
+        # What the runtime above told its observers, who are the same, is not told again for each task.
+        self._told: set[SourceEvent] = set() if above is None else set(above._told)
+        self._registered: frozenset[str] = frozenset()
+        # What a task wants is known once plugins were asked, when the runtime is entered.
+        self._merged = self._merge(config, prompt, self._revoked)
+
+    @property
+    def config(self) -> Config:
+        """The configuration of all sources."""
+        return self._merged.config
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """By server: why it is there."""
+        return self._merged.reasons
+
+    @property
+    def is_on(self) -> bool:
+        """Whether all of MCP is switched on, here and in the runtime above."""
+        return self._is_switched_on and self.own.gateway and (self._above is None or self._above.is_on)
+
+    @property
+    def revoked(self) -> frozenset[str]:
+        """Servers that were revoked, here and in the runtime above."""
+        return self._revoked if self._above is None else self._revoked | self._above.revoked
+
+    def is_below(self, other: CurrentServers) -> bool:
+        """Whether a task's runtime was made of the other one, or of one that was."""
+        return self._above is not None and (self._above is other or self._above.is_below(other))
+
+    async def begin(self) -> bool:
+        """Ask the plugins, if there is a task that might want their servers; whether there may be others since.
+
+        Raises:
+            UnknownServerError: the task names a server that is nowhere, or was revoked.
+            ConfigError: there are too many servers.
+        """
+        if self.task is not None:
+            import anyio.to_thread
+
+            self._plugins = ()
+            if self.task.may_want_plugins and self.own.gateway:
+                self._plugins = await anyio.to_thread.run_sync(
+                    partial(load_plugins, self.own.plugins), abandon_on_cancel=True
+                )
+            self._check_revoked(self.task)
+            self._merged = self._merge(self.own, self.prompt, self._revoked, is_new=True)
+        self._tell()
+        return self.task is not None
+
+    def use(self, config: Config) -> None:
+        """Another configuration, in which what was revoked may be again, with the profiles that were chosen.
+
+        Raises:
+            ConfigError: it can't be used; everything stays as it was.
+        """
+        chosen = config.active_profiles or self._chosen
+        own = with_profiles(config, chosen) if chosen and config.gateway else config
+        self._change(own, self.prompt, frozenset())
+        self._chosen, self._has_own_config = chosen, True
+
+    def choose_profiles(self, names: Iterable[str]) -> None:
+        """The servers of these profiles, and of no others.
+
+        Raises:
+            ConfigError: there is no such profile; everything stays as it was.
+        """
+        own = with_profiles(self.own, names)
+        self._change(own, self.prompt, self._revoked)
+        self._chosen, self._has_own_profiles = own.active_profiles, True
+
+    def follow(self, prompt: RenderedPrompt) -> None:
+        """The servers of this prompt's sections instead of those before."""
+        check_prompt(prompt)
+        self._change(self.own, prompt, self._revoked)
+
+    def revoke(self, server: str) -> None:
+        """Without this server, whatever its source, until another configuration is used."""
+        self._change(self.own, self.prompt, self._revoked | {server})
+
+    def switch(self, *, on: bool) -> None:
+        """Switch all of MCP on or off."""
+        self._is_switched_on = on
+        self._tell()
+
+    def look_again(self) -> None:
+        """Take notice of what is configured or revoked above since, or is there again.
+
+        Raises:
+            ConfigError: with what is there again there are too many; everything stays as it was.
+        """
+        own = self._own_or_from_above()
+        try:
+            self._change(own, self.prompt, self._revoked)
+        except ConfigError as error:
+            if own == self.own:
+                raise
+            # Staying as it was could mean to keep what was taken away: it has less, not more.
+            _log.warning("A task has only the servers that are configured: %s", error)
+            self.own, self._merged = own, merge_sources(own, revoked=self.revoked)
+            self._tell()
+
+    def _own_or_from_above(self) -> Config:
+        """Its own configuration, or the one that the runtime above has now, with the profiles that were chosen here."""
+        if self._above is None or self._has_own_config:
+            return self.own
+        config = self._above._own_or_from_above()
+        if not self._has_own_profiles or not config.gateway:
+            return config
+        try:
+            return with_profiles(config, self._chosen)
+        except ConfigError as error:
+            _log.warning("A task has the profiles of the runtime that it was made of: %s", error)
+            return config
+
+    def _check_revoked(self, task: Task) -> None:
+        for name in (each for part in task.chain() for each in part.servers if isinstance(each, str)):
+            if name in self.revoked:
+                raise UnknownServerError(name, tuple(sorted(self._merged.config.servers)))
+
+    def _change(self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str]) -> None:
+        merged = self._merge(own, prompt, revoked)
+        self.own, self.prompt, self._revoked, self._merged = own, prompt, revoked, merged
+        self._tell()
+
+    def _merge(
+        self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str], *, is_new: bool = False
+    ) -> Merged:
+        task = self.task if self._plugins is not None else None
+        if self._above is not None:
+            revoked |= self._above.revoked
+        plugins = self._plugins or ()
+        return merge_sources(own, prompt=prompt, task=task, plugins=plugins, revoked=revoked, must_have_names=is_new)
+
+    def _tell(self) -> None:
+        """Every server that is new, and every loss that was not told yet; nothing while all of it is switched off."""
+        if not self.is_on:
+            return
+        for event in self._merged.events:
+            if event not in self._told:
+                self._told.add(event)
+                tell(self._observers, event)
+        for name in self._merged.config.servers:
+            if name not in self._registered:
+                tell(self._observers, self._merged.registered(name))
+        self._registered = frozenset(self._merged.config.servers)

@@ -1,0 +1,1 @@
+"""JSON Schema validation of arguments and results, with a step budget."""

@@ -1,0 +1,172 @@
+"""Run concurrency: a semaphore that clients share fairly, by a dynamic threshold and in round-robin order."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+
+if TYPE_CHECKING:
+    from toolbridge.serve.clients import ClientKey
+
+
+# SECURITY: shares of a limited resource: a dynamic threshold in two levels, addresses and their clients (T27).
+
+
+LOOPBACK = "loopback"
+"""The peer of every client on this machine: each of its programs has all of 127.0.0.0/8 to connect from."""
+
+
+class Holder(NamedTuple):
+    """One client of an address."""
+
+    peer: str
+    key: ClientKey
+
+
+class Shares:
+    """What is free is shared: an address holds at most as much as is free (alone: half).
+
+    A client of it holds at most as much as its address may still take (alone: a quarter of all). However many are
+    greedy, each leaves room for one more. Loopback is the whole machine: there, each client has an address's threshold.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.free = total
+        self._of: Counter[Holder] = Counter()
+        self._of_peer: Counter[str] = Counter()
+
+    def may_take(self, holder: Holder) -> bool:
+        """Whether it may have one more."""
+        room = self.free if holder.peer == LOOPBACK else (self.free - self._of_peer[holder.peer] + 1) // 2
+        return self._of[holder] < room
+
+    def held_by(self, peer: str) -> int:
+        """How much an address holds."""
+        return self._of_peer[peer]
+
+    def greediest(self) -> str:
+        """The address that holds the most."""
+        return max(self._of_peer, key=self._of_peer.__getitem__, default="")
+
+    def take(self, holder: Holder) -> None:
+        """It has one more."""
+        self.free -= 1
+        self._of[holder] += 1
+        self._of_peer[holder.peer] += 1
+
+    def give_back(self, holder: Holder) -> None:
+        """It has one less."""
+        self.free += 1
+        self._of[holder] -= 1
+        self._of_peer[holder.peer] -= 1
+        if not self._of[holder]:
+            del self._of[holder]
+        if not self._of_peer[holder.peer]:
+            del self._of_peer[holder.peer]
+
+
+class Turns:
+    """A fair semaphore: clients hold their shares; addresses that wait take turns, and so do the clients of each."""
+
+    def __init__(self, total: int) -> None:
+        self._shares = Shares(total)
+        self._waiting: dict[str, dict[Holder | None, deque[anyio.Event]]] = {}
+
+    async def acquire(self, owner: Holder | None) -> None:
+        """Wait for a place. None as an owner may hold all of them: there is nobody else."""
+        waiter = anyio.Event()
+        self._waiting.setdefault(_peer(owner), {}).setdefault(owner, deque()).append(waiter)
+        self._grant()
+        try:
+            await waiter.wait()
+        except BaseException:
+            if waiter.is_set():
+                self.release(owner)
+            else:
+                self._leave(owner, waiter)
+            raise
+
+    def release(self, owner: Holder | None) -> None:
+        """Give a place back."""
+        self._shares.give_back(owner or _ALONE)
+        self._grant()
+
+    def _grant(self) -> None:
+        """Each waiting owner gets a place in turn, while it may have one."""
+        while self._shares.free and (found := self._next()):
+            (owner,) = found
+            peer, waiter = _peer(owner), self._waiting[_peer(owner)][owner][0]
+            self._leave(owner, waiter)
+            if peer in self._waiting:  # to the end: others are next
+                owners = self._waiting[peer] = self._waiting.pop(peer)
+                if owner in owners:
+                    owners[owner] = owners.pop(owner)
+            self._shares.take(owner or _ALONE)
+            waiter.set()
+
+    def _next(self) -> tuple[Holder | None] | None:
+        owners = (owner for waiting in self._waiting.values() for owner in waiting)
+        return next(((owner,) for owner in owners if owner is None or self._shares.may_take(owner)), None)
+
+    def _leave(self, owner: Holder | None, waiter: anyio.Event) -> None:
+        peer = _peer(owner)
+        owners = self._waiting[peer]
+        owners[owner].remove(waiter)
+        if not owners[owner]:
+            del owners[owner]
+        if not owners:
+            del self._waiting[peer]
+
+
+_ALONE = Holder("", ("", ""))
+"""Whose places those of no owner are."""
+
+
+def _peer(owner: Holder | None) -> str:
+    return "" if owner is None else owner.peer
+
+
+class Turn:
+    """One program's place. It is given up while a person thinks: others may run meanwhile."""
+
+    def __init__(self, turns: Turns, owner: Holder | None) -> None:
+        self._turns = turns
+        self._owner = owner
+        self._is_held = False
+        self._is_over = False
+        self._questions = 0
+        self._taking = anyio.Lock()
+
+    async def take(self) -> None:
+        """Wait for it, unless it is held, or a question is open: whoever asked that takes it afterwards."""
+        async with self._taking:
+            if self._is_held or self._questions or self._is_over:
+                return
+            await self._turns.acquire(self._owner)
+            self._is_held = True
+            if self._questions or self._is_over:
+                self._give_up()
+
+    def end(self) -> None:
+        """The program is over."""
+        self._is_over = True
+        self._give_up()
+
+    @contextmanager
+    def given_up(self) -> Generator[None]:
+        """While a question is open; `take` takes it back. A program may have several questions at once."""
+        self._questions += 1
+        self._give_up()
+        try:
+            yield
+        finally:
+            self._questions -= 1
+
+    def _give_up(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._turns.release(self._owner)

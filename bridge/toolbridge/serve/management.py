@@ -1,0 +1,296 @@
+"""SECURITY: the management tools: what a model may see of the servers, and what it may ask the person for (T1, T26).
+
+A model can look, connect what is approved, and disconnect. Everything that is kept (approvals, switches) is changed by
+the person's answer only; where nobody can be asked, the refusal names the command for a terminal. Nothing here reads
+the configuration again: a tool may have written to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+import anyio.to_thread
+from mcp_types import CallToolResult
+
+from toolbridge import ApprovalStore, Runtime, ServerError, ServerNotApprovedError, ServerStatus
+from toolbridge.describe.modules import count_of_tools, filter_lines, module_info, shown_schema
+from toolbridge.errors import advised
+from toolbridge.serve.clients import Caller, current_caller
+from toolbridge.serve.definitions import ACTIONS, ArgumentError, Arguments, answer, refusal
+from toolbridge.serve.elicitation import OpenQuestions, change_question, is_yes
+from toolbridge.trust.approval.approver import masked_arguments
+from toolbridge.trust.text.sanitise import for_error, for_guest_error
+
+if TYPE_CHECKING:
+    from toolbridge import ServerConfig
+    from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec
+
+
+# Connects a server for one caller, which other callers may want at the same time.
+#
+# An attempt to connect is shared. Whether to start the server, each caller's own person is asked; whether to take its
+# tools, the one whose caller began. So another client's person may be the one who is silent.
+
+
+class AskedElsewhereError(ServerNotApprovedError):
+    """The person of another client is being asked about a server's tools, and has not answered in time."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server, "waits for the answer of another client's person. Try again later")
+
+
+class Connecting:
+    """How our tools connect servers."""
+
+    def __init__(self, runtime: Runtime, questions: OpenQuestions) -> None:
+        self._runtime = runtime
+        self._questions = questions
+
+    async def connect(
+        self, server: str, seconds: float, *, place: Literal["make_room", "in_turn"] = "make_room"
+    ) -> None:
+        """Connect a server, and wait so long, at most, for the persons of other clients.
+
+        Raises:
+            AskedElsewhereError: it took longer.
+            ServerError: it can't be connected.
+        """
+        caller = current_caller()
+        if caller is None:
+            await self._runtime.servers.connect(server, place=place)
+            return
+        with self._questions.patience(server, caller.client, seconds) as scope:
+            await self._runtime.servers.connect(server, place=place)
+        if scope.cancelled_caught:
+            raise AskedElsewhereError(server)
+
+    async def connect_all(self, servers: tuple[str, ...], seconds: float) -> None:
+        """Connect what a program names. What can't be connected, the program hears of when it imports the module.
+
+        Raises:
+            AskedElsewhereError: of one of them, when all others are connected or can't be.
+        """
+        elsewhere: list[AskedElsewhereError] = []
+
+        async def connect(server: str) -> None:
+            try:
+                await self.connect(server, seconds)
+            except AskedElsewhereError as error:
+                elsewhere.append(error)
+            except ServerError:
+                return
+
+        if len(servers) == 1:
+            await connect(servers[0])
+        else:
+            async with anyio.create_task_group() as tasks:
+                for server in servers:
+                    tasks.start_soon(connect, server)
+        if elsewhere:
+            raise elsewhere[0]
+
+
+# What a model is told when a server can't be used: what to do about it, and nothing of this machine.
+
+
+def problem_text(runtime: Runtime, server: str, error: ServerError) -> str:
+    """Why a server can't be used. The command that approves it is ours, and left as it is; the rest is cleaned."""
+    if isinstance(error, ServerNotApprovedError):
+        return for_error(str(error), limit=2_000)
+    servers = runtime.servers
+    return for_guest_error(str(error), servers.secrets(server), keep=servers.configured_paths(server), limit=1_000)
+
+
+_MOST_TOOLS = 200
+UNATTENDED_WORDS: Mapping[str, str] = {
+    "allow": "calls that a person would be asked about are made (unattended: allow)",
+    "reads": "only calls that read, or that permissions.allow names, are made (unattended: reads)",
+    "deny": "only calls that permissions.allow names are made (unattended: deny)",
+}
+_MOST_SCHEMAS = 60_000
+"""Characters of all schemas of one server, about; of each, its share."""
+
+
+class Management:
+    """What is asked of the servers themselves."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        store: ApprovalStore,
+        connecting: Connecting,
+        callers_of: Callable[[str], Counter[Caller]],
+        *,
+        seconds: float,
+    ) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._connecting = connecting
+        self._callers_of = callers_of
+        self._seconds = seconds
+        """How long one client waits for the person of another."""
+
+    async def list_servers(self, caller: Caller, *, asks: bool) -> CallToolResult:
+        """Every configured server and how it fares, and which calls this client's programs may make unasked."""
+        await self._runtime.servers.note_approvals()
+        facts = [self._facts(status) for status in self._runtime.servers.statuses()]
+        lines = [_line(each) for each in facts] or ["No servers are configured."]
+        attended, unattended = asks and caller.has_elicitation, self._runtime.config.unattended
+        if not attended:
+            lines.append(f"Nobody can be asked through this client: {UNATTENDED_WORDS[unattended]}.")
+        return answer("\n".join(lines), {"servers": facts, "attended": attended, "unattended": unattended})
+
+    async def server_info(self, arguments: Arguments) -> CallToolResult:
+        """One server: how it is configured, without values, and which tools it offers, with their schemas."""
+        name = self._name(arguments)
+        await self._runtime.servers.note_approvals()
+        manager = self._runtime.servers
+        config = manager.config_of(name)
+        catalog = self._runtime.catalog
+        module = catalog.module(f"host:mcp-{name}")
+        functions, schemas = await anyio.to_thread.run_sync(_shown, catalog, module, abandon_on_cancel=True)
+        facts = {
+            **self._facts(manager.status(name)),
+            "origin": config.origin.kind,
+            "transport": config.transport,
+            "command": None if config.command is None else _command(config),
+            "allowTools": None if config.allow_tools is None else sorted(config.allow_tools),
+            "denyTools": sorted(config.deny_tools),
+            "module": None if module is None else module.specifier,
+            "functions": functions,
+            "schemas": schemas,
+        }
+        lines = [
+            f"  {function}  {words}".rstrip() + f"\n    {json.dumps(schemas[function], ensure_ascii=False)}"
+            for function, words in functions.items()
+        ]
+        return answer(
+            "\n".join([_line(facts), *(f"  {line}" for line in filter_lines(facts)), *lines]), {"server": facts}
+        )
+
+    async def manage(self, arguments: Arguments, caller: Caller) -> CallToolResult:
+        """Do what takes nothing from the person, ask for the rest."""
+        action = arguments.choice("action", ACTIONS)
+        name = self._name(arguments)
+        if action == "connect":
+            return await self._connect(name)
+        if action == "disconnect":
+            return await self._disconnect(name, caller)
+        if action == "approve":  # the model asks on purpose: the person may have changed their mind
+            refused = caller.client.refused
+            for digest in [digest for digest, server in refused.items() if server == name]:
+                del refused[digest]
+            return await self._connect(name)
+        if not caller.can_ask:
+            return refusal(
+                f"Only the person can {action} a server, and this client can't ask them. They can run "
+                f"{advised(f'{action} {name}')}, and start this server again."
+            )
+        words = f"The model asks to {action} the MCP server {name!r}. {_CONSEQUENCES[action]}"
+        async with caller.persons_turn():
+            agreed = is_yes(await caller.ask(change_question(action, name, words)))
+        if not agreed:
+            return refusal(f"The person did not agree to {action} {name}.")
+        return await self._change(action, name)
+
+    async def _change(self, action: str, name: str) -> CallToolResult:
+        """After a yes."""
+        config = self._runtime.servers.config_of(name)
+        if action == "revoke":
+            await self._runtime.revoke(name, approvals=self._store)
+            return _done(f"The approval of {name} is revoked, and its module is gone.")
+        is_on = action == "enable"
+        await anyio.to_thread.run_sync(self._store.set_enabled, config, is_on)
+        await self._switch(replace(config, enabled=is_on))
+        return _done(f"{name} is {action}d.")
+
+    async def _switch(self, server: ServerConfig) -> None:
+        now = self._runtime.config
+        await self._runtime.reload(replace(now, servers={**now.servers, server.name: server}))
+
+    async def _disconnect(self, name: str, caller: Caller) -> CallToolResult:
+        """Nobody is asked, so it must cost nobody else anything."""
+        if any(each.client is not caller.client for each in self._callers_of(name)):
+            return refusal(f"{name} is not disconnected: other clients have calls under way there. Try again later.")
+        await self._runtime.servers.close_server(name)
+        return _done(f"{name} is disconnected; its next use connects it again.")
+
+    async def _connect(self, name: str) -> CallToolResult:
+        try:
+            await self._connecting.connect(name, self._seconds)
+        except ServerError as error:
+            return refusal(problem_text(self._runtime, name, error))
+        status = self._runtime.servers.status(name)
+        return _done(f"{name} is connected, with {count_of_tools(status.tools)}.")
+
+    def _name(self, arguments: Arguments) -> str:
+        name = arguments.text("server", most=200)
+        known = [status.name for status in self._runtime.servers.statuses()]
+        if name not in known:
+            raise ArgumentError(f"There is no server {name!r}. Known: {', '.join(known) or 'none'}.")
+        return name
+
+    def _last_error(self, status: ServerStatus) -> str | None:
+        if not status.last_error:
+            return None
+        servers, name = self._runtime.servers, status.name
+        return for_guest_error(status.last_error, servers.secrets(name), keep=servers.configured_paths(name))
+
+    def _facts(self, status: ServerStatus) -> dict[str, Any]:
+        is_enabled = status.name in self._runtime.servers.enabled_servers()
+        return {
+            "name": status.name,
+            "state": status.state if is_enabled else "disabled",
+            "tools": status.tools,
+            "lastError": self._last_error(status),
+            "problems": [for_error(problem) for problem in status.problems],
+        }
+
+
+_CONSEQUENCES: Mapping[str, str] = {
+    "revoke": "It is closed, and not started again before you approve it anew.",
+    "enable": "If it is approved, programs can use it again.",
+    "disable": "It is closed, and not used until you enable it again.",
+}
+
+
+def _line(facts: Mapping[str, Any]) -> str:
+    tools = "tools not known" if facts["tools"] is None else count_of_tools(facts["tools"])
+    problems = "".join(f"\n  {problem}" for problem in (facts["lastError"], *facts["problems"]) if problem)
+    return f"{facts['name']}: {facts['state']}, {tools}{problems}"
+
+
+def _shown(catalog: Catalog, module: ModuleSpec | None) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+    """The summaries and schemas of a module's first functions."""
+    info = None if module is None else module_info(catalog, module.specifier)
+    if module is None or info is None:
+        return {}, {}
+    summaries = {each.identifier: each.summary for each in info.functions}
+    tools = module.tools[:_MOST_TOOLS]
+    room = _MOST_SCHEMAS // max(1, len(tools))
+    return (
+        {each.identifier: summaries.get(each.identifier, "") for each in tools},
+        {each.identifier: _schemas(each, room) for each in tools},
+    )
+
+
+def _schemas(tool: ToolSpec, room: int) -> dict[str, Any]:
+    """What a function takes and gives; `describe` has it as types."""
+    given = {} if tool.output_schema is None else {"output": shown_schema(tool.output_schema, room)}
+    return {"input": shown_schema(tool.definition.input_schema, room), **given}
+
+
+def _done(words: str) -> CallToolResult:
+    return answer(words, {"done": words})
+
+
+def _command(config: ServerConfig) -> str | None:
+    """What is started, without what is probably a secret: a model reads this."""
+    if config.command is None:
+        return None
+    return for_error(" ".join([config.command, *masked_arguments(config.args)]))

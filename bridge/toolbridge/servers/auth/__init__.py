@@ -1,0 +1,1 @@
+"""OAuth: sign-in, token refresh and token storage for remote servers."""

@@ -1,0 +1,1 @@
+"""SECURITY: connections over HTTP: SSRF rules, bounded answers, streamable HTTP and SSE."""

@@ -1,0 +1,352 @@
+"""SECURITY: what an HTTP answer says to the request that it answers. Everything that is read here is hostile."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, cast
+
+import anyio
+import anyio.lowlevel
+import httpx2
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId
+
+from toolbridge.servers.failures import BadAnswerError
+from toolbridge.servers.http.client import parse_retry_after
+from toolbridge.servers.http.network import NETWORK_ERRORS, BodyReader, content_type, read_body
+from toolbridge.servers.jsonrpc import TooDeepError, answered_request, outcome_of, parse_line, request_key
+from toolbridge.servers.stdio.process import EDGE_BYTES, LineReader, OverlongLine
+from toolbridge.trust.text.sanitise import for_error
+
+# SECURITY: bytes of a server into server-sent events, in bounded memory whatever it sends.
+
+
+_MOST_ID = 1024
+_MOST_NAME = 100
+_MOST_RETRY_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OverlongEvent:
+    """An event that was dropped while it came in."""
+
+    head: bytes
+    tail: bytes
+    size: int
+
+
+class EventReader:
+    """Reads one stream; `last_id` and `retry_seconds` are what the server has said so far.
+
+    An event that the end of the stream cuts off is none.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.last_id = ""
+        self.retry_seconds: float | None = None
+        self._most_bytes = most_bytes
+        # Room for the field's name: whether the event is too long is decided by its data.
+        self._lines = LineReader(most_bytes + EDGE_BYTES)
+        self._begun = False
+        self._after_return = False
+        self._name = ""
+        self._id: str | None = None
+        """Counts once its event is complete: what is asked for again is what comes after that."""
+        self._data = bytearray()
+        self._has_data = False
+        self._overlong: OverlongEvent | None = None
+
+    def feed(self, chunk: bytes) -> list[Event | OverlongEvent]:
+        """The events that these bytes complete."""
+        if not self._begun and chunk:
+            self._begun = True
+            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+        if self._after_return:
+            # The line ended with the carriage return already.
+            chunk = chunk.removeprefix(b"\n")
+        self._after_return = chunk.endswith(b"\r")
+        events: list[Event | OverlongEvent] = []
+        for line in self._lines.feed(chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")):
+            if isinstance(line, OverlongLine):
+                self._drop(line.head.removeprefix(b"data:"), line.tail, line.size)
+            elif line:
+                self._take(bytes(line))
+            elif (event := self._complete()) is not None:
+                events.append(event)
+        return events
+
+    def _take(self, line: bytes) -> None:
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            if self._has_data:
+                self._data += b"\n"
+            self._has_data = True
+            if self._overlong is None:
+                self._data += value
+                if len(self._data) > self._most_bytes:
+                    self._drop(bytes(self._data[:EDGE_BYTES]), bytes(self._data[-EDGE_BYTES:]), len(self._data))
+            else:
+                self._drop(b"", value[-EDGE_BYTES:], len(value))
+        elif field == b"event":
+            self._name = value[:_MOST_NAME].decode("utf-8", "replace")
+        elif field == b"id":
+            # It is sent back in a header, so it has to be one.
+            if len(value) <= _MOST_ID and value.isascii() and value.decode().isprintable():
+                self._id = value.decode().strip()
+        elif field == b"retry" and value.isdigit() and len(value) <= _MOST_RETRY_DIGITS:
+            self.retry_seconds = int(value) / 1000
+
+    def _drop(self, head: bytes, tail: bytes, size: int) -> None:
+        if self._overlong is not None:
+            head, size = self._overlong.head, self._overlong.size + size
+        self._overlong = OverlongEvent(head.lstrip(), tail, size)
+        self._data.clear()
+
+    def _complete(self) -> Event | OverlongEvent | None:
+        event: Event | OverlongEvent | None = self._overlong
+        if event is None and self._has_data:
+            event = Event(self._name or "message", bytes(self._data))
+        if self._id is not None:
+            self.last_id = self._id
+        self._name, self._id, self._has_data, self._overlong = "", None, False, None
+        self._data.clear()
+        return event
+
+
+EVENT_STREAM = "text/event-stream"
+_MOST_ERROR_BYTES = 64 * 1024
+_MOST_IN_BATCH = 1000
+_MOST_AT_ONCE = 128
+"""Events; then the event loop's other tasks have their turn."""
+_MOST_BYTES_AT_ONCE = 16 * 1024
+_SECONDS_TO_END = 0.02
+
+Take = Callable[[dict[str, Any], int], None]
+"""Takes a message that is no answer, and its size."""
+
+_ADVICE = {
+    403: "it does not allow this with the credentials that it was given",
+    404: "the URL is probably not the one of its MCP endpoint",
+    405: 'the URL is probably not the one of its MCP endpoint, or is one of the older "sse" transport',
+    413: "what was sent is too large for it",
+    429: "it has had too many requests",
+    500: "it has failed",
+    502: "a proxy before it does not reach it",
+    503: "it is not available now",
+    504: "a proxy before it waits for it in vain",
+}
+
+
+class HttpStatusError(MCPError):
+    """A request was answered with an HTTP status that is no success, and no JSON-RPC error beside it."""
+
+    def __init__(self, status: int, advice: str = "", *, code: int = INTERNAL_ERROR) -> None:
+        self.status = status
+        advice = advice or _ADVICE.get(status, "")
+        super().__init__(code, f"HTTP {_named(status)}" + (f": {advice}" if advice else ""))
+
+
+class SessionGoneError(Exception):
+    """The server no longer knows the session. Never leaves the dispatcher."""
+
+    def __init__(self, *, refused: bool) -> None:
+        self.refused = refused
+        """Whether it surely refused the request for that, and did nothing else."""
+        super().__init__()
+
+
+class EventStream:
+    """The events of an answer, until it ends or breaks off: either way nothing more comes."""
+
+    def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
+        self.reader = EventReader(most_bytes)
+        self._body = BodyReader(response)
+        self._events: deque[Event | OverlongEvent] = deque()
+        self._given = 0
+
+    async def next(self) -> Event | OverlongEvent | None:
+        """The next event; None at the end."""
+        self._given += 1
+        if self._given % _MOST_AT_ONCE == 0:
+            await anyio.lowlevel.checkpoint()
+        while not self._events:
+            try:
+                piece = await self._body.next_piece()
+            except (BadAnswerError, *NETWORK_ERRORS):
+                return None
+            if piece is None:
+                return None
+            for start in range(0, len(piece), _MOST_BYTES_AT_ONCE):
+                if start:
+                    await anyio.lowlevel.checkpoint()
+                self._events.extend(self.reader.feed(piece[start : start + _MOST_BYTES_AT_ONCE]))
+        return self._events.popleft()
+
+    async def ends_now(self) -> bool:
+        """Whether the stream ends right after the answer, as it should: only then is its connection of further use."""
+        with anyio.move_on_after(_SECONDS_TO_END):
+            return await self.next() is None
+        return False
+
+
+class Exchange:
+    """One request, and what is read in answer to it: a JSON body, or a stream of events that may be resumed."""
+
+    def __init__(self, request_id: RequestId, take: Take, most_bytes: int, *, see_end: bool = True) -> None:
+        self.see_end = see_end
+        """Whether a stream is waited for to end after the answer; no more, once one did not."""
+        self.last_event_id = ""
+        self.retry_seconds: float | None = None
+        self.problem = "The stream of events ended before the answer"
+        """What to say when a stream of events ended without it."""
+        self._key = request_key(request_id)
+        self._take = take
+        self._most_bytes = most_bytes
+
+    async def read(self, response: httpx2.Response, *, has_session: bool) -> dict[str, Any] | MCPError | None:
+        """The outcome; None when a stream of events ended without it.
+
+        Raises:
+            MCPError: the answer is none.
+            SessionGoneError: the server no longer knows the session.
+        """
+        status = response.status_code
+        if status >= 400:
+            return await _refusal(response, has_session=has_session)
+        kind = content_type(response)
+        if kind == EVENT_STREAM:
+            return await self.read_events(response)
+        if kind == "application/json" or kind.endswith("+json"):
+            outcome = self._read_json(await read_body(response, self._most_bytes))
+            return BadAnswerError("The answer holds other messages only") if outcome is None else outcome
+        if status in (202, 204):
+            raise BadAnswerError(f"HTTP {_named(status)}: it took the request without answering it")
+        raise BadAnswerError(
+            f"HTTP {_named(status)} with {for_error(kind, limit=80) or 'no content type'} in place of JSON: "
+            "the URL is probably not the one of its MCP endpoint"
+        )
+
+    async def read_events(self, response: httpx2.Response) -> dict[str, Any] | MCPError | None:
+        """The outcome that a stream of events brings; None when it ended without one."""
+        stream = EventStream(response, self._most_bytes)
+        while (event := await stream.next()) is not None:
+            if isinstance(event, OverlongEvent):
+                self._pass_over(event.head, event.tail, BadAnswerError(f"The answer is too long: {event.size} bytes"))
+            elif event.name == "message" and event.data:
+                try:
+                    outcome = self._read_json(event.data)
+                except BadAnswerError as error:
+                    self._pass_over(event.data, event.data[-EDGE_BYTES:], error)
+                else:
+                    if outcome is not None:
+                        self.see_end = self.see_end and await stream.ends_now()
+                        return outcome
+        self.last_event_id = stream.reader.last_id or self.last_event_id
+        if stream.reader.retry_seconds is not None:
+            self.retry_seconds = stream.reader.retry_seconds
+        return None
+
+    def _pass_over(self, head: bytes, tail: bytes, error: BadAnswerError) -> None:
+        """Other messages may be wrong before the answer is right; only a wrong answer ends the waiting."""
+        if answered_request(head, tail) == self._key:
+            raise error
+        self.problem = error.error.message
+
+    def _read_json(self, body: bytes) -> dict[str, Any] | MCPError | None:
+        try:
+            value = parse_line(body)
+        except ValueError as error:
+            too_deep = body if isinstance(error, TooDeepError) else b""
+            problem = f"The answer is not JSON: {for_error(str(error), limit=200)}"
+            raise BadAnswerError(problem, too_deep=too_deep) from None
+        outcome = None
+        stray = False
+        for message, size in _messages(value, len(body)):
+            if "method" in message:
+                self._take(message, size)
+            elif request_key(message.get("id")) == self._key or (message.get("id") is None and "error" in message):
+                outcome = outcome_of(message) if outcome is None else outcome
+            else:
+                stray = True
+        if outcome is None and stray:
+            raise BadAnswerError("The answer has the id of another request")
+        return outcome
+
+
+async def _refusal(response: httpx2.Response, *, has_session: bool) -> MCPError:
+    """The error of an answer with a status of 400 or more.
+
+    Raises:
+        SessionGoneError: the server no longer knows the session.
+    """
+    status = response.status_code
+    error, names_request = await _error_in(response)
+    about_session = error is not None and "session" in error.message.lower()
+    if has_session and status == 404 and (error is None or error.code != METHOD_NOT_FOUND):
+        # The protocol's own way to say so, unless it is about something else that was not found.
+        raise SessionGoneError(refused=error is None or about_session)
+    if error is not None:
+        # Servers that keep sessions in a table often answer so in place of 404. A tool that speaks of another kind of
+        # session does so in answer to its call.
+        if has_session and status == 400 and about_session:
+            raise SessionGoneError(refused=not names_request)
+        return error
+    if status == 404:
+        # Also how an older server, or a gateway, says that it does not know a method.
+        return HttpStatusError(status, code=METHOD_NOT_FOUND)
+    wait = parse_retry_after(response.headers.get("retry-after")) if status in (429, 503) else None
+    return HttpStatusError(status, f"{_ADVICE[status]}, and asks to wait for {wait:.0f} s" if wait else "")
+
+
+async def error_in(response: httpx2.Response) -> MCPError | None:
+    """The JSON-RPC error in the body of an answer, if there is one."""
+    return (await _error_in(response))[0]
+
+
+async def _error_in(response: httpx2.Response) -> tuple[MCPError | None, bool]:
+    """The same, and whether it is said to be the answer to a request."""
+    if content_type(response) != "application/json":
+        return None, False
+    try:
+        value = parse_line(await read_body(response, _MOST_ERROR_BYTES))
+    except (ValueError, BadAnswerError, *NETWORK_ERRORS):
+        return None, False
+    for message, _ in _messages(value, 0):
+        if message.get("error") is not None and "method" not in message:
+            outcome = outcome_of(message)
+            if isinstance(outcome, MCPError) and not isinstance(outcome, BadAnswerError):
+                return outcome, message.get("id") is not None
+    return None, False
+
+
+def _messages(value: Any, size: int) -> list[tuple[dict[str, Any], int]]:
+    """The messages in a body, which may be a batch.
+
+    Raises:
+        BadAnswerError: there is none.
+    """
+    found = cast("list[Any]", value)[:_MOST_IN_BATCH] if isinstance(value, list) else [value]
+    messages = [cast("dict[str, Any]", each) for each in found if isinstance(each, dict)]
+    if not messages:
+        raise BadAnswerError("The answer is JSON, but no JSON-RPC message")
+    return [(message, size // len(messages)) for message in messages]
+
+
+def _named(status: int) -> str:
+    """A status with its name: the registered one, since the server's own may say anything."""
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)

@@ -1,0 +1,512 @@
+"""SECURITY: sends HTTP requests for one server: each one checked, whoever made it (T27)."""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import logging
+import os
+import socket
+import ssl
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
+
+import anyio
+import httpcore2
+import httpx2
+
+from toolbridge.servers.failures import BadAnswerError
+from toolbridge.servers.http.ssrf import (
+    Address,
+    AddressRefusedError,
+    HttpRuleError,
+    Reach,
+    check_host_name,
+    check_reach,
+    check_url,
+    is_this_machine,
+    literal_address,
+    same_origin,
+)
+from toolbridge.version import __version__
+
+# SECURITY: the body of an answer, unpacked piece by piece, in bounded memory whatever is sent.
+#
+# httpx's own iterators are generators within generators, which an event loop other than asyncio's wants closed by
+# hand.
+
+
+ACCEPT_ENCODING = "gzip, deflate"
+_PIECE = 256 * 1024
+_BODY = "toolbridge.body"
+
+
+class Body(httpx2.AsyncByteStream):
+    """The bytes of an answer as they come in."""
+
+    def __init__(self, response: httpcore2.Response) -> None:
+        self._response = response
+        self._chunks: Any = None
+
+    async def next_chunk(self) -> bytes | None:
+        """The next bytes; None at the end."""
+        if self._chunks is None:
+            self._chunks = self._response.aiter_stream()
+        return await anext(self._chunks, None)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (chunk := await self.next_chunk()) is not None:
+            yield chunk
+
+    async def aclose(self) -> None:
+        """Give the connection back."""
+        if self._chunks is not None:
+            await self._chunks.aclose()
+        await self._response.aclose()
+
+    def marked(self) -> dict[str, Any]:
+        """What an answer carries so that its body can be found again."""
+        return {_BODY: self}
+
+
+class BodyReader:
+    """Reads the body of one answer."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._body: Body = response.extensions[_BODY]
+        self._unpack = _unpacker(response.headers.get("content-encoding", ""))
+        self._pieces: Iterator[bytes] = iter(())
+
+    async def next_piece(self) -> bytes | None:
+        """The next bytes, unpacked; None at the end.
+
+        Raises:
+            BadAnswerError: it is packed in a way that was not asked for, or not at all.
+        """
+        while True:
+            try:
+                for piece in self._pieces:
+                    return piece
+            except zlib.error:
+                raise BadAnswerError("The answer is said to be compressed, but is not") from None
+            chunk = await self._body.next_chunk()
+            if chunk is None:
+                return None
+            self._pieces = self._unpack(chunk)
+
+
+async def read_body(response: httpx2.Response, most_bytes: int) -> bytes:
+    """The whole body of an answer.
+
+    Raises:
+        BadAnswerError: it is too long, or can't be unpacked.
+    """
+    reader = BodyReader(response)
+    body = bytearray()
+    while (piece := await reader.next_piece()) is not None:
+        body += piece
+        if len(body) > most_bytes:
+            raise BadAnswerError(f"The answer is too long: more than {most_bytes} bytes")
+    return bytes(body)
+
+
+def content_type(response: httpx2.Response) -> str:
+    """The media type of an answer."""
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+class _Inflater:
+    """A little input can be a lot of output: it is given out in pieces, so that whoever counts can stop."""
+
+    def __init__(self, window: int) -> None:
+        self._window = window
+        self._inflate = zlib.decompressobj(window)
+        self._begun = False
+
+    def __call__(self, chunk: bytes) -> Iterator[bytes]:
+        rest = chunk
+        while rest:
+            try:
+                piece = self._inflate.decompress(rest, _PIECE)
+            except zlib.error:
+                if self._begun or self._window != zlib.MAX_WBITS:
+                    raise
+                # Some servers leave out deflate's own wrapping.
+                self._inflate, self._begun = zlib.decompressobj(-zlib.MAX_WBITS), True
+                continue
+            self._begun = True
+            rest = self._inflate.unconsumed_tail
+            if piece:
+                yield piece
+
+
+def _as_it_is(chunk: bytes) -> Iterator[bytes]:
+    return iter((chunk,))
+
+
+def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return _as_it_is
+    if encoding in ("gzip", "x-gzip"):
+        return _Inflater(zlib.MAX_WBITS | 16)
+    if encoding == "deflate":
+        return _Inflater(zlib.MAX_WBITS)
+    raise BadAnswerError("The answer is compressed in a way that was not asked for")
+
+
+# SECURITY: keeps secrets out of other libraries' logs (T4).
+#
+# httpx logs whole URLs, httpcore all headers of an answer, and the SDK's sign-in flow whole errors of a server with
+# their tracebacks. Whatever they would log while they work for us is dropped; what another part of the process does
+# with them is none of our business, and is logged as before.
+
+
+_LOGGERS = (
+    "httpx2",
+    "httpcore2.connection",
+    "httpcore2.http11",
+    "httpcore2.http2",
+    "httpcore2.proxy",
+    "httpcore2.socks",
+    "mcp.client.auth.oauth2",
+    "mcp.client.auth.utils",
+)
+_for_us: ContextVar[bool] = ContextVar("toolbridge_http", default=False)
+
+
+def _is_not_ours(_record: logging.LogRecord) -> bool:
+    return not _for_us.get()
+
+
+@contextmanager
+def unlogged() -> Generator[None]:
+    """Nothing that these libraries do inside is logged."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_is_not_ours)  # adding it again changes nothing
+    token = _for_us.set(True)
+    try:
+        yield
+    finally:
+        _for_us.reset(token)
+
+
+# SECURITY: connects to checked addresses only (T27).
+#
+# A host is resolved here, each address is checked, and the connection is made to the very address that was checked:
+# there is no second resolution in which the answer could change. TLS and the `Host` header still use the name.
+
+
+_HEAD_START = 0.25
+"""How long one address of a host may take to answer before the next one is tried beside it."""
+_MOST_ADDRESSES = 8
+_CLOSE_SECONDS = 1.0
+
+
+class CheckedNetwork(httpcore2.AsyncNetworkBackend):
+    """The network as one server's client may use it. Unix sockets are no part of it."""
+
+    def __init__(self, configured_host: str, *, proxy_host: str | None = None) -> None:
+        self.connections = 0
+        """How many have been opened."""
+        self._configured_host = configured_host
+        self._proxy_host = proxy_host
+        self._reach: Reach | None = None
+        """How near the configured host turned out to be. It may move away from us, never towards us."""
+        self._backend: Any = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109  # the interface is httpcore's
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        """Connect to an address of a host that may be reached.
+
+        Raises:
+            AddressRefusedError: none of its addresses may be.
+        """
+        del local_address, socket_options
+        try:
+            with anyio.fail_after(timeout):
+                return await self._first_to_answer(await self._checked_addresses(host, port), port)
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout(f"{host} did not accept a connection in time") from None
+
+    async def _checked_addresses(self, host: str, port: int) -> list[Address]:
+        if host == self._proxy_host:
+            # The operator named it; it resolves and reaches what is asked of it by rules of its own.
+            return list(await _resolve(host, port))
+        check_host_name(host)
+        nearest = self._nearest(host)
+        allowed: list[tuple[Address, Reach]] = []
+        refusal: AddressRefusedError | None = None
+        for address in await _resolve(host, port):
+            try:
+                allowed.append((address, check_reach(host, address, nearest=nearest)))
+            except AddressRefusedError as error:
+                refusal = refusal or error
+        if not allowed:
+            raise refusal or httpcore2.ConnectError(f"{host} has no address")
+        if host == self._configured_host:
+            self._reach = min(reach for _, reach in allowed)
+            # A name with addresses of both kinds is what rebinding looks like: the farther kind is used.
+            allowed = [(address, reach) for address, reach in allowed if reach is self._reach]
+        return [address for address, _ in allowed]
+
+    def _nearest(self, host: str) -> Reach:
+        """How near a host may be: what the configuration says of its own host, what that one is for all others."""
+        if host != self._configured_host:
+            return Reach.PUBLIC if self._reach is None else self._reach
+        if self._reach is not None:
+            return self._reach
+        return Reach.LOOPBACK if is_this_machine(host) else Reach.PRIVATE
+
+    async def _first_to_answer(self, addresses: Sequence[Address], port: int) -> httpcore2.AsyncNetworkStream:
+        """The connection to whichever address answers first, the earlier ones having a head start."""
+        answered: list[httpcore2.AsyncNetworkStream] = []
+        failures: list[Exception] = []
+
+        async def attempt(address: Address, done: anyio.Event) -> None:
+            try:
+                stream: httpcore2.AsyncNetworkStream = await self._backend.connect_tcp(str(address), port)
+            except Exception as error:
+                failures.append(error)
+            else:
+                answered.append(stream)
+                attempts.cancel_scope.cancel()
+            finally:
+                done.set()
+
+        try:
+            async with anyio.create_task_group() as attempts:
+                for address in addresses[:_MOST_ADDRESSES]:
+                    done = anyio.Event()
+                    attempts.start_soon(attempt, address, done)
+                    with anyio.move_on_after(_HEAD_START):
+                        await done.wait()
+            if not answered:
+                raise httpcore2.ConnectError(f"no connection: {failures[0]}")
+            self.connections += 1
+            return _ClosedWhenCancelled(answered.pop(0))
+        finally:
+            # Whoever came too late, and everybody when nobody waits any more.
+            for stream in answered:
+                await _close(stream)
+
+
+class _ClosedWhenCancelled(httpcore2.AsyncNetworkStream):
+    """A connection that a cancelled handshake does not leave open."""
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
+        self._stream = stream
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
+        return await self._stream.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> httpcore2.AsyncNetworkStream:
+        try:
+            return await self._stream.start_tls(ssl_context, server_hostname, timeout)
+        except BaseException:
+            await _close(self._stream)
+            raise
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+async def _close(stream: httpcore2.AsyncNetworkStream) -> None:
+    with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+        await stream.aclose()
+
+
+async def _resolve(host: str, port: int) -> Sequence[Address]:
+    """Every address of a host.
+
+    Raises:
+        httpcore2.ConnectError: it has none.
+    """
+    literal = literal_address(host)
+    if literal is not None:
+        return [literal]
+    try:
+        found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise httpcore2.ConnectError(f"{host} can't be resolved: {error}") from None
+    # A scope (`fe80::1%eth0`) only ever belongs to a link-local address.
+    texts = dict.fromkeys(str(each[4][0]).partition("%")[0] for each in found)
+    return [ipaddress.ip_address(text) for text in texts]
+
+
+PROXY_VARIABLE = "TOOLBRIDGE_PROXY"
+"""Proxies of the environment (`HTTPS_PROXY`) are not used: one that resolves names itself undoes the address rules."""
+
+FOR_THE_SERVER = "toolbridge.for_the_server"
+"""Marks a request that carries what was configured for the server: it goes to no other origin."""
+
+CLOSE_SECONDS = 1.0
+# Servers usually close an idle connection after five seconds; a request sent in that moment would be lost.
+_KEEP_ALIVE_SECONDS = 4.0
+# The stream of events, sign-in requests, notifications: what is sent beside calls.
+_SPARE_CONNECTIONS = 8
+
+# What the libraries below raise. OSError and ssl errors are what a proxy's or a socket's option may let through.
+NETWORK_ERRORS = (
+    httpcore2.NetworkError,
+    httpcore2.ProtocolError,
+    httpcore2.TimeoutException,
+    httpcore2.ProxyError,
+    httpcore2.UnsupportedProtocol,
+    httpcore2.ConnectionNotAvailable,
+    httpx2.HTTPError,
+    httpx2.StreamError,
+    httpx2.InvalidURL,
+    OSError,
+)
+
+
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Sends a request if the rules allow it, whoever made it: us, a redirect, or the SDK's sign-in flow."""
+
+    def __init__(self, url: httpx2.URL, *, secrets: bool, connections: int, proxy: str | None = None) -> None:
+        self._url = url
+        self._secrets = secrets
+        host = url.raw_host.decode("ascii")
+        # A proxy is for elsewhere: it would look for this machine on its own.
+        self._proxy = None if proxy is None or is_this_machine(host) else httpx2.Proxy(proxy)
+        proxy_host = None if self._proxy is None else self._proxy.url.raw_host.decode("ascii")
+        self._network = CheckedNetwork(host, proxy_host=proxy_host)
+        self._answers = 0
+        self._keeps_connections = False
+        tls = _tls() if url.scheme == "https" else None
+        through = None if self._proxy is None else _pool_proxy(self._proxy)
+
+        def pool(kept: int) -> httpcore2.AsyncConnectionPool:
+            return httpcore2.AsyncConnectionPool(
+                ssl_context=tls,
+                proxy=through,
+                max_connections=connections,
+                max_keepalive_connections=kept,
+                keepalive_expiry=_KEEP_ALIVE_SECONDS,
+                network_backend=self._network,
+            )
+
+        self._kept, self._used_once = pool(connections), pool(0)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request.
+
+        Raises:
+            HttpRuleError, AddressRefusedError: it is not sent.
+        """
+        self._check(request)
+        assert isinstance(request.stream, httpx2.AsyncByteStream)
+        sent = httpcore2.Request(
+            method=request.method,
+            url=httpcore2.URL(
+                scheme=request.url.raw_scheme,
+                host=request.url.raw_host,
+                port=request.url.port,
+                target=request.url.raw_path,
+            ),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        opened = self._network.connections
+        response = await self._pool().handle_async_request(sent)
+        self._answers += 1
+        self._keeps_connections |= self._network.connections == opened
+        body = Body(response)
+        return httpx2.Response(response.status, headers=response.headers, stream=body, extensions=body.marked())
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._kept.aclose()
+        await self._used_once.aclose()
+
+    def _pool(self) -> httpcore2.AsyncConnectionPool:
+        """Connections are used again with a server that has shown that it keeps them.
+
+        Others close them after each answer without saying so: a call that was sent in that moment would be lost, and
+        could not be sent again. What comes first, connecting and listing, can be.
+        """
+        return self._used_once if self._answers >= 2 and not self._keeps_connections else self._kept
+
+    def _check(self, request: httpx2.Request) -> None:
+        if request.extensions.get(FOR_THE_SERVER):
+            if not same_origin(self._url, request.url):
+                raise HttpRuleError("A request that was meant for the server would have gone elsewhere")
+            check_url(str(request.url), secrets=self._secrets or "authorization" in request.headers)
+            return
+        # Made by the sign-in flow from what the server said: it carries codes and tokens, wherever it goes.
+        check_url(str(request.url), secrets=True)
+        host = request.url.raw_host.decode("ascii")
+        literal = literal_address(host)
+        if self._proxy is not None and literal is not None:
+            check_reach(host, literal, nearest=Reach.PUBLIC)
+
+
+@asynccontextmanager
+async def open_client(
+    url: httpx2.URL,
+    *,
+    secrets: bool,
+    connections: int,
+    connect_seconds: float,
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    """A client that sends nothing that `url`'s server should not see, and nothing to where it should not go."""
+    transport = GuardedTransport(
+        url,
+        secrets=secrets,
+        connections=connections + _SPARE_CONNECTIONS,
+        proxy=os.environ.get(PROXY_VARIABLE) or None,
+    )
+    client = httpx2.AsyncClient(
+        transport=transport,
+        trust_env=False,
+        follow_redirects=False,
+        headers={"User-Agent": f"toolbridge/{__version__}", "Accept-Encoding": ACCEPT_ENCODING},
+        # No answer is waited for without a deadline of its own: see `RequestsInFlight`.
+        timeout=httpx2.Timeout(None, connect=connect_seconds),
+        # A server's cookies would be one more secret to keep apart, and one more thing that grows.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+    )
+    try:
+        yield client
+    finally:
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            await client.aclose()
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    # SSL_CERT_FILE and SSL_CERT_DIR are honoured: they are how a company's own authority is made known.
+    return httpx2.create_ssl_context(trust_env=True)
+
+
+def _pool_proxy(proxy: httpx2.Proxy) -> Any:
+    return httpcore2.Proxy(
+        url=httpcore2.URL(
+            scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=proxy.url.raw_path
+        ),
+        auth=proxy.raw_auth,
+        headers=proxy.headers.raw,
+    )

@@ -1,0 +1,1 @@
+"""SECURITY: child processes of local servers and their pipes."""

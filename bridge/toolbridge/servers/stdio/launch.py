@@ -1,0 +1,142 @@
+"""What is started for a stdio server: an absolute path, arguments, a complete environment, a directory.
+
+The path is found once, before approval, and exactly that file is started (T23, T24).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolbridge.config.secret_values import masked_arguments
+from toolbridge.config.server_config import ServerConfig
+from toolbridge.errors import ServerConnectError
+from toolbridge.trust.text.sanitise import for_terminal
+
+_INSTALL: Mapping[str, str] = {
+    **dict.fromkeys(("node", "npm", "npx"), "Install Node.js (https://nodejs.org), which brings it."),
+    **dict.fromkeys(("uv", "uvx"), "Install uv (https://docs.astral.sh/uv), which brings it."),
+    **dict.fromkeys(("bun", "bunx"), "Install Bun (https://bun.sh), which brings it."),
+    **dict.fromkeys(("docker", "podman"), "Install it, or run the server without a container."),
+    "deno": "Install Deno (https://deno.com).",
+    "pipx": "Install pipx (https://pipx.pypa.io).",
+    "python": "Install Python, or write `python3` where that is its name.",
+    "python3": "Install Python 3.",
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Launch:
+    """One process to start. `env` is all of its environment, but for a mark by which its processes are found."""
+
+    executable: str
+    """An absolute path."""
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str | None
+    secrets: frozenset[str] = frozenset()
+    """What of all that must not be shown."""
+
+    def __repr__(self) -> str:
+        """Names of variables only: a value may be a secret."""
+        args = list(masked_arguments(self.args))
+        return f"Launch({self.executable!r}, args={args!r}, env={sorted(self.env)!r}, cwd={self.cwd!r})"
+
+
+def find_executable(server: ServerConfig, path: str) -> str:
+    """The absolute path of a server's command; `path` is the PATH that the server itself will have.
+
+    A command with a slash is taken from the server's directory. A bare name is looked for in the absolute
+    directories of `path` only: an entry such as `.` would let the current directory choose what runs.
+
+    Raises:
+        ServerConnectError: it is not there, or can't be run; says where it was looked for and what to do.
+    """
+    command = server.command or ""
+    if not command or "\0" in command:
+        raise _not_startable(server, "its command is empty or has a NUL character in it")
+    if os.path.dirname(command):
+        return _checked(server, os.path.abspath(os.path.join(server.cwd or os.curdir, command)))
+    found = _search(command, path)
+    if found is None:
+        raise _not_found(server, command, path)
+    return found
+
+
+def link_target(server: ServerConfig, executable: str, directory: str) -> str | None:
+    """The file that a command of the project, or of the server's directory, leads to by links; None without a link.
+
+    What is installed elsewhere is linked anew with each upgrade, by its package manager: that asks nobody again.
+    """
+    project = os.path.dirname(server.origin.detail) if server.origin.kind == "project" else directory
+    is_relative = bool(os.path.dirname(server.command or "")) and not os.path.isabs(server.command or "")
+    base = next((each for each in (directory, project) if executable.startswith(os.path.join(each, ""))), None)
+    if base is None and not is_relative:
+        return None
+    base = base or directory
+    # Links above the project are not the project's own.
+    unlinked = os.path.normpath(os.path.join(os.path.realpath(base), os.path.relpath(executable, base)))
+    target = os.path.realpath(executable)
+    return None if target == unlinked else target
+
+
+def why_not_started(launch: Launch, error: OSError | ValueError) -> str:
+    """Why the system would not start it, and what to do. The error itself does not tell which part it is about."""
+    program, cwd = for_terminal(launch.executable), launch.cwd
+    if isinstance(error, ValueError):
+        return "its command, args, env or cwd has a NUL character, a lone surrogate or a name with `=` in it."
+    if cwd is not None and not os.path.isdir(cwd):
+        return f"its directory {for_terminal(cwd)} does not exist. Create it, or correct `cwd`."
+    missing = f"there is no file {program} any more."
+    if os.path.exists(launch.executable):
+        missing = f"the interpreter that the first line of {program} names does not exist. Install it."
+    denied = f"permission to run {program}{f' in {for_terminal(cwd)}' if cwd else ''} was denied."
+    reasons: Mapping[int | None, str] = {
+        errno.ENOENT: missing,
+        errno.EACCES: denied,
+        errno.EPERM: denied,
+        errno.ENOEXEC: f"{program} is no program for this system; a script begins with `#!` and its interpreter.",
+        errno.E2BIG: "its args and env are longer than the system allows.",
+        errno.EMFILE: "too many files are open.",
+        errno.ENFILE: "too many files are open.",
+        errno.EAGAIN: "the system allows no more processes.",
+        errno.ENOMEM: "the system is out of memory.",
+    }
+    return reasons.get(error.errno, f"{program}: {error.strerror or type(error).__name__}.")
+
+
+def _search(name: str, path: str) -> str | None:
+    directories = [entry for entry in path.split(os.pathsep) if os.path.isabs(entry)]
+    found = shutil.which(name, path=os.pathsep.join(directories)) if directories else None
+    # On Windows `which` begins in the current directory, whatever the path.
+    return found if found is not None and os.path.dirname(found) in directories else None
+
+
+def _checked(server: ServerConfig, file: str) -> str:
+    shown = for_terminal(file)
+    if not os.path.exists(file):
+        home = " A `~` is not expanded: write the whole path." if (server.command or "").startswith("~") else ""
+        raise _not_startable(server, f"there is no file {shown}.{home}")
+    if not os.path.isfile(file):
+        raise _not_startable(server, f"{shown} is no regular file")
+    if not os.access(file, os.X_OK):
+        raise _not_startable(server, f"{shown} is not executable. Run `chmod +x` on it, or name its interpreter")
+    return file
+
+
+def _not_found(server: ServerConfig, command: str, path: str) -> ServerConnectError:
+    shown = for_terminal(command)
+    if " " in command:
+        fix = "Put the program into `command` and its arguments into `args`."
+    elif command == "python" and _search("python3", path):
+        fix = "Write `python3`, which is there."
+    else:
+        fix = _INSTALL.get(command, "Install it, or write the whole path of the program.")
+    return _not_startable(server, f"there is no program {shown!r} on its PATH. {fix}")
+
+
+def _not_startable(server: ServerConfig, problem: str) -> ServerConnectError:
+    return ServerConnectError(server.name, f"can't be started: {problem.rstrip('.')}.")

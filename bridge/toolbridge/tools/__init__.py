@@ -1,0 +1,1 @@
+"""Host functions as tools: `@tool` and `create_server`."""

@@ -1,0 +1,1 @@
+"""SECURITY: approval of a server before it is spawned or reached."""

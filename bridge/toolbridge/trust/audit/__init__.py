@@ -1,0 +1,1 @@
+"""SECURITY: the injection classifier over tool texts, with its weights."""

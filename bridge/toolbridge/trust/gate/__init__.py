@@ -1,0 +1,1 @@
+"""SECURITY: authorization of calls on (server, tool)."""

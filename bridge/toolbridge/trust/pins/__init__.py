@@ -1,0 +1,1 @@
+"""SECURITY: pins of tool definitions, against rug pulls."""

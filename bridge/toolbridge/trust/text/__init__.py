@@ -1,0 +1,1 @@
+"""SECURITY: foreign text: sanitising, redaction of secrets, tracebacks."""

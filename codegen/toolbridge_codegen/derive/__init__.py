@@ -1,0 +1,1 @@
+"""From a normalized schema to the type model."""

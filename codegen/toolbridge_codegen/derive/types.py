@@ -1,0 +1,540 @@
+"""From the schemas of one document to types of the model.
+
+Types are made from the outside in. An object becomes a declaration, whose properties are filled in later from a
+queue: so neither recursive nor deeply nested schemas recurse in Python, and each schema is made into a type once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from toolbridge_codegen.catalog import Reading
+from toolbridge_codegen.derive.conjunction import Conjunction, Conjunctions, has_overlap
+from toolbridge_codegen.derive.declarations import Draft, Drafts, is_larger
+from toolbridge_codegen.derive.names import pascal_case, pascal_words, singular
+from toolbridge_codegen.derive.objects import array_type, object_type
+from toolbridge_codegen.derive.unions import (
+    NEVER,
+    SCALARS,
+    UNKNOWN,
+    allowed_constants,
+    kinds_of,
+    restricted,
+    scalars_of,
+    union_of,
+)
+from toolbridge_codegen.escaping import brief_json, clean_line, is_list, is_object
+from toolbridge_codegen.model import Docs, LiteralType, MapType, NamedType, Reporter, TypeNode, UnionType, escape_token
+from toolbridge_codegen.read.kinds import ANY_KIND, ARRAY, OBJECT, Bounds, Budget
+from toolbridge_codegen.read.normalize import (
+    CONSTRAINTS,
+    NOT_PLAIN,
+    admits_nothing,
+    declared_kinds,
+    inferred_kinds,
+    is_nullable,
+)
+from toolbridge_codegen.read.notes import NO_DOCS, constant_notes, docs_of, text_of
+from toolbridge_codegen.read.refs import Document, reference_of
+
+# Places in a schema where a type is needed, and what is made for them.
+
+
+class Place(NamedTuple):
+    """Where a type is needed."""
+
+    path: str
+    """JSON Pointer into the tool's definition."""
+    name: str
+    """What an object declared here would be called."""
+    depth: int
+    """Levels of nesting since the last definition."""
+    definition: str = ""
+    """The name of the definition that is the whole of this place, if it is one."""
+
+    def item(self, step: str) -> Place:
+        """The place of an array's items."""
+        return Place(self.path + step, singular(self.name), self.depth + 1)
+
+    def value(self) -> Place:
+        """The place of an object's other properties."""
+        return Place(f"{self.path}/additionalProperties", f"{self.name}Value", self.depth + 1)
+
+    def member(self, keyword: str, name: str) -> Place:
+        """A property's place."""
+        return Place(
+            f"{self.path}/{keyword}/{escape_token(name)}", self.name + (pascal_case(name) or "Field"), self.depth + 1
+        )
+
+
+class Built(NamedTuple):
+    """A type, and the schemas whose descriptions and remarks belong to the place where it is used."""
+
+    type: TypeNode
+    annotated: tuple[dict[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+# Branches of a choice: what to call them, and what they say of themselves.
+
+
+_LONGEST_MEANING = 200
+_LONGEST_LABEL = 60
+_MOST_MEANINGS = 50
+_MOST_LOOKED_AT = 8
+_LONGEST_WORD = 32
+
+
+def variant_names(branches: Sequence[Sequence[Any]], name: str) -> list[str]:
+    """A name for each branch, should it be an object: by its title, its tag, or its number.
+
+    A branch is given as the schemas that it adds.
+    """
+    objects = [index for index, schemas in enumerate(branches) if any(map(_lists_properties, schemas))]
+    if len(objects) < 2:
+        return [name] * len(branches)
+    words = _telling([_words(schemas) for schemas in branches])
+    unique = all(words[index] for index in objects) and len({words[index] for index in objects}) == len(objects)
+    return [name + (word if unique else str(index + 1)) for index, word in enumerate(words)]
+
+
+def _telling(phrases: list[list[str]]) -> list[str]:
+    """Each phrase as one word, without the beginning that all of them share."""
+    given = [phrase for phrase in phrases if phrase]
+    shared = 0
+    for words in zip(*given, strict=False):
+        if len(given) < 2 or len(set(words)) > 1:
+            break
+        shared += 1
+    return ["".join(phrase[shared:])[:_LONGEST_WORD] for phrase in phrases]
+
+
+def _lists_properties(schema: Any) -> bool:
+    return is_object(schema) and "properties" in schema
+
+
+def _words(schemas: Sequence[Any]) -> list[str]:
+    for schema in schemas:
+        if is_object(schema):
+            words = pascal_words(schema.get("title")) or _tag_words(schema)
+            if words:
+                return words
+    return []
+
+
+def _tag_words(schema: dict[str, Any]) -> list[str]:
+    """Of the first constant among the properties: `{"kind": {"const": "circle"}, …}` is `Circle`."""
+    properties = schema.get("properties")
+    if is_object(properties):
+        for inner in list(properties.values())[:_MOST_LOOKED_AT]:
+            words = pascal_words(inner.get("const")) if is_object(inner) else []
+            if words:
+                return words
+    return []
+
+
+def said_by_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
+    """What the branches say of themselves: one that is alone besides null, everything; others, what they mean."""
+    real = [one for one in built if one.type not in (SCALARS["null"], NEVER)]
+    if len(real) == 1:
+        return real[0]
+    meanings = [_meaning(branch) for branch in branches[:_MOST_MEANINGS] if is_object(branch)]
+    return Built(SCALARS["null"], (), tuple(meaning for meaning in meanings if meaning))
+
+
+def _meaning(branch: dict[str, Any]) -> str:
+    """What a branch is there for, if it says so itself: `"asc": oldest first`; or what it is, if no type says it."""
+    title = clean_line(text_of(branch, "title"), limit=_LONGEST_LABEL)
+    text = text_of(branch, "description")
+    if isinstance(branch.get("const"), str | int | float):
+        label = brief_json(branch["const"], _LONGEST_LABEL)
+        text = text or (title if title != branch["const"] else "")
+    else:
+        text = text or "; ".join(constant_notes(branch))
+        declared = branch.get("type")
+        label = title or (clean_line(declared, limit=_LONGEST_LABEL) if isinstance(declared, str) else "")
+    return clean_line(f"{label}: {text}" if label else text, limit=_LONGEST_MEANING) if text else ""
+
+
+# Choices: `anyOf` and `oneOf` as unions.
+
+
+def is_plain_choice(types: SchemaTypes, whole: Conjunction) -> bool:
+    """A choice that stands alone, or beside a mere `type`, between branches that don't hold together."""
+    is_alone = len(whole.choices) == 1 and all(_says_only_type(fact) for fact in whole.facts)
+    return is_alone and not has_overlap(types, whole.choices[0])
+
+
+def _says_only_type(fact: dict[str, Any]) -> bool:
+    return CONSTRAINTS.intersection(fact) <= {"type"}
+
+
+def choice_type(types: SchemaTypes, whole: Conjunction, place: Place) -> Built:
+    """A plain choice is the union of its branches, each of which may have a name and a definition of its own."""
+    choice = whole.choices[0]
+    base = types.merged(whole.facts, (), place) if whole.facts else UNKNOWN
+    if len(choice.branches) > types.bounds.literals:
+        message = f"more than {types.bounds.literals} branches: unknown"
+        types.reporter.report(choice.holder, choice.keyword, message)
+        return Built(base, tuple(whole.annotated))
+    names = variant_names([(branch,) for branch in choice.branches], place.name)
+    built = [
+        types.build((branch,), Place(f"{place.path}/{choice.keyword}/{index}", names[index], place.depth + 1))
+        for index, branch in enumerate(choice.branches)
+    ]
+    kinds = kinds_of(base, types.drafts.kinds_of_name)
+    members = [restricted(one.type, kinds, types.drafts.kinds_of_name) for one in built]
+    said = said_by_branches(choice.branches, built)
+    union = bounded_union(types, members, choice.holder)
+    return Built(union, (*whole.annotated, *said.annotated), said.notes)
+
+
+def multiplied_type(types: SchemaTypes, whole: Conjunction, place: Place) -> Built:
+    """Choices beside properties, or several choices: each alternative, with what stands beside it, is a type."""
+    annotated = tuple(whole.annotated)
+    alternatives = types.schemas.alternatives(whole)
+    if alternatives is None:
+        types.reporter.report_at(place.path, f"{types.budget.exhausted or 'too many alternatives'}: unknown")
+        # Without its choices nothing is known of an object's properties: only the kind of value is left.
+        return Built(types.merged([fact for fact in whole.facts if _says_only_type(fact)], (), place), annotated)
+    names = variant_names([one.facts[len(whole.facts) :] for one in alternatives], place.name)
+    members = [
+        types.merged(one.facts, one.also, Place(place.path, names[index], place.depth + 1))
+        for index, one in enumerate(alternatives)
+    ]
+    return Built(bounded_union(types, members, whole.annotated[0]), annotated)
+
+
+def bounded_union(types: SchemaTypes, members: Sequence[TypeNode], holder: Any) -> TypeNode:
+    """A union that isn't too wide to be read."""
+    kinds_of_name = types.drafts.kinds_of_name
+    union = union_of(members)
+    parts = union.members if isinstance(union, UnionType) else (union,)
+    if len(parts) > types.bounds.union:
+        types.reporter.report(holder, "", f"a union of more than {types.bounds.union} types: unknown")
+        return restricted(UNKNOWN, kinds_of(union, kinds_of_name), kinds_of_name)
+    for part in parts:
+        if isinstance(part, LiteralType) and len(part.values) > types.bounds.literals:
+            types.reporter.report(holder, "", f"more than {types.bounds.literals} constants: only their types are kept")
+            wider = restricted(UNKNOWN, kinds_of(part, kinds_of_name), kinds_of_name)
+            return union_of([wider if other is part else other for other in parts])
+    return union
+
+
+# Merged types: one type from facts that all hold, for each kind of value that they admit.
+
+
+def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Place) -> TypeNode:
+    """The type of values for which all facts hold."""
+    kinds = ANY_KIND
+    for fact in facts:
+        kinds &= declared_kinds(fact, types.reporter)
+    if kinds == 0:
+        types.reporter.report_at(place.path, "no value has all of the types that are asked for")
+        return NEVER
+    constants = allowed_constants(types, facts, kinds)
+    if constants is not None:
+        members: list[TypeNode] = [constants.literals]
+        kinds = constants.other_kinds
+    elif kinds == ANY_KIND:
+        inferred = inferred_kinds(facts)
+        if inferred == ANY_KIND:
+            return UNKNOWN
+        # A schema that names every type means every type; to the letter, so does one that names none.
+        is_any = types.is_literal or any("type" in fact for fact in facts)
+        kinds = kinds if is_any else inferred
+        members = []
+    else:
+        members = []
+    if kinds & ARRAY:
+        members.append(array_type(types, facts, place))
+    if kinds & OBJECT:
+        # A constant object may have properties that aren't listed beside it.
+        is_constant = constants is not None
+        members.append(MapType(UNKNOWN) if is_constant else object_type(types, facts, also, place))
+    members += scalars_of(kinds)
+    return members[0] if len(members) == 1 else union_of(members)
+
+
+_UNKNOWN = Built(UNKNOWN)
+_NOTHING = Built(NEVER)
+_PLAIN_SCALARS: dict[str, TypeNode] = {**SCALARS}
+
+_MOST_LEVELS = 24
+"""Types made inside each other, on Python's stack: what is deeper inside arrays and maps is made later, by name."""
+_MOST_CHOICES = 36
+"""The same for choices inside choices, which can't have names: a type that is only another name for itself is none."""
+
+_LARGEST_INLINE = 64
+"""Parts of a type that is written out where it is used."""
+
+_Key: TypeAlias = int | frozenset[int]
+"""The identity of the schemas that hold together in a place."""
+
+
+@dataclass(slots=True, eq=False)
+class _Making:
+    """A type that is being made."""
+
+    level: int
+    inside: int
+    """How many arrays and maps it is inside of."""
+    draft: Draft | None = None
+    """Its declaration, once it was met inside itself."""
+
+
+class SchemaTypes:
+    """Makes the types of one schema document."""
+
+    def __init__(
+        self,
+        root: Any,
+        path: str,
+        *,
+        tool_prefix: str,
+        is_result: bool,
+        reading: Reading,
+        drafts: Drafts,
+        budget: Budget,
+        bounds: Bounds,
+        reporter: Reporter,
+    ) -> None:
+        self.is_literal = reading == "literal"
+        """Whether schemas are read to the letter: without the rules that `normalize` names."""
+        self.bounds = bounds
+        self.budget = budget
+        self.reporter = reporter
+        self.drafts = drafts
+        self.schemas = Conjunctions(Document(root), path, budget, bounds, reporter)
+        self._root = root
+        self._path = path
+        self._tool_prefix = tool_prefix
+        self._is_result = is_result
+        self._made: dict[_Key, Built] = {}
+        self._making: dict[_Key, _Making] = {}
+        self._inside = 0
+        self._partial_above = _MOST_CHOICES
+        """Of the types being made, those above this level are made of parts only."""
+        self._bodies: deque[Callable[[], None]] = deque()
+
+    # ---- for the module
+
+    def make_root(self, name: str, part: tuple[Any, str] | None = None) -> Built:
+        """The type of the whole document, or of a part of it at a path, with everything in it."""
+        schema, path = part or (self._root, "")
+        built = self.build((schema,), Place(self._path + path, name, 0))
+        while self._bodies:
+            self._bodies.popleft()()
+        return built
+
+    def described(self, built: Built, *, name: str = "", is_required: bool = False) -> Docs:
+        """The documentation of a place, as far as there is room for it."""
+        if self.budget.comments_full:
+            return NO_DOCS
+        docs = docs_of(built.annotated, built.notes, name=name, with_default=not is_required, is_result=self._is_result)
+        if docs is NO_DOCS or self.budget.describe(len(docs.description) + sum(map(len, docs.notes)) + 8):
+            return docs
+        self.reporter.report_at("", "there is no room for all descriptions; some are left out")
+        return NO_DOCS
+
+    # ---- for the parts of a type
+
+    def build(self, schemas: Sequence[Any], place: Place) -> Built:
+        """The type of values for which all of these schemas hold."""
+        if len(schemas) != 1:
+            schemas = [schema for schema in schemas if schema is not True] or (True,)
+        if len(schemas) != 1:
+            for schema in schemas:
+                self.reporter.locate(schema, place.path)
+            return self._made_once(frozenset(map(id, schemas)), schemas, place)
+        plain = self.build_plain(schemas)
+        if plain is not None:
+            return plain
+        schema = schemas[0]
+        if not is_object(schema) or admits_nothing(schema):
+            return self._all_or_nothing(schema, place)
+        if not schema:
+            return _UNKNOWN
+        self.reporter.locate(schema, place.path)
+        if "allOf" in schema or reference_of(schema) is not None:
+            return self._through_references(schema, place)
+        return self._made_once(id(schema), (schema,), place)
+
+    def build_plain(self, schemas: Sequence[Any]) -> Built | None:
+        """The same if it is a scalar type, as most are: that has no name, so its place doesn't matter."""
+        schema = schemas[0]
+        if len(schemas) > 1 or not is_object(schema):
+            return None
+        declared = schema.get("type")
+        scalar = _PLAIN_SCALARS.get(declared) if isinstance(declared, str) else None
+        if scalar is None or not NOT_PLAIN.isdisjoint(schema) or ("not" in schema and admits_nothing(schema)):
+            return None
+        self.budget.visit()
+        return Built(scalar, (schema,))
+
+    def build_inside(self, schemas: Sequence[Any], place: Place) -> TypeNode:
+        """The same for what is inside an array or a map: there, a type may contain itself."""
+        self._inside += 1
+        built = self.build(schemas, place)
+        self._inside -= 1
+        return built.type
+
+    def merged(self, facts: list[dict[str, Any]], also: Sequence[Any], place: Place) -> TypeNode:
+        """The type of values for which all facts hold."""
+        return merged_type(self, facts, also, place)
+
+    def declare(self, place: Place, kinds: int) -> Draft:
+        """A declaration for what is at a place."""
+        self.budget.write(len(place.name) + 32)
+        if not place.definition:
+            return self.drafts.open(place.name, kinds, path=place.path)
+        wanted = self._tool_prefix + place.definition
+        return self.drafts.open(wanted, kinds, path=place.path, definition=place.definition)
+
+    def later(self, body: Callable[[], None]) -> None:
+        """Fill in a declaration once the types around it are made."""
+        self._bodies.append(body)
+
+    def _all_or_nothing(self, schema: Any, place: Place) -> Built:
+        if admits_nothing(schema):
+            return _NOTHING
+        if schema is not True:
+            self.reporter.report_at(place.path, "a schema is an object or a boolean: unknown")
+        return _UNKNOWN
+
+    # ---- references
+
+    def _through_references(self, schema: dict[str, Any], place: Place) -> Built:
+        """A schema that only points at another has that one's type, and that one's name."""
+        wrappers: list[dict[str, Any]] = []
+        seen: set[int] = set()
+        kinds = ANY_KIND
+        current: Any = schema
+        while is_object(current):
+            inner = self._pointed_at(current, place)
+            if inner is None:
+                break
+            if id(current) in seen:
+                self.reporter.report(schema, "$ref", "the reference leads back to itself: unknown")
+                return Built(restricted(UNKNOWN, kinds, self.drafts.kinds_of_name), tuple(wrappers))
+            wrappers.append(current)
+            seen.add(id(current))
+            kinds &= self.schemas.own_kinds(current)
+            current, place = inner
+        built = self.build((current,), place) if wrappers else self._made_once(id(current), (current,), place)
+        kind = restricted(built.type, kinds, self.drafts.kinds_of_name)
+        if any(map(is_nullable, wrappers)):
+            kind = union_of([kind, SCALARS["null"]])
+        if isinstance(built.type, NamedType) and self._describe_definition(built, place):
+            return Built(kind, tuple(wrappers))
+        return Built(kind, (*wrappers, *built.annotated), built.notes)
+
+    def _pointed_at(self, schema: dict[str, Any], place: Place) -> tuple[Any, Place] | None:
+        """The one schema that this one only points at, and its place."""
+        if not self.budget.visit():
+            return None
+        reference = reference_of(schema)
+        only_points = "anyOf" not in schema and "oneOf" not in schema and CONSTRAINTS.intersection(schema) <= {"type"}
+        members = schema.get("allOf")
+        if reference is None:
+            if only_points and is_list(members) and len(members) == 1:
+                self.reporter.locate(members[0], f"{place.path}/allOf/0")
+                return members[0], place
+            return None
+        if not self.schemas.ignored_beside_reference(schema) and not (only_points and "allOf" not in schema):
+            return None
+        target = self.schemas.target(schema, reference)
+        if target is None:
+            return True, place
+        definition = pascal_case(target.definition)
+        path = self.reporter.path_of(target.schema)
+        return target.schema, Place(path, definition or place.name, 0, definition)
+
+    def _describe_definition(self, built: Built, place: Place) -> bool:
+        """What a definition says of itself is said once, where it is declared; false if it isn't declared."""
+        assert isinstance(built.type, NamedType)
+        draft = self.drafts.get(built.type.name)
+        if not place.definition or draft.path != place.path:
+            return False
+        if draft.docs is NO_DOCS and (built.annotated or built.notes):
+            draft.docs = self.described(built)
+        return True
+
+    # ---- one conjunction
+
+    def _made_once(self, key: _Key, schemas: Sequence[Any], place: Place) -> Built:  # noqa: PLR0911  # each a reason
+        known = self._made.get(key)
+        if known is not None:
+            return known
+        making = self._making.get(key)
+        if making is not None:
+            return self._inside_itself(making, place)
+        if not self.budget.visit():
+            self.reporter.report_at(place.path, f"{self.budget.exhausted}: this and what follows is unknown")
+            return _UNKNOWN
+        if place.depth > self.bounds.depth:
+            self.reporter.report_at(place.path, f"nested more than {self.bounds.depth} levels deep: unknown")
+            return _UNKNOWN
+        if len(self._making) >= _MOST_CHOICES:
+            self.reporter.report_at(place.path, "too many choices inside each other: unknown")
+            return _UNKNOWN
+        if len(self._making) >= _MOST_LEVELS and next(reversed(self._making.values())).inside < self._inside:
+            return self._make_later(key, schemas, place)
+        return self._make_now(key, schemas, place, _Making(len(self._making), self._inside))
+
+    def _make_now(self, key: _Key, schemas: Sequence[Any], place: Place, making: _Making) -> Built:
+        self._making[key] = making
+        built = self._make(schemas, place)
+        del self._making[key]
+        if self._partial_above == making.level:
+            self._partial_above = _MOST_CHOICES
+            if built.type is NEVER:
+                self.reporter.report_at(place.path, "a choice only of itself: unknown")
+                built = built._replace(type=UNKNOWN)
+        if making.draft is None and is_larger(built.type, _LARGEST_INLINE):
+            # Written out wherever it is used, it would grow with every level of references to it.
+            making.draft = self.declare(place, ANY_KIND)
+        if making.draft is not None:
+            making.draft.type = built.type
+            making.draft.kinds = kinds_of(built.type, self.drafts.kinds_of_name)
+            built = built._replace(type=NamedType(making.draft.key))
+        if self._partial_above > making.level:
+            self._made[key] = built
+        return built
+
+    def _inside_itself(self, making: _Making, place: Place) -> Built:
+        """A type met while it is being made. Inside an array or a map of itself, it needs a name."""
+        if making.inside == self._inside:
+            # A choice of which it is a branch itself gains nothing from it. But what is made of the types between
+            # is only a part of them, and must not be remembered.
+            self._partial_above = min(self._partial_above, making.level)
+            return _NOTHING
+        if making.draft is None:
+            making.draft = self.declare(place, ANY_KIND)
+        return Built(NamedType(making.draft.key))
+
+    def _make_later(self, key: _Key, schemas: Sequence[Any], place: Place) -> Built:
+        """A type too deep inside others for Python's stack: a declaration that is filled in later."""
+        draft = self.declare(place, ANY_KIND)
+        self._made[key] = Built(NamedType(draft.key))
+
+        def fill() -> None:
+            del self._made[key]  # so that it is noticed if it is a branch of itself
+            self._make_now(key, schemas, place, _Making(0, 0, draft))
+
+        self.later(fill)
+        return self._made[key]
+
+    def _make(self, schemas: Sequence[Any], place: Place) -> Built:
+        whole = self.schemas.flatten(schemas)
+        if whole.impossible:
+            return Built(NEVER, tuple(whole.annotated))
+        if not whole.complete:
+            self.reporter.report_at(place.path, f"{self.budget.exhausted}: this and what follows is unknown")
+            return Built(UNKNOWN, tuple(whole.annotated))
+        if not whole.choices:
+            return Built(self.merged(whole.facts, (), place), tuple(whole.annotated))
+        return choice_type(self, whole, place) if is_plain_choice(self, whole) else multiplied_type(self, whole, place)

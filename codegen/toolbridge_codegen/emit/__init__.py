@@ -1,0 +1,1 @@
+"""From the type model to `.d.ts`, `.pyi` and compact text."""

@@ -1,0 +1,169 @@
+"""The order in which a module is written: each function after the types that it is the first to need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from toolbridge_codegen.catalog import ToolSpec
+from toolbridge_codegen.derive.declarations import keys_in
+from toolbridge_codegen.derive.names import RESERVED_TYPE_NAMES, pascal_case
+from toolbridge_codegen.escaping import one_line, py_string
+from toolbridge_codegen.model import (
+    Declaration,
+    Docs,
+    FunctionModel,
+    ModuleModel,
+    NamedType,
+    ObjectType,
+    TypeNode,
+    UnionType,
+)
+
+# What a comment says of a tool or property, in whichever language: not yet escaped for it.
+
+
+_LONGEST_TOOL_NAME = 100
+
+
+def comment_text(docs: Docs, tool: ToolSpec | None = None) -> str:
+    """The description, then in parentheses what the types can't say.
+
+    For a tool, that begins with the name that its server knows it by, where its function is called otherwise.
+    """
+    notes = [one_line(note) for note in docs.notes]
+    if tool is not None and tool.name != tool.identifier:
+        cut = tool.name[:_LONGEST_TOOL_NAME]
+        notes.insert(0, f"tool {py_string(cut)}{'' if cut == tool.name else '…'}")
+    if not notes:
+        return docs.description
+    return f"{docs.description} ({'; '.join(notes)})".lstrip()
+
+
+_SHORT = 20
+"""A name of this length can stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A module's functions with their types, and what the emitters ask about a type's name."""
+
+    functions: tuple[tuple[FunctionModel, tuple[Declaration, ...]], ...]
+    """Each function with the types that no function before it needed."""
+    by_name: Mapping[str, Declaration]
+    results: frozenset[str]
+    """The types that are part of a result: guest code reads them."""
+    arguments: frozenset[str]
+    """The types of inputs and of their properties, as far as they are not fields of another object."""
+
+    def resolve(self, node: TypeNode) -> TypeNode:
+        """The type behind a name, and behind the name which that one stands for."""
+        return resolved(node, self.by_name)
+
+
+def resolved(node: TypeNode, by_name: Mapping[str, Declaration]) -> TypeNode:
+    """The same, of any declarations."""
+    for _ in by_name:
+        if not isinstance(node, NamedType):
+            break
+        node = by_name[node.name].type
+    return node
+
+
+def arrange(model: ModuleModel) -> Layout:
+    """Put a module's types next to the functions that need them. A type that no function needs is left out."""
+    by_name = model.by_name
+    seen: set[str] = set()
+    functions: list[tuple[FunctionModel, tuple[Declaration, ...]]] = []
+    for function in model.functions:
+        needed = [*_reach(function.input, by_name, seen), *_reach(function.output, by_name, seen)]
+        functions.append((function, tuple(needed)))
+    results: set[str] = set()
+    for function in model.functions:
+        _reach(function.output, by_name, results)
+    return Layout(
+        functions=tuple(functions), by_name=by_name, results=frozenset(results), arguments=_arguments(model, by_name)
+    )
+
+
+def _arguments(model: ModuleModel, by_name: Mapping[str, Declaration]) -> frozenset[str]:
+    """Inputs, the members of those that are unions, and what their properties are down to the next object."""
+    inputs: set[str] = set()
+    for function in model.functions:
+        waiting: list[TypeNode] = [function.input]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, UnionType):
+                waiting.extend(node.members)
+            elif isinstance(node, NamedType) and node.name not in inputs:
+                inputs.add(node.name)
+                waiting.append(by_name[node.name].type)
+    found = set(inputs)
+    names = [name for each in inputs for name in keys_in(by_name[each].type)]
+    while names:
+        name = names.pop()
+        if name not in found and not isinstance(by_name[name].type, ObjectType):
+            found.add(name)
+            names.extend(keys_in(by_name[name].type))
+    return frozenset(found)
+
+
+def short_names(layout: Layout, taken: Iterable[str]) -> dict[str, str]:
+    """Other names for types that could do without one, in a language that has to name them.
+
+    Their own names tell the whole way to them, which can be long; these are what the property is called that has them.
+    """
+    used = {*taken, *RESERVED_TYPE_NAMES, *layout.by_name}
+    written: dict[str, str] = {}
+    next_number: dict[str, int] = {}
+    for _, declarations in layout.functions:
+        for declaration in declarations:
+            home = written.get(declaration.name, declaration.name)
+            for where, name in _inline_names(declaration, layout.by_name):
+                if name in written or len(name) <= _SHORT:
+                    continue
+                base = pascal_case(where)
+                base = base if base[:1].isalpha() else home
+                short = base
+                while short in used:
+                    next_number[base] = next_number.get(base, 1) + 1
+                    short = f"{base}{next_number[base]}"
+                used.add(short)
+                written[name] = short
+    return written
+
+
+def name_of_others(node: ObjectType) -> str:
+    """What the keywords of an open input are called that are none of its known properties."""
+    others = "more"
+    while any(known.name == others for known in node.properties):
+        others += "_"
+    return others
+
+
+def _inline_names(declaration: Declaration, by_name: Mapping[str, Declaration]) -> Iterator[tuple[str, str]]:
+    """The types in this one that could do without a name, each with the property that has it, if one does."""
+    node = declaration.type
+    places = [("", node)]
+    if isinstance(node, ObjectType):
+        places = [(known.name, known.type) for known in node.properties]
+        places += [] if node.extra is None else [("", node.extra)]
+    for where, part in places:
+        for name in keys_in(part):
+            if by_name[name].inline:
+                yield where, name
+
+
+def _reach(node: TypeNode, by_name: Mapping[str, Declaration], seen: set[str]) -> list[Declaration]:
+    """The named types that this one needs and that were not seen before, in the order in which a reader meets them."""
+    found: list[Declaration] = []
+    waiting = [iter(keys_in(node))]
+    while waiting:
+        name = next(waiting[-1], None)
+        if name is None:
+            waiting.pop()
+        elif name not in seen:
+            seen.add(name)
+            found.append(by_name[name])
+            waiting.append(iter(keys_in(by_name[name].type)))
+    return found

@@ -1,0 +1,398 @@
+"""Types as Python stubs write them, with the imports that they need.
+
+TypedDicts can't be open for every checker (PEP 728 is too young), so an object with other properties than the known
+ones is a plain dictionary, with the known ones in a comment. Arrays of fixed positions are lists, as guest code gets
+them. Numbers that are no integers can't be literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from toolbridge_codegen.catalog import ToolSpec
+from toolbridge_codegen.emit.layout import Layout, arrange, comment_text, name_of_others, resolved, short_names
+from toolbridge_codegen.escaping import docstring, is_keyword_argument, py_comment, py_integer, py_string
+from toolbridge_codegen.model import (
+    ArrayType,
+    Declaration,
+    Docs,
+    FunctionModel,
+    JsonScalar,
+    LiteralType,
+    MapType,
+    ModuleModel,
+    NamedType,
+    NeverType,
+    ObjectType,
+    Property,
+    ScalarType,
+    TupleType,
+    TypeNode,
+    UnionType,
+    UnknownType,
+)
+
+if TYPE_CHECKING:
+    from toolbridge_codegen.catalog import InputStyle
+    from toolbridge_codegen.stubs import Errors
+
+
+_SCALARS = {"string": "str", "number": "float", "integer": "int", "boolean": "bool", "null": "None"}
+_SOURCES = {
+    **dict.fromkeys(["bool", "dict", "float", "int", "list", "str"], "builtins"),
+    **dict.fromkeys(["Callable", "Coroutine", "Mapping", "Sequence"], "collections.abc"),
+    **dict.fromkeys(["Any", "Literal", "Never", "NotRequired", "ParamSpec", "Required"], "typing"),
+    **dict.fromkeys(["TypeAlias", "TypeVar", "TypedDict", "Unpack", "overload"], "typing"),
+}
+Use = Literal["result", "argument", "field"]
+"""What guest code does with a type: it is given it, it gives it as an argument, or within an object that it gives.
+
+An argument takes any sequence: to a checker a list of integers is no list of floats, as those could be added to it. A
+field takes a list: fields can be assigned to, so an object of a result would not pass for one with a sequence there.
+"""
+_LONGEST_UNION = 80
+"""The values of an open object are the union of all their types; beyond this width they are `Any`."""
+
+
+class Names:
+    """The names that a stub takes from elsewhere. One that a tool or type of the module has is imported as another."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = frozenset(taken)
+        self._written: dict[str, str] = {}
+
+    def __call__(self, name: str) -> str:
+        """How this stub writes a builtin, or a name of the standard library."""
+        written = self._written.get(name)
+        if written is None:
+            written = self._written[name] = self.free(name)
+        return written
+
+    def unused(self) -> Names:
+        """The same names for text that needs no imports: a comment, or something that may be thrown away."""
+        return Names(self._taken)
+
+    def free(self, name: str) -> str:
+        """The name, or one like it that is nobody else's."""
+        while name in self._taken:
+            name = f"_{name}"
+        return name
+
+    def imports(self) -> list[str]:
+        """The import statements for all names written so far."""
+        by_source: dict[str, list[str]] = {}
+        for name, written in sorted(self._written.items()):
+            source = _SOURCES[name]
+            if written != name:
+                by_source.setdefault(source, []).append(f"{name} as {written}")
+            elif source != "builtins":
+                by_source.setdefault(source, []).append(name)
+        return [f"from {source} import {', '.join(names)}" for source, names in sorted(by_source.items())]
+
+
+class TypeWriter:
+    """Writes the types of one module."""
+
+    def __init__(self, layout: Layout, names: Names, short: Mapping[str, str]) -> None:
+        self._layout = layout
+        self._name = names
+        self._short = short
+        self._shadows = {*_SOURCES, *map(names.free, _SOURCES), *layout.by_name, *short.values()}
+        self._texts = _names_of_texts(layout.by_name)
+        self._other: TypeWriter | None = None
+
+    def in_place(self, declaration: Declaration) -> bool:
+        """Whether a type has no need of its name."""
+        node = declaration.type
+        if isinstance(node, ObjectType):
+            return not node.properties and node.extra is None
+        return declaration.inline
+
+    def written_name(self, name: str) -> str:
+        """What a type is called in this stub, where it is declared and wherever it is used."""
+        return self._short.get(name, name)
+
+    def declaration(self, declaration: Declaration) -> str:
+        """The statement that gives a type its name."""
+        node = declaration.type
+        name = self.written_name(declaration.name)
+        use = self._use_of(declaration)
+        note = comment(declaration.docs)
+        if not isinstance(node, ObjectType):
+            return f"{name}: {self._name('TypeAlias')} = {self.type(node, use=use)}{note}"
+        if not self.is_typed_dict(node):
+            in_comment = self._aside()
+            known_ones = [
+                f"# {py_string(known.name)}{'' if known.required else '?'}: "
+                f"{in_comment.type(known.type, use=use)}{comment(known.docs)}"
+                for known in node.properties
+            ]
+            return "\n".join([f"{name}: {self._name('TypeAlias')} = {self._open(node, use=use)}{note}", *known_ones])
+        total, fields = self._fields(node.properties, use=use)
+        if self._fits_a_class(node):
+            body = [f" {known.name}: {text}{comment(known.docs)}" for known, text in fields]
+            return "\n".join([f"class {name}({self._name('TypedDict')}{total}):{note}", *body])
+        body = [f" {py_string(known.name)}: {text},{comment(known.docs)}" for known, text in fields]
+        return "\n".join([f'{name} = {self._name("TypedDict")}("{name}", {{{note}', *body, f"}}{total})"])
+
+    def is_typed_dict(self, node: ObjectType) -> bool:
+        """Whether an object can be a TypedDict; it is a plain dictionary otherwise."""
+        if node.extra is not None or not node.properties:
+            return False
+        # Made by a call, it takes any key; but one checker wants none that is empty, and the class by its own name.
+        callable_ = self._name.free("TypedDict") == "TypedDict" and all(known.name for known in node.properties)
+        return callable_ or self._fits_a_class(node)
+
+    def _fits_a_class(self, node: ObjectType) -> bool:
+        """Whether a class body can declare all properties, and none of them hides a type from the others."""
+        return all(is_keyword_argument(known.name) and known.name not in self._shadows for known in node.properties)
+
+    def type(self, node: TypeNode, *, use: Use) -> str:  # noqa: PLR0911  # one for each kind of type
+        """A type. Guest code that is given a dictionary or list may change it; it may give any mapping or sequence."""
+        match node:
+            case ScalarType(kind):
+                return "None" if kind == "null" else self._name(_SCALARS[kind])
+            case NamedType(name):
+                declaration = self._layout.by_name[name]
+                return self.type(declaration.type, use=use) if self.in_place(declaration) else self.written_name(name)
+            case ArrayType(items):
+                return self._array((items,), use=use)
+            case LiteralType(values):
+                return self._literals(values)
+            case UnionType(members):
+                return self._union(members, use=use)
+            case MapType(values):
+                return self._mapping(self.type(values, use=use), use=use)
+            case TupleType(items, _, rest):
+                return self._array(items if rest is None else (*items, rest), use=use)
+            case ObjectType():
+                # Only a declaration has known properties.
+                return f"{self._name('dict')}[{self._name('str')}, {self._name('Never')}]"
+            case NeverType():
+                return self._name("Never")
+            case _:
+                return self._name("Any")
+
+    def _use_of(self, declaration: Declaration) -> Use:
+        if declaration.name in self._layout.results:
+            return "result"
+        return "argument" if declaration.name in self._layout.arguments else "field"
+
+    def _array(self, items: Sequence[TypeNode], *, use: Use) -> str:
+        inner = self._union(items, use=use) if items else self._name("Never")
+        widened = use == "argument" and items and not any(self._admits_text(item) for item in items)
+        return f"{self._name('Sequence' if widened else 'list')}[{inner}]"
+
+    def _admits_text(self, node: TypeNode) -> bool:
+        """Whether a string is one of these, so that a lone string would pass for a sequence of them."""
+        return any(
+            part.name in self._texts if isinstance(part, NamedType) else _is_text(part) for part in _alternatives(node)
+        )
+
+    def _open(self, node: ObjectType, *, use: Use) -> str:
+        members = [*(known.type for known in node.properties), *([] if node.extra is None else [node.extra])]
+        aside = self._aside()
+        values = aside._union(members, use=use)
+        if len(values) > _LONGEST_UNION or aside._name("Any") in values.split(" | "):
+            return self._mapping(self._name("Any"), use=use)
+        return self._mapping(self._union(members, use=use), use=use)
+
+    def _aside(self) -> TypeWriter:
+        """A writer of the same types whose names are not imported."""
+        if self._other is None:
+            self._other = TypeWriter(self._layout, self._name.unused(), self._short)
+        return self._other
+
+    def _mapping(self, values: str, *, use: Use) -> str:
+        return f"{self._name('dict' if use == 'result' else 'Mapping')}[{self._name('str')}, {values}]"
+
+    def _union(self, members: Sequence[TypeNode], *, use: Use) -> str:
+        return " | ".join(dict.fromkeys(self.type(member, use=use) for member in members))
+
+    def _literals(self, values: Sequence[JsonScalar]) -> str:
+        literals: dict[str, None] = {}
+        others: dict[str, None] = {}
+        for value in values:
+            if isinstance(value, str):
+                literals[py_string(value)] = None
+            elif value is None or isinstance(value, bool):
+                literals[repr(value)] = None
+            elif isinstance(value, int) and (text := py_integer(value)):
+                literals[text] = None
+            else:
+                others[self._name("int" if isinstance(value, int) else "float")] = None
+        if list(literals) == ["None"]:
+            return " | ".join(["None", *others])
+        written = [f"{self._name('Literal')}[{', '.join(literals)}]"] if literals else []
+        return " | ".join([*written, *others])
+
+    def _fields(self, properties: Sequence[Property], *, use: Use) -> tuple[str, list[tuple[Property, str]]]:
+        """The fields of a TypedDict, those marked that are fewer: the required or the others."""
+        required = sum(known.required for known in properties)
+        optional = len(properties) - required
+        total = len(", total=False") + required * len("Required[]") >= optional * len("NotRequired[]")
+        marker = "NotRequired" if total else "Required"
+        fields: list[tuple[Property, str]] = []
+        for known in properties:
+            text = self.type(known.type, use=use)
+            fields.append((known, text if known.required == total else f"{self._name(marker)}[{text}]"))
+        return "" if total else ", total=False", fields
+
+
+def _names_of_texts(by_name: Mapping[str, Declaration]) -> frozenset[str]:
+    """The types that a string may be one of, all at once: they can stand for each other in chains and cycles."""
+    users: dict[str, list[str]] = {}
+    waiting: list[str] = []
+    for name, declaration in by_name.items():
+        for part in _alternatives(declaration.type):
+            if isinstance(part, NamedType):
+                users.setdefault(part.name, []).append(name)
+            elif _is_text(part):
+                waiting.append(name)
+    found: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(users.get(name, ()))
+    return frozenset(found)
+
+
+def _alternatives(node: TypeNode) -> Iterable[TypeNode]:
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, UnionType):
+            waiting.extend(part.members)
+        else:
+            yield part
+
+
+def _is_text(node: TypeNode) -> bool:
+    """Whether this is any string. A list of anything takes every list already, and one of nothing only an empty one."""
+    return isinstance(node, UnknownType | NeverType) or node == ScalarType("string")
+
+
+def docs_text(docs: Docs, tool: ToolSpec | None = None) -> str:
+    """What a comment or docstring says."""
+    text = comment_text(docs, tool)
+    return f"Deprecated. {text}".rstrip() if docs.deprecated else text
+
+
+def comment(docs: Docs) -> str:
+    """A comment behind a line of code, or nothing."""
+    text = docs_text(docs)
+    return f" # {py_comment(text)}" if text else ""
+
+
+# Python stubs: one package for each server, and its twin `aio` whose functions are awaited.
+#
+# Small on purpose: a model reads every character. A property's description stands behind its field.
+
+
+_PRIVATE = " # pyright: ignore[reportPrivateUsage]"
+"""Behind a tool whose name begins with an underscore: here it is no secret."""
+
+
+def emit_pyi(model: ModuleModel, *, errors: Errors = "raise") -> str:
+    """The stub of one server's package.
+
+    With `errors="return"` a failed call returns `{"error": …}`, and the return types say so.
+    """
+    layout = arrange(model)
+    functions = [function.tool.identifier for function in model.functions]
+    short = short_names(layout, functions)
+    names = Names([*layout.by_name, *short.values(), *functions])
+    types = TypeWriter(layout, names, short)
+    lines: list[str] = []
+    failure = ""
+    if errors == "return" and model.functions:
+        failure = names.free("Failure")
+        lines.append(f"class {failure}({names('TypedDict')}):\n error: {names('str')}")
+    for function, declarations in layout.functions:
+        lines.extend(types.declaration(declaration) for declaration in declarations if not types.in_place(declaration))
+        lines.append(_function(function, layout, types, names, failure))
+    head = names.imports()
+    if text := docs_text(model.docs):
+        head.insert(0, docstring(text))
+    return "".join(f"{line}\n" for line in [*head, *lines])
+
+
+def emit_aio_pyi(model: ModuleModel) -> str:
+    """The stub of the package's `aio` module: the same functions, each returning a coroutine."""
+    functions = [function.tool.identifier for function in model.functions]
+    names = Names(functions)
+    sync, awaited = names.free("_s"), names.free("_a")
+    parameters, result = names.free("_P"), names.free("_R")
+    function = f"{names('Callable')}[{parameters}, {result}]"
+    coroutine = f"{names('Callable')}[{parameters}, {names('Coroutine')}[{names('Any')}, {names('Any')}, {result}]]"
+    package, _, module = model.spec.python_module.rpartition(".")
+    lines = [
+        f'{parameters} = {names("ParamSpec")}("{parameters}")',
+        f'{result} = {names("TypeVar")}("{result}")',
+        f"def {awaited}(function: {function}) -> {coroutine}: ...",
+        *(f"{function} = {awaited}({sync}.{function}){_PRIVATE * function.startswith('_')}" for function in functions),
+    ]
+    head = [*names.imports(), f"from {package} import {module} as {sync}"]
+    return "".join(f"{line}\n" for line in [*head, *lines]) if functions else ""
+
+
+def input_style(by_name: Mapping[str, Declaration], function: FunctionModel) -> InputStyle:
+    """Whether a function's input can be given as keyword arguments, or only as one mapping."""
+    node = resolved(function.input, by_name)
+    if isinstance(node, ObjectType):
+        return "keywords" if all(is_keyword_argument(known.name) for known in node.properties) else "mapping"
+    return "keywords" if isinstance(node, MapType) else "mapping"
+
+
+def _function(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names, failure: str) -> str:
+    output = types.type(function.output, use="result")
+    if failure:
+        output = f"{output} | {failure}"
+    text = docs_text(function.docs, function.tool)
+    body = f"\n {docstring(text)}" if text else " ..."
+    signatures = list(_signatures(function, layout, types, names))
+    name = function.tool.identifier
+    if len(signatures) == 1:
+        return f"def {name}({signatures[0]}) -> {output}:{body}"
+    marked = [f"@{names('overload')}\ndef {name}({signature}) -> {output}:" for signature in signatures]
+    return f"{marked[0]}{body}\n" + "\n".join(f"{overload} ..." for overload in marked[1:])
+
+
+def _signatures(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names) -> Iterable[str]:
+    """The parameters of a function: its input's properties as keywords, or the input as one mapping."""
+    node = layout.resolve(function.input)
+    keywords = node if isinstance(node, ObjectType) and input_style(layout.by_name, function) == "keywords" else None
+    if node == ObjectType((), None):
+        yield ""
+    elif keywords is not None and types.is_typed_dict(keywords):
+        yield f"**input: {names('Unpack')}[{_name(function.input, layout, types)}]"
+    elif isinstance(node, MapType):
+        mapping = types.type(function.input, use="argument")
+        yield f"input: {mapping} = ..., /, **more: {types.type(node.values, use='argument')}"
+    else:
+        if keywords is not None:
+            yield _keywords(keywords, types)
+        optional = "" if function.input_required else " = ..."
+        yield f"input: {types.type(function.input, use='argument')}{optional}, /"
+
+
+def _keywords(node: ObjectType, types: TypeWriter) -> str:
+    """The parameters of an input that is no TypedDict: its known properties, then any other."""
+    words = [
+        f"{known.name}: {types.type(known.type, use='argument')}{'' if known.required else ' = ...'}"
+        for known in node.properties
+    ]
+    if node.extra is not None:
+        words.append(f"**{name_of_others(node)}: {types.type(node.extra, use='argument')}")
+    return ", ".join(["*", *words] if node.properties else words)
+
+
+def _name(node: NamedType | MapType, layout: Layout, types: TypeWriter) -> str:
+    """The name of the TypedDict that an input is, past the names that only stand for others."""
+    assert isinstance(node, NamedType)
+    declaration: Declaration = layout.by_name[node.name]
+    while isinstance(declaration.type, NamedType):
+        declaration = layout.by_name[declaration.type.name]
+    return types.written_name(declaration.name)

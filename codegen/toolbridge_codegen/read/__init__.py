@@ -1,0 +1,1 @@
+"""From a JSON Schema to a normalized one: `$ref` resolution, kinds, notes."""
