@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
@@ -15,9 +14,9 @@ import pytest
 
 from cli.projects import Project
 from servers.authorization_server import protected_server
-from toolbridge import callbacks, open_runtime
+from toolbridge import callbacks
+from toolbridge.runtime import RuntimeOptions
 from toolbridge.sources import plugins
-from toolbridge.sources import plugins as provided
 
 GUIDE = (Path(__file__).parents[1] / "docs/EMBEDDING.md").read_text(encoding="utf-8")
 MOST_LINES = 30
@@ -104,7 +103,7 @@ def test_a_callback_for_signing_in(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_table_has_every_callback() -> None:
     table = GUIDE.split("| callback | method |")[1].split("\n\n")[0]
     named = set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE))
-    annotated = {name: str(each.annotation) for name, each in inspect.signature(open_runtime).parameters.items()}
+    annotated = {name: str(each) for name, each in RuntimeOptions.__annotations__.items()}
     assert named == {
         name for name, each in annotated.items() if re.search(r"\w+Like\b(?<!PathLike)|CanUseTool|Observer", each)
     }
@@ -142,9 +141,9 @@ def test_sections() -> None:
 
 def test_the_table_has_every_field_of_a_plugins_server() -> None:
     table = GUIDE.split("| field | default | meaning |")[1].split("\n\n")[0]
-    assert tuple(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == provided.FIELDS
+    assert tuple(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == plugins.FIELDS
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
     assert f"takes longer than {plugins.LOAD_SECONDS:g} seconds" in GUIDE
-    assert f"beyond {provided.MOST_SERVERS} servers" in GUIDE
+    assert f"beyond {plugins.MOST_SERVERS} servers" in GUIDE

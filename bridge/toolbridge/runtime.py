@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, get_args
 from weakref import WeakSet
 
 import anyio
 import anyio.to_thread
 
 from toolbridge.callbacks import observers_of, settle
-from toolbridge.calls.run import RunScope, mentioned_servers, new_run
+from toolbridge.calls.run import Check, RunScope, TypeChecks, mentioned_servers, new_run
 from toolbridge.calls.tool_call import CallRules
 from toolbridge.composition import CurrentServers
 from toolbridge.config.config import Config
@@ -42,7 +42,7 @@ from toolbridge.errors import (
 from toolbridge.files import cache_directory
 from toolbridge.limits import Limits
 from toolbridge.observe.events import Observer, wants_arguments, wants_progress
-from toolbridge.sandbox.outcome import RunResult, Usage
+from toolbridge.sandbox.outcome import RunResult
 from toolbridge.sandbox.sandbox import Sandbox, check_types
 from toolbridge.sandbox.scheduler import is_in_event_loop
 from toolbridge.schema.validate import CheckStore
@@ -59,9 +59,7 @@ from toolbridge_codegen.stubs import Detail, StubSet, generate
 from toolbridge_codegen.stubs import Language as StubLanguage
 
 if TYPE_CHECKING:
-    from toolbridge.boundary.host_call import HostSide
-    from toolbridge.calls.run import CheckedRuns
-    from toolbridge.check.checker import CheckReport, SessionNames
+    from toolbridge.check.checker import CheckReport
     from toolbridge.config.server_config import ServerConfig
     from toolbridge.sandbox.engine import CompileNotice
     from toolbridge.servers.auth.sign_in import SignInLike
@@ -70,98 +68,77 @@ if TYPE_CHECKING:
     from toolbridge.trust.approval.approver import ApproverLike
 
 
-# What a host gives a runtime besides its configuration. One for a task gets the same as the one it is made of.
+class RuntimeOptions(TypedDict, total=False):
+    """The keyword arguments of `open_runtime` and `run_sync`. A callback is an object with its method, or a function.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeOptions:
-    """`open_runtime` says what each of these is for."""
+    Plain functions run on a thread (observers: at once, on the event loop's thread), async ones on the event loop.
+    """
 
     approver: ApproverLike | None
+    """Approves servers before they are started or reached; without one, none is."""
     elicitor: ElicitorLike | None
+    """Answers a server's questions to a person (elicitation)."""
     sampler: SamplerLike | None
+    """Answers a server's requests to a model (sampling)."""
     roots: RootsLike | None
+    """Lists the directories that servers are told of."""
     sign_in: SignInLike | None
+    """Has a person sign in to a remote server (OAuth)."""
     can_use_tool: CanUseTool | None
-    limits: Limits
-    observers: tuple[Observer, ...]
+    """Authorizes calls that the permissions leave open."""
+    limits: Limits | None
+    observers: Iterable[Observer]
     errors: Errors | None
-    """None: as configured."""
+    """Whether guest code gets tool errors raised or returned; None: as configured."""
     strict_results: bool | None
-    """None: as configured."""
-    pins: Pins | None
-    directory: str
-    """Where listings and stubs are kept."""
+    """Whether a result that doesn't match its output schema is an error; None: as configured."""
+    pins: Pins | Literal["lock", "none"]
+    """Pins of tool definitions; by default those of `toolbridge.lock`."""
+    profiles: Iterable[str]
+    """Profiles of the configuration whose servers are wanted."""
+    prompt: RenderedPrompt | None
+    """A rendered prompt, which brings the servers of its sections."""
+    directory: str | os.PathLike[str] | None
+    """Where listings and stubs are kept between runs; by default the user's cache directory."""
     on_compile: CompileNotice | None
-
-
-# A session of a runtime: several programs in one guest, each of them checked and allowed like any other.
+    """Called when an engine has to be compiled first."""
 
 
 class RuntimeSession:
     """Several programs, one after another, in one guest. Use it with `async with`, or close it."""
 
-    def __init__(
-        self,
-        sandbox: Sandbox,
-        scope: RunScope,
-        language: Language,
-        checked_runs: CheckedRuns | None,
-        *,
-        is_advisory: bool = False,
-    ) -> None:
+    def __init__(self, sandbox: Sandbox, scope: RunScope, language: Language, check: Check) -> None:
         self._scope = scope
         self._language: Language = language
-        self._checked_runs = checked_runs
-        self._is_advisory = is_advisory
-        self._names: SessionNames | None = None
+        self._check: Check = check
         self._is_busy = False
         self._session = sandbox.session(language=language, limits=scope.limits, host=scope.host)
 
     async def run(
         self, code: str, *, seed: bytes | None = None, limits: Limits | None = None, keeps_answers: bool = True
     ) -> RunResult:
-        """Run a program with what earlier ones left; `limits` are for this one, but memory is the session's.
+        """Runs a program with the state that earlier ones left; `limits` apply to this run, except for memory.
 
-        Without `keeps_answers`, what `can_use_tool` answered to earlier programs is asked again.
+        Without `keeps_answers`, `can_use_tool` is asked again about calls that it answered for earlier programs.
 
         Raises:
             ToolbridgeError: the session or runtime is closed, the session is busy, or the installation is broken.
         """
-
         self._session.check_open()
-        # Before anything of the run under way is replaced; the sandbox would say so only after that.
+        # Before anything of the run under way is replaced; the sandbox would raise it only after that.
         if self._is_busy:
             raise SessionBusyError
-
-        async def run(erased: str | None, spent: Usage | None) -> RunResult:
-            return await self._session.run(code, seed=seed, erased=erased, spent=spent, limits=limits)
-
-        async def execute(_: HostSide) -> RunResult:
-            if self._checked_runs is None:
-                return await run(None, None)
-            if self._names is None:
-                from toolbridge.check.checker import SessionNames
-
-                self._names = SessionNames()
-            return await self._checked_runs.run(
-                code,
-                self._language,
-                self._scope,
-                run,
-                limits=limits or self._scope.limits,
-                session=self._names,
-                is_advisory=self._is_advisory,
-            )
-
+        execute = partial(self._session.run, code, seed=seed, limits=limits)
         self._is_busy = True
         try:
-            return await self._scope.run(code, self._language, execute, limits, keeps_answers=keeps_answers)
+            return await self._scope.run(
+                code, self._language, execute, limits=limits, check=self._check, keeps_answers=keeps_answers
+            )
         finally:
             self._is_busy = False
 
     def close(self) -> None:
-        """Free the guest and its handles."""
+        """Frees the guest and its handles."""
         self._session.close()
         self._scope.close()
 
@@ -178,61 +155,26 @@ _log = logging.getLogger("toolbridge")
 
 Language: TypeAlias = Literal["javascript", "typescript", "python"]
 """What a program may be written in."""
-Check: TypeAlias = bool | Literal["advisory"]
-"""Whether a program is checked before it runs, and whether that may keep it from running."""
 
 
-def open_runtime(
-    config: ConfigSource = None,
-    *,
-    approver: ApproverLike | None = None,
-    elicitor: ElicitorLike | None = None,
-    sampler: SamplerLike | None = None,
-    roots: RootsLike | None = None,
-    sign_in: SignInLike | None = None,
-    can_use_tool: CanUseTool | None = None,
-    limits: Limits | None = None,
-    observers: Iterable[Observer] = (),
-    errors: Errors | None = None,
-    strict_results: bool | None = None,
-    pins: Pins | Literal["lock", "none"] = "lock",
-    profiles: Iterable[str] = (),
-    prompt: RenderedPrompt | None = None,
-    directory: str | os.PathLike[str] | None = None,
-    on_compile: CompileNotice | None = None,
-) -> Runtime:
-    """A runtime for a configuration: made in code, read from a file, or looked for (None). Use it with `async with`.
+def open_runtime(config: ConfigSource = None, **options: Unpack[RuntimeOptions]) -> Runtime:
+    """Makes a runtime for a configuration: a Config, a file, or the one that is found (None). Use it with `async with`.
 
-    A callback is an object with its method, an async function, or a plain one, which runs on a thread (observers: at
-    once, on the event loop's). Without an approver no server is started or reached. `can_use_tool` is asked about calls
-    that the permissions leave open. `errors` and `strict_results` override the configuration's. `pins` are by default
-    those of `toolbridge.lock`. `profiles` are those of the configuration whose servers are wanted; `prompt` brings the
-    servers of its sections. `directory` keeps listings and stubs between runs (by default the user's cache).
+    `RuntimeOptions` documents the options.
 
     Raises:
         ConfigError: the configuration can't be used as it is, or there is no such profile.
-        MisuseError: an argument is of the wrong type.
+        MisuseError: an argument is of the wrong type, or there is no such option.
     """
+    for name in options:
+        if name not in RuntimeOptions.__annotations__:
+            known = ", ".join(sorted(RuntimeOptions.__annotations__))
+            raise MisuseError("open_runtime", name, f"one of its options: {known}")
     read_config = config_reader(config)
-    profiles = profile_names(profiles)
+    profiles = profile_names(options.get("profiles", ()))
     resolved = read_config()
-    options = RuntimeOptions(
-        approver=approver,
-        elicitor=elicitor,
-        sampler=sampler,
-        roots=roots,
-        sign_in=sign_in,
-        can_use_tool=can_use_tool,
-        limits=limits or Limits(),
-        observers=observers_of(observers),
-        errors=errors,
-        strict_results=strict_results,
-        pins=LockPins() if pins == "lock" else None if pins == "none" else pins,
-        directory=cache_directory() if directory is None else os.fspath(directory),
-        on_compile=on_compile,
-    )
     used = with_profiles(resolved, profiles) if profiles else resolved
-    return Runtime(used, options, read_config=read_config, prompt=prompt)
+    return Runtime(used, options, read_config=read_config, prompt=options.get("prompt"))
 
 
 class Runtime:
@@ -249,31 +191,37 @@ class Runtime:
         above: Runtime | None = None,
     ) -> None:
         self._options = options
+        self._limits = options.get("limits") or Limits()
+        self._observers = observers_of(options.get("observers", ()))
         self._read_config = read_config
         self._current = CurrentServers(
-            config, prompt, options.observers, task=task, above=None if above is None else above._current
+            config, prompt, self._observers, task=task, above=None if above is None else above._current
         )
         self._of_tasks: WeakSet[Runtime] = WeakSet() if above is None else above._of_tasks
         """All runtimes for tasks that were made of this one, or that this one is among."""
-        self._shows_arguments = wants_arguments(options.observers)
-        self._shows_progress = wants_progress(options.observers)
+        self._rules: dict[str, CallRules] = {}
+        """By language, for the configuration as it is now."""
         self._checks = CheckStore()
-        self._gate = PermissionGate(self._config, options.can_use_tool, listed=self._listed)
-        self._stub_cache = StubCache(os.path.join(options.directory, "stubs"))
+        self._gate = PermissionGate(self._config, options.get("can_use_tool"), listed=self._listed)
+        directory = options.get("directory")
+        directory = cache_directory() if directory is None else os.fspath(directory)
+        self._stub_cache = StubCache(os.path.join(directory, "stubs"))
         self._search: tuple[Catalog, ToolSearch] | None = None
-        self._sandbox = Sandbox(limits=options.limits, on_compile=options.on_compile)
+        self._sandbox = Sandbox(limits=self._limits, on_compile=options.get("on_compile"))
+        pins = options.get("pins", "lock")
         self._manager = ServerManager(
             self.config,
-            approver=options.approver,
-            elicitor=options.elicitor,
-            sampler=options.sampler,
-            roots=options.roots,
-            sign_in=options.sign_in,
-            pins=options.pins,
-            directory=os.path.join(options.directory, "listings"),
-            observers=options.observers,
+            approver=options.get("approver"),
+            elicitor=options.get("elicitor"),
+            sampler=options.get("sampler"),
+            roots=options.get("roots"),
+            sign_in=options.get("sign_in"),
+            pins=LockPins() if pins == "lock" else None if pins == "none" else pins,
+            directory=os.path.join(directory, "listings"),
+            observers=self._observers,
         )
-        self._checks_of_programs: CheckedRuns | None = None
+        self._type_checks = TypeChecks(self._manager, self._sandbox, self._stubs_of)
+        self._rule_problems: tuple[Catalog, Config, tuple[str, ...]] | None = None
         self._warnings: set[str] = set() if above is None else above._warnings
         self._state: Literal["new", "open", "closed"] = "new"
 
@@ -286,7 +234,7 @@ class Runtime:
         if has_changed:
             await self._follow()
         self._warn_of_stray_rules()
-        self._warn_of_rules()
+        self._rule_warnings()
         return self
 
     async def __aexit__(
@@ -295,14 +243,14 @@ class Runtime:
         self._state = "closed"
         self._sandbox.close()
         await self._manager.__aexit__(kind, error, traceback)
-        await settle(self._options.observers)
+        await settle(self._observers)
 
     async def close(self) -> None:
         """End every run and close every server. Safe to call again, in any state, and from any task."""
         self._state = "closed"
         self._sandbox.close()
         await self._manager.close()
-        await settle(self._options.observers)
+        await settle(self._observers)
 
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -325,34 +273,28 @@ class Runtime:
         Raises:
             ToolbridgeError: the runtime is not open, or the installation is broken.
         """
-        self._check(language)
-        limits = limits or self._options.limits
+        self._check_open(language)
+        limits = limits or self._limits
         check_types(code, limits, seed)
         scope = self._scope(language, limits)
-
-        async def execute(host: HostSide) -> RunResult:
-            async def run(erased: str | None, spent: Usage) -> RunResult:
-                return await self._sandbox.run(
-                    code, language=language, limits=limits, seed=seed, host=host, erased=erased, spent=spent
-                )
-
-            if not check:
-                return await run(None, Usage())
-            is_advisory = check == "advisory"
-            return await self._checked_runs.run(code, language, scope, run, limits=limits, is_advisory=is_advisory)
-
+        execute = partial(self._sandbox.run, code, language=language, limits=limits, seed=seed, host=scope.host)
         try:
-            return await scope.run(code, language, execute)
+            return await scope.run(code, language, execute, check=check)
         finally:
             scope.close()
-            self._warn_of_rules()
 
     def _listed(self) -> Catalog:
         return self._manager.listed()
 
-    def _warn_of_rules(self) -> None:
-        """Say once which permissions and labels match no tool: a rule that is misspelt protects nothing."""
-        self._warn(self._gate.warnings(self._manager.catalog))
+    def _rule_warnings(self) -> tuple[str, ...]:
+        """Permissions and labels that match no tool: a misspelt rule protects nothing. Each is logged once."""
+        catalog, config = self._manager.catalog, self._gate.config
+        kept = self._rule_problems
+        if kept is None or kept[0] is not catalog or kept[1] is not config:
+            problems = self._gate.warnings(catalog)
+            self._warn(problems)
+            kept = self._rule_problems = (catalog, config, (*problems, *self._manager.filter_warnings))
+        return kept[2]
 
     def _warn_of_stray_rules(self) -> None:
         """Say once which permissions name no server, unless a section that is closed may yet bring it."""
@@ -371,10 +313,10 @@ class Runtime:
         Raises:
             ToolbridgeError: the runtime is not open, or the installation is broken.
         """
-        self._check(language)
-        scope = self._scope(language, self._options.limits)
+        self._check_open(language)
+        scope = self._scope(language, self._limits)
         try:
-            return await self._checked_runs.report(code, language, scope)
+            return await scope.check(code, language)
         finally:
             scope.close()
 
@@ -391,51 +333,41 @@ class Runtime:
         With `check`, each program is checked first, as `run` does, with what earlier ones declared. Observers are told
         its `name`; without one, it is made up.
         """
-        self._check(language)
-        check_types("", limits or self._options.limits, None)
-        scope = self._scope(language, limits or self._options.limits, session=name or new_run())
-        checked_runs = self._checked_runs if check else None
-        return RuntimeSession(self._sandbox, scope, language, checked_runs, is_advisory=check == "advisory")
-
-    @property
-    def _checked_runs(self) -> CheckedRuns:
-        if self._checks_of_programs is None:
-            from toolbridge.calls.run import CheckedRuns
-
-            self._checks_of_programs = CheckedRuns(self._manager, self._sandbox, self._stubs_of)
-        return self._checks_of_programs
+        self._check_open(language)
+        check_types("", limits or self._limits, None)
+        scope = self._scope(language, limits or self._limits, session=name or new_run())
+        return RuntimeSession(self._sandbox, scope, language, check)
 
     def _scope(self, language: Language, limits: Limits, *, session: str | None = None) -> RunScope:
-        self._warn_of_rules()
         return RunScope(
             self._manager,
-            rules=self._rules(language),
+            rules=self._rules.get(language) or self._call_rules(language),
             limits=limits,
             checks=self._checks,
             gate=self._gate,
-            observers=self._options.observers,
+            observers=self._observers,
+            type_checks=self._type_checks,
+            rule_warnings=self._rule_warnings,
             session=session,
         )
 
-    def _rules(self, language: Language) -> CallRules:
-        """As given when it was opened, else as configured now."""
-        strict = self._options.strict_results
-        if strict is None:
-            strict = self._config.strict_results
-        is_python = language == "python"  # its integers are of any size
-        return CallRules(
+    def _call_rules(self, language: Language) -> CallRules:
+        """The rules of every call: options of `open_runtime` override the configuration."""
+        strict = self._options.get("strict_results")
+        rules = self._rules[language] = CallRules(
             self._errors_as,
-            strict,
-            exact_integers=is_python,
-            shows_arguments=self._shows_arguments,
-            shows_progress=self._shows_progress,
+            self._config.strict_results if strict is None else strict,
+            exact_integers=language == "python",  # its integers are of any size
+            shows_arguments=wants_arguments(self._observers),
+            shows_progress=wants_progress(self._observers),
         )
+        return rules
 
     @property
     def _errors_as(self) -> Errors:
-        return self._options.errors or self._config.errors
+        return self._options.get("errors") or self._config.errors
 
-    def _check(self, language: str) -> None:
+    def _check_open(self, language: str) -> None:
         if language not in get_args(Language):
             raise LanguageError(language, get_args(Language))
         if self._state == "new":
@@ -524,7 +456,7 @@ class Runtime:
     async def start_all(self) -> tuple[ServerStatus, ...]:
         """Connect all enabled servers at the same time, so that the catalog is complete."""
         statuses = await self._manager.start_all()
-        self._warn_of_rules()
+        self._rule_warnings()
         return statuses
 
     def servers_named_in(self, code: str) -> tuple[str, ...]:
@@ -546,11 +478,11 @@ class Runtime:
         self._read_config = read_config
         await self._follow(reread_pins=not isinstance(config, Config))
         self._warn_of_stray_rules()
-        self._warn_of_rules()
+        self._rule_warnings()
 
     async def _follow(self, *, reread_pins: bool = False) -> None:
         """Have gate and manager do as the servers are now, and those of the tasks' runtimes."""
-        self._gate.config = self._config
+        self._take_over()
         runtimes = [each for each in self._of_tasks if each._current.is_below(self._current)]
         for runtime in runtimes:
             try:
@@ -559,9 +491,14 @@ class Runtime:
                 _log.warning("A task's servers stay as they were: %s", error)
         async with anyio.create_task_group() as tasks:
             for runtime in (each for each in runtimes if each._state == "open"):  # others do so when they are entered
-                runtime._gate.config = runtime._config
+                runtime._take_over()
                 tasks.start_soon(partial(runtime._manager.reload, runtime.config, reread_pins=reread_pins))
             await self._manager.reload(self.config, reread_pins=reread_pins)
+
+    def _take_over(self) -> None:
+        """Has gate and calls follow the configuration as it is now."""
+        self._gate.config = self._config
+        self._rules.clear()
 
     async def revoke(self, server: str, *, approvals: ApprovalStore | None = None) -> None:
         """Take back a server's approval: it is closed, and its module is gone until the configuration is reloaded.
@@ -636,7 +573,7 @@ class Runtime:
         self._current.choose_profiles(profiles)
         await self._follow()
         statuses = await self._manager.start_all((set(self.config.servers) - before) | connected)
-        self._warn_of_rules()
+        self._rule_warnings()
         return statuses
 
     async def follow_prompt(self, prompt: RenderedPrompt) -> None:
@@ -658,9 +595,9 @@ class Runtime:
 
 
 def run_sync(
-    config: ConfigSource, code: str, *, language: Language = "javascript", limits: Limits | None = None, **options: Any
+    config: ConfigSource, code: str, *, language: Language = "javascript", **options: Unpack[RuntimeOptions]
 ) -> RunResult:
-    """Open a runtime, run one program, and close it again: for scripts. Options are those of `open_runtime`.
+    """Opens a runtime, runs one program, and closes it again: for scripts.
 
     Raises:
         ToolbridgeError: the configuration or installation can't be used, or an event loop is running here: await
@@ -668,7 +605,7 @@ def run_sync(
     """
 
     async def main() -> RunResult:
-        async with open_runtime(config, limits=limits, **options) as runtime:
+        async with open_runtime(config, **options) as runtime:
             return await runtime.run(code, language=language)
 
     if is_in_event_loop():

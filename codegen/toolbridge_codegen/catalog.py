@@ -214,6 +214,12 @@ class ModuleSpec:
     instructions: str = ""
     reading: Reading = "intended"
     output_schemas: Mapping[str, Schema] = field(default_factory=lambda: MappingProxyType({}))
+    exports: Mapping[str, str] = field(init=False, compare=False, repr=False)
+    """Identifier → the tool's original name."""
+
+    def __post_init__(self) -> None:
+        names = {tool.identifier: tool.definition.name for tool in self.tools}
+        object.__setattr__(self, "exports", MappingProxyType(names))
 
     @property
     def async_specifier(self) -> str:

@@ -139,7 +139,7 @@ async def test_a_program_that_calls_nothing_is_not_checked_and_connects_nothing(
     approver = ApproveAll()
     async with runtime_of(tmp_path, weather(), approver=approver) as runtime:
         check_failure(await runtime.run("missing + 1"), "raised", "missing is not defined")
-        assert runtime._checks_of_programs is None or not runtime._checks_of_programs._stubs
+        assert not runtime._type_checks._stubs
     assert approver.asked == []
 
 

@@ -106,8 +106,10 @@ class HostFunction(NamedTuple):
 
 
 HostModules = Mapping[str, Mapping[str, HostFunction]]
-Importer = Callable[[str], Awaitable[None]]
-"""Puts a module into the modules of a run before it is looked up there; may raise `CallFailed`."""
+Importer = Callable[[str], Awaitable[None] | None]
+"""Puts a module into the modules of a run before it is looked up there; may raise `CallFailed`.
+
+It gives an awaitable only if something has to be awaited, such as a connection."""
 
 
 class HostSide(NamedTuple):

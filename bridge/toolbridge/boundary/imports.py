@@ -264,13 +264,22 @@ class AwaitedRequests:
             return state.answered(function, request, given, began, length)
         return self._performed(state.begun(function, request, length, began=began), given)
 
-    async def _imported(self, request: ImportRequest, length: int) -> bytes:
+    def _imported(self, request: ImportRequest, length: int) -> bytes | Awaitable[bytes]:
         call = self._state.importing(request, length)
-        if call is not None:
-            frame = await self._performed(call)
-            if frame.startswith(REFUSAL):
-                return frame
-        return answer_import(self._state.modules, request)
+        if call is None:
+            return answer_import(self._state.modules, request)
+        try:
+            given = call.function.function(*call.arguments)
+        except BaseException as error:
+            given = _raised(error)
+        if given is None:
+            self._state.started.remove(call)
+            return answer_import(self._state.modules, request)
+        return self._import_performed(call, given, request)
+
+    async def _import_performed(self, call: PendingCall, begun: Awaitable[Any], request: ImportRequest) -> bytes:
+        frame = await self._performed(call, begun)
+        return frame if frame.startswith(REFUSAL) else answer_import(self._state.modules, request)
 
     async def _performed(self, call: PendingCall, begun: Awaitable[Reply] | None = None) -> bytes:
         reply = await self._perform(call, begun)

@@ -1,22 +1,27 @@
-"""A program's check before its run: which stubs it is checked against, and what becomes of it then."""
+"""One run, top to bottom: connect the servers that are missing, type-check the program, execute it.
+
+A connected server costs a run nothing: no connect, no approval, no second look-up. A run's time begins when every
+approval that it waits for is settled; connecting and type-checking are part of it.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import anyio
 from anyio import create_task_group, move_on_after, sleep, to_thread
 
 from toolbridge.boundary.host_call import BRIDGE, CallFailed, HostFunction, HostSide, Reply, RunClock, no_such_module
 from toolbridge.boundary.wire import ErrorFrame, known_specifier
 from toolbridge.calls.tool_call import CallRules, HandleStore, ToolCalls, import_failed
-from toolbridge.check.checker import Checked, Checker, CheckReport, SessionNames, World, names_a_module
+from toolbridge.check.checker import Checked, Checker, CheckReport, SessionNames, World
 from toolbridge.check.javascript import needed_stubs
 from toolbridge.errors import SandboxClosedError, ServerError, advised
 from toolbridge.limits import Limits
@@ -36,9 +41,12 @@ if TYPE_CHECKING:
     from toolbridge_codegen.stubs import Language as StubLanguage
     from toolbridge_codegen.stubs import StubSet
 
+Check: TypeAlias = bool | Literal["advisory"]
+"""Whether a program is type-checked before it runs, and whether an error keeps it from running."""
+Execute: TypeAlias = Callable[..., Awaitable[RunResult]]
+"""Runs the program in a guest; takes `erased` and `spent` as `Sandbox.run` does."""
 
-# The modules of one run or session: a server's tools as functions, made when guest code first asks for them.
-
+# ── which servers a program names ─────────────────────────────────────────────────────────────────────────────────
 
 # A specifier as a program writes it: within quotes of any kind.
 _MENTIONED = re.compile(r"""["'`]host:mcp-([a-z0-9_-]{1,64})(?:/async)?["'`]""")
@@ -46,152 +54,26 @@ _MENTIONED = re.compile(r"""["'`]host:mcp-([a-z0-9_-]{1,64})(?:/async)?["'`]""")
 _MENTIONED_IN_PYTHON = re.compile(r"\bhost\.mcp_([a-z0-9_]{1,64})\b")
 _IMPORTED_IN_PYTHON = re.compile(r"^[ \t]*from[ \t]+host[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _PYTHON_NAME = re.compile(r"\bmcp_([a-z0-9_]{1,64})\b")
+_HOST_WORD = {"javascript": re.compile(r"host:"), "typescript": re.compile(r"host:"), "python": re.compile(r"\bhost\b")}
+_WORD = re.compile(r"[^\W\d][\w$]*")
 _MOST_MENTIONED = 50
+_MOST_TOLD = 5
 
 
-class RunModules:
-    """Which modules guest code has imported, and which tools their functions call."""
-
-    def __init__(self, manager: ServerManager, handles: HandleStore, clock: RunClock) -> None:
-        self._manager = manager
-        self._clock = clock
-        self._modules: dict[str, dict[str, HostFunction]] = {BRIDGE: handles.functions()}
-        self._source = ""
-        self._calls: ToolCalls | None = None
-        self._problems: dict[str, ServerError] = {}
-        """Of servers that could not be connected before the run: it does not try again."""
-
-    @property
-    def host(self) -> HostSide:
-        """For the sandbox."""
-        return HostSide(self._modules, self._import, self._clock)
-
-    def begin(self, source: str, calls: ToolCalls) -> None:
-        """A run begins: its calls go through these."""
-        self._source = source
-        self._calls = calls
-        self._problems = {}
-
-    async def wait_for_approvals(self, source: str) -> None:
-        """Until everybody who is asked about the servers whose modules a program names has answered."""
-
-        async def wait(name: str) -> None:
-            with suppress(ServerError):  # connecting it says so
-                await self._manager.wait_for_approval(name)
-
-        async with anyio.create_task_group() as tasks:
-            for name in mentioned_servers(source, self._manager.enabled_servers())[:_MOST_MENTIONED]:
-                tasks.start_soon(wait, name)
-
-    async def connect_named(self, source: str) -> tuple[str, ...]:
-        """Connects the servers whose modules a program names, as importing them would; those that are connected now."""
-        named = mentioned_servers(source, self._manager.enabled_servers())[:_MOST_MENTIONED]
-
-        async def connect(name: str) -> None:
-            try:
-                if name not in self._problems:
-                    await self._manager.connect(name, place="in_turn")
-            except ServerError as error:  # the program hears of it when it imports the module
-                self._problems[name] = error
-
-        async with anyio.create_task_group() as tasks:
-            for name in named:
-                tasks.start_soon(connect, name)
-        return tuple(name for name in named if name not in self._problems)
-
-    async def _import(self, specifier: str) -> None:
-        """Connects the server of a module, if there is one, and offers its tools.
-
-        Raises:
-            CallFailed: there is no such module, or its server can't be connected.
-        """
-        servers = {module_specifier(name): name for name in self._manager.enabled_servers()}
-        specifier = known_specifier(specifier, servers)
-        server = servers.get(specifier)
-        if server is None:
-            raise CallFailed(self._disabled(specifier) or no_such_module(servers, specifier))
-        await self._connect_mentioned(set(servers.values()) - {server}, server)
-        module = self._manager.catalog.module(specifier)
-        self._modules[specifier] = self._functions(server, module)
-
-    def _disabled(self, specifier: str) -> ErrorFrame | None:
-        """The error for a module whose server is switched off; None for one that is not configured at all."""
-        servers = {module_specifier(status.name): status.name for status in self._manager.statuses()}
-        server = servers.get(known_specifier(specifier, servers))
-        if server is None:
-            return None
-        words = f"Server {server!r} is disabled: it has no module. A person can run {advised(f'enable {server}')}."
-        return ErrorFrame("unknown", words, name="ModuleError", server=server)
-
-    async def _connect_mentioned(self, others: set[str], server: str) -> None:
-        """Connects this server, and in the same time those that the program names elsewhere: it will want them next."""
-        mentioned = _mentioned(self._source, others)
-        problem: ServerError | None = None
-
-        async def connect(name: str) -> None:
-            nonlocal problem
-            try:
-                if name in self._problems:
-                    raise self._problems[name]
-                place: Place = "in_turn" if name == server else "if_free"
-                with self._clock.stopped():  # a person may have to read what it would be
-                    await self._manager.wait_for_approval(name, place=place)
-                await self._manager.connect(name, place=place)
-            except ServerError as error:  # of the others, the program hears when it imports them
-                problem = error if name == server else problem
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(connect, server)
-            for name in sorted(mentioned)[:_MOST_MENTIONED]:
-                tasks.start_soon(connect, name)
-        if problem is not None:
-            assert self._calls is not None
-            self._calls.heard(problem, server)
-            raise import_failed(problem, server, self._manager)
-
-    def _functions(self, server: str, module: ModuleSpec | None) -> dict[str, HostFunction]:
-        functions = {tool.identifier: self._tool(server, tool.name) for tool in module.tools} if module else {}
-        # A program that was written before a tool changed is told so when it calls it, and not that there is none.
-        # A name that had to be changed could be another tool's: that one is missing.
-        for name in self._manager.changed_tools(server):
-            if identifier(name) == name:
-                functions.setdefault(name, self._tool(server, name))
-        return functions
-
-    def _tool(self, server: str, tool: str) -> HostFunction:
-        def call(*given: Any) -> Reply | Awaitable[Reply]:
-            assert self._calls is not None
-            return self._calls.call(server, tool, given)
-
-        return HostFunction(call, is_async=True, keeps_time=True, server=server, tool=tool, may_answer=True)
-
-
-def mentioned_servers(source: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Servers whose modules a program names."""
-    return tuple(sorted(_mentioned(source, known)))
-
-
-def _mentioned(source: str, known: Iterable[str]) -> set[str]:
+def mentioned_servers(source: str, known: Iterable[str]) -> tuple[str, ...]:
+    """The servers whose modules a program names, sorted."""
     named = set(_MENTIONED.findall(source))
     in_python = set(_MENTIONED_IN_PYTHON.findall(source))
     for names in _IMPORTED_IN_PYTHON.findall(source):
         in_python.update(_PYTHON_NAME.findall(names))
-    return {server for server in known if server in named or server.replace("-", "_") in in_python}
-
-
-# Tools that a program wants and is not offered because of their pins: told to whoever reads the result.
-#
-# A checker, and a guest that imports them, know only that there are no such functions.
-
-
-_WORD = re.compile(r"[^\W\d][\w$]*")
-_MOST_TOLD = 5
+    return tuple(sorted(server for server in known if server in named or server.replace("-", "_") in in_python))
 
 
 def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> tuple[str, ...]:
-    """Why tools that a program names are missing from its modules, and what a person can do. No words of a server.
+    """Explains tools that a program names and that their pins keep out of its modules. Quotes no server.
 
-    What was told already, because the program called it, is left out.
+    A type-checker, and a guest that imports them, know only that there are no such functions. Leaves out what `told`
+    says already.
     """
     hiding = manager.servers_with_blocked_tools()
     if not hiding:
@@ -203,7 +85,7 @@ def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> t
         named = [tool for tool in blocked if identifier(tool.name) in words]
         exposed = manager.exposed(server)
         if not named and (exposed is None or not exposed.tools):
-            named = list(blocked)  # without any, whatever a program wants of it is missing
+            named = list(blocked)  # the server exposes no tool at all: any of them may be the one that is missing
         config = manager.config_of(server)
         problems = [str(blocked_error(config, tool)) for tool in named[:_MOST_TOLD]]
         lines += [f"{problem}." for problem in problems if problem not in told]
@@ -212,11 +94,215 @@ def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> t
     return tuple(lines)
 
 
-# What a run, or a session of several, has to itself: modules, handles, what it was granted and whom it called.
+# ── the modules of a run ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RunModules:
+    """The modules of one run or session: a server's tools as functions, resolved on first import."""
+
+    def __init__(self, manager: ServerManager, handles: HandleStore, clock: RunClock) -> None:
+        self._manager = manager
+        self._clock = clock
+        self._modules: dict[str, dict[str, HostFunction]] = {BRIDGE: handles.functions()}
+        self._source = ""
+        self._calls: ToolCalls | None = None
+        self.problems: dict[str, ServerError] = {}
+        """Servers that could not be connected in this run: it does not retry."""
+
+    @property
+    def host(self) -> HostSide:
+        """For the sandbox."""
+        return HostSide(self._modules, self._import, self._clock)
+
+    def begin(self, source: str, calls: ToolCalls) -> None:
+        """Starts a run: its calls go through `calls`."""
+        self._source = source
+        self._calls = calls
+        self.problems = {}
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Those of these servers that have no live connection and did not fail in this run."""
+        return [name for name in names if name not in self.problems and not self._manager.is_connected(name)]
+
+    async def wait_for_approvals(self, names: Iterable[str]) -> None:
+        """Waits until each of these servers is approved or refused."""
+
+        async def wait(name: str) -> None:
+            with suppress(ServerError):  # `connect` keeps the reason
+                await self._manager.wait_for_approval(name)
+
+        async with create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(wait, name)
+
+    async def connect(self, names: Iterable[str]) -> None:
+        """Connects servers concurrently. A failure is kept, and raised where the program imports the module."""
+
+        async def connect(name: str) -> None:
+            try:
+                await self._manager.connect(name, place="in_turn")
+            except ServerError as error:
+                self.problems[name] = error
+
+        async with create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(connect, name)
+
+    def _import(self, specifier: str) -> Awaitable[None] | None:
+        """Resolves a module on import; gives an awaitable if its server has to be connected first.
+
+        Raises:
+            CallFailed: there is no such module, or its server can't be connected.
+        """
+        servers = self._manager.specifiers()
+        specifier = known_specifier(specifier, servers)
+        server = servers.get(specifier)
+        if server is None:
+            raise CallFailed(self._disabled(specifier) or no_such_module(servers, specifier))
+        if server in self.problems:
+            raise self._import_failed(self.problems[server], server)
+        mentioned = mentioned_servers(self._source, servers.values())[:_MOST_MENTIONED]
+        missing = self.missing(dict.fromkeys((server, *mentioned)))
+        if missing:
+            return self._connect_and_import(specifier, server, missing)
+        self._modules[specifier] = self._functions(server, specifier)
+        return None
+
+    async def _connect_and_import(self, specifier: str, server: str, missing: Sequence[str]) -> None:
+        """Connects a module's server, and at the same time those whose modules the program will import next."""
+        problem: ServerError | None = None
+
+        async def connect(name: str) -> None:
+            nonlocal problem
+            place: Place = "in_turn" if name == server else "if_free"
+            try:
+                with self._clock.stopped():  # a person may be asked to approve it
+                    await self._manager.wait_for_approval(name, place=place)
+                await self._manager.connect(name, place=place)
+            except ServerError as error:
+                if name == server:
+                    problem = error
+
+        async with create_task_group() as tasks:
+            for name in missing:
+                tasks.start_soon(connect, name)
+        if problem is not None:
+            raise self._import_failed(problem, server)
+        self._modules[specifier] = self._functions(server, specifier)
+
+    def _import_failed(self, problem: ServerError, server: str) -> CallFailed:
+        assert self._calls is not None
+        self._calls.heard(problem, server)
+        return import_failed(problem, server, self._manager)
+
+    def _disabled(self, specifier: str) -> ErrorFrame | None:
+        """The error for the module of a disabled server; None for a server that is not configured at all."""
+        servers = {module_specifier(name): name for name in self._manager.names()}
+        server = servers.get(known_specifier(specifier, servers))
+        if server is None:
+            return None
+        words = f"Server {server!r} is disabled: it has no module. A person can run {advised(f'enable {server}')}."
+        return ErrorFrame("unknown", words, name="ModuleError", server=server)
+
+    def _functions(self, server: str, specifier: str) -> dict[str, HostFunction]:
+        module: ModuleSpec | None = self._manager.catalog.module(specifier)
+        functions = {name: self._tool(server, tool) for name, tool in module.exports.items()} if module else {}
+        # A tool that changed since the program was written gets a function that says so when it is called. A name that
+        # had to be changed could be another tool's, so it gets none.
+        for name in self._manager.changed_tools(server):
+            if identifier(name) == name:
+                functions.setdefault(name, self._tool(server, name))
+        return functions
+
+    def _tool(self, server: str, tool: str) -> HostFunction:
+        call = partial(self._call, server, tool)
+        return HostFunction(call, is_async=True, keeps_time=True, server=server, tool=tool, may_answer=True)
+
+    def _call(self, server: str, tool: str, *given: Any) -> Reply | Awaitable[Reply]:
+        assert self._calls is not None
+        return self._calls.call(server, tool, given)
+
+
+# ── the type-check before a run ───────────────────────────────────────────────────────────────────────────────────
+
+_UNCHECKED = Checked(CheckReport())
+_NOTHING_SPENT = Usage()
+
+
+class TypeChecks:
+    """Type-checks the programs of a runtime against the stubs of its connected servers."""
+
+    def __init__(
+        self, manager: ServerManager, sandbox: Sandbox, stubs_of: Callable[[Catalog, StubLanguage], StubSet]
+    ) -> None:
+        self._manager = manager
+        self._stubs_of = stubs_of
+        self.checker = Checker(sandbox)
+        self._stubs: dict[StubLanguage, tuple[Catalog, Mapping[str, str]]] = {}
+        self._worlds: dict[StubLanguage, tuple[tuple[object, ...], World]] = {}
+
+    async def check(
+        self, code: str, language: str, connected: tuple[str, ...], session: SessionNames | None, limits: Limits
+    ) -> Checked:
+        """Checks a program against the stubs of these servers, in the time of a run with these limits.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, or the installation is broken.
+        """
+        blocked = {tool for server in connected for tool in self._manager.changed_tools(server)}
+        if blocked and not blocked.isdisjoint(_WORD.findall(code)):
+            return _UNCHECKED  # a blocked tool is not in the stubs, and the run says why
+        wanted: StubLanguage = "python" if language == "python" else "typescript"
+        world = self._known_world(wanted, connected) or await self._world(wanted, connected)
+        return await self.checker.check(code, language, world, session, limits)
+
+    def known(self, code: str, language: str, connected: tuple[str, ...]) -> Checked | None:
+        """The remembered answer for the same program and the same stubs."""
+        world = self._known_world("python" if language == "python" else "typescript", connected)
+        return None if world is None else self.checker.known(code, language, world)
+
+    def _known_world(self, language: StubLanguage, connected: tuple[str, ...]) -> World | None:
+        found = self._worlds.get(language)
+        key = (self._manager.catalog, self._manager.specifiers(), connected)
+        same = found is not None and all(mine is its or mine == its for mine, its in zip(key, found[0], strict=True))
+        return found[1] if same and found is not None else None
+
+    async def _world(self, language: StubLanguage, connected: tuple[str, ...]) -> World:
+        """The stubs of the connected servers. Modules of all others are untyped: kept listings may be out of date."""
+        catalog, specifiers = self._manager.catalog, self._manager.specifiers()
+        known = self._stubs.get(language)
+        if known is None or known[0] is not catalog:
+            # In a worker thread: a listing may be megabytes.
+            known = self._stubs[language] = (catalog, await to_thread.run_sync(self._generate, catalog, language))
+        untyped = tuple(name for name in self._manager.names() if name not in connected)
+        hidden = tuple(_stub_name(name, language) for name in untyped)
+        world = World(
+            stubs={name: text for name, text in known[1].items() if not name.startswith(hidden)},
+            modules=tuple(specifiers),
+            untyped=tuple(module_specifier(name) for name in untyped),
+        )
+        self._worlds[language] = ((catalog, specifiers, connected), world)
+        return world
+
+    def _generate(self, catalog: Catalog, language: StubLanguage) -> Mapping[str, str]:
+        files = self._stubs_of(catalog, language).files
+        if language == "typescript":
+            needed_stubs(files, "")  # parses them, and keeps that for the check
+        return files
+
+
+def _stub_name(server: str, language: StubLanguage) -> str:
+    """The prefix of a server's stub files."""
+    if language == "python":
+        return python_module(server).replace(".", "/") + "/"
+    return f"{module_specifier(server).removeprefix('host:')}.d.ts"
+
+
+# ── the run ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class RunScope:
-    """One run, or one session."""
+    """State of one run, or of a session of several: modules, handles, granted permissions, servers heard from."""
 
     def __init__(
         self,
@@ -227,6 +313,8 @@ class RunScope:
         checks: CheckStore,
         gate: PermissionGate,
         observers: Sequence[Observer],
+        type_checks: TypeChecks,
+        rule_warnings: Callable[[], Iterable[str]],
         session: str | None = None,
     ) -> None:
         self.limits = limits
@@ -235,37 +323,36 @@ class RunScope:
         self._checks = checks
         self._clock = RunClock(limits.ask_seconds)
         self._gate = gate.open_run(self._clock.stopped)
-        self._rule_warnings = lambda: (*gate.warnings(manager.catalog), *manager.filter_warnings)
         self._observers = observers
+        self._type_checks = type_checks
+        self._rule_warnings = rule_warnings
         self._session = session
+        self._names = None if session is None else SessionNames()
         self._handles = HandleStore(limits, exact_integers=rules.exact_integers)
         self._modules = RunModules(manager, self._handles, self._clock)
         self._servers: dict[str, None] = {}
 
     @property
     def host(self) -> HostSide:
-        """What guest code is offered."""
+        """The modules and functions that guest code is offered."""
         return self._modules.host
-
-    async def wait_for_approvals(self, code: str) -> None:
-        """Until everybody who is asked about the servers that a program names has answered, or nobody will."""
-        with move_on_after(self.limits.ask_seconds):
-            await self._modules.wait_for_approvals(code)
-
-    async def connect_named(self, code: str) -> tuple[str, ...]:
-        """Connects the servers whose modules a program names; those that are connected now."""
-        return await self._modules.connect_named(code)
 
     async def run(
         self,
         code: str,
         language: str,
-        execute: Callable[[HostSide], Awaitable[RunResult]],
-        limits: Limits | None = None,
+        execute: Execute,
         *,
+        limits: Limits | None = None,
+        check: Check = True,
         keeps_answers: bool = True,
     ) -> RunResult:
-        """Runs a program, with its events around it; the result says whose words may be in it."""
+        """Runs a program, with its events around it; the result names the servers whose words may be in it.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, or the installation is broken.
+        """
+        limits = limits or self.limits
         await self._manager.follow_revocations()
         if not keeps_answers:
             self._gate.forget_answers()
@@ -274,7 +361,7 @@ class RunScope:
             run,
             self._manager,
             rules=self._rules,
-            limits=limits or self.limits,
+            limits=limits,
             checks=self._checks,
             gate=self._gate,
             handles=self._handles,
@@ -282,124 +369,46 @@ class RunScope:
             observers=self._observers,
         )
         self._modules.begin(code, calls)
-        size = len(code.encode("utf-8", "surrogatepass"))
-        tell(self._observers, RunStarted(run, language, size, self._session))
+        if self._observers:
+            size = len(code.encode("utf-8", "surrogatepass"))
+            tell(self._observers, RunStarted(run, language, size, self._session))
         result: RunResult | None = None
         try:
-            result = await execute(self.host)
-            if result.failure is not None:
-                hidden = hidden_tool_warnings(self._manager, code, str(result.failure))
-                result = replace(result, warnings=(*result.warnings, *hidden))
-            rules = self._rule_warnings()
-            if rules:
-                result = replace(result, warnings=(*result.warnings, *rules))
-            return replace(result, servers=tuple({**self._servers, **calls.servers}))
+            checked, spent, refusal = _UNCHECKED, _NOTHING_SPENT, None
+            # A program that names no module makes no call, so running it shows what is wrong with it.
+            if check and (_HOST_WORD[language].search(code) or (self._names and self._names.is_used_in(code))):
+                checked, spent, refusal = await self._type_check(
+                    code, language, limits, is_advisory=check == "advisory"
+                )
+            report = checked.report
+            if report.failure is not None and (report.syntax is not None or check != "advisory"):
+                refusal = report.failure
+            if refusal is not None:
+                result = RunResult(failure=refusal, usage=spent)
+            else:
+                result = await execute(erased=checked.erased, spent=spent)
+                if self._names is not None and check:
+                    self._names.add(code, language, checked.names)
+            warnings = self._warnings(code, report, result.failure, is_refused=refusal is not None)
+            servers = tuple({**self._servers, **calls.servers})
+            result = replace(result, servers=servers, warnings=(*result.warnings, *warnings))
+            return result
         finally:
             self._servers |= calls.servers
-            self._tell_end(run, began, calls, result)
+            if self._observers:
+                self._tell_end(run, began, calls, result)
 
-    def close(self) -> None:
-        """Frees the handles."""
-        self._handles.close()
-
-    def _tell_end(self, run: str, began: float, calls: ToolCalls, result: RunResult | None) -> None:
-        if result is None:
-            outcome, cpu_seconds = "cancelled", 0.0
-        else:
-            outcome = "ok" if result.failure is None else result.failure.kind
-            cpu_seconds = result.usage.cpu_seconds
-        ended = RunEnded(run, outcome, perf_counter() - began, cpu_seconds, calls.count, tuple(self._servers))
-        tell(self._observers, ended)
-
-
-_UNCHECKED = Checked(CheckReport())
-
-
-class CheckedRuns:
-    """Checks the programs of a runtime against the stubs of its servers."""
-
-    def __init__(
-        self, manager: ServerManager, sandbox: Sandbox, stubs_of: Callable[[Catalog, StubLanguage], StubSet]
-    ) -> None:
-        self._manager = manager
-        self._stubs_of = stubs_of
-        self._checker = Checker(sandbox)
-        self._stubs: dict[StubLanguage, tuple[Catalog, Mapping[str, str]]] = {}
-
-    async def run(
-        self,
-        code: str,
-        language: str,
-        scope: RunScope,
-        execute: Callable[[str | None, Usage], Awaitable[RunResult]],
-        *,
-        limits: Limits,
-        session: SessionNames | None = None,
-        is_advisory: bool = False,
-    ) -> RunResult:
-        """Checks a program and runs it, `execute` being given it without its types; or says why it is not run.
-
-        Its servers are connected and it is checked in the time of the run, which gets what is left of that. If the
-        check is only advisory, it gets half of that, and whatever comes of it is a warning.
+    async def check(self, code: str, language: str) -> CheckReport:
+        """Type-checks a program without running it; the report says which servers' tools are not known.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
         """
-        checked, spent = _UNCHECKED, Usage()
-        # One that makes no call can be run as it is: whatever is wrong with it, running it shows.
-        if names_a_module(code, language) or (session is not None and session.is_used_in(code)):
-            try:
-                await self._checker.prepare(language)
-                deadline = await _connected_before(scope, _named_in(code, session), limits.wall_seconds)
-                left = deadline - monotonic()
-                if left <= 0:
-                    message = f"The run took longer than {limits.wall_seconds:g} s."
-                    return RunResult(failure=Failure("timeout", message))
-                of_check = limits.with_(wall_seconds=left / 2 if is_advisory else left)
-                checked = await self.check(code, language, scope, session, of_check)
-            except SandboxClosedError:  # while it was checked
-                return RunResult(failure=Failure("cancelled", "The run was cancelled."))
-            spent = Usage(wall_seconds=limits.wall_seconds - (deadline - monotonic()))
-        report = checked.report
-        if report.failure is not None and (report.syntax is not None or not is_advisory):
-            return RunResult(failure=report.failure, usage=spent)
-        result = await execute(checked.erased, spent)
-        if session is not None:
-            session.add(code, language, checked.names)
-        warning = _advice(report.failure) if report.failure is not None else report.warning
-        if warning and report.has_checker:
-            result = replace(result, warnings=(*result.warnings, warning))
-        return result
-
-    async def check(
-        self,
-        code: str,
-        language: str,
-        scope: RunScope,
-        session: SessionNames | None = None,
-        limits: Limits | None = None,
-    ) -> Checked:
-        """What is wrong with a program, as far as types show. Connects the servers that it names, as running it would.
-
-        Raises:
-            ToolbridgeError: the sandbox is closed, or the installation is broken.
-        """
-        connected = await scope.connect_named(_named_in(code, session))
-        if self._uses_changed_tool(code, connected):
-            return _UNCHECKED
-        world = await self._world(language, connected)
-        return await self._checker.check(code, language, world, session, limits or scope.limits)
-
-    async def report(self, code: str, language: str, scope: RunScope) -> CheckReport:
-        """The same for whoever asks only for the check: no run will say which servers' tools are not known.
-
-        Raises:
-            ToolbridgeError: the sandbox is closed, or the installation is broken.
-        """
-        report = (await self.check(code, language, scope)).report
-        connected = await scope.connect_named(code)  # as it was for the check: none is tried twice
-        named = mentioned_servers(code, [each.name for each in self._manager.statuses()])
-        unknown = [name for name in named if name not in connected]
+        named = self._named(code)
+        await self._modules.connect(self._modules.missing(named))
+        connected = tuple(name for name in named if name not in self._modules.problems)
+        report = (await self._type_checks.check(code, language, connected, self._names, self.limits)).report
+        unknown = [name for name in mentioned_servers(code, self._manager.names()) if name not in connected]
         hidden = () if report.ok else hidden_tool_warnings(self._manager, code)
         if hidden and not report.warning:
             return replace(report, warning=" ".join(hidden))
@@ -412,83 +421,87 @@ class CheckedRuns:
         warning = f"The tools of {servers} are not known ({reason}), so {what}."
         return replace(report, warning=warning, is_checked=is_checked)
 
-    async def _world(self, language: str, connected: tuple[str, ...]) -> World:
-        """The stubs of these servers. Of all others nothing is said: what was kept of them may be out of date.
+    def close(self) -> None:
+        """Frees the handles."""
+        self._handles.close()
 
-        Nor of those that are disabled: the run says so.
+    async def _type_check(
+        self, code: str, language: str, limits: Limits, *, is_advisory: bool
+    ) -> tuple[Checked, Usage, Failure | None]:
+        """Connects the servers that a program names and type-checks it, in the time of the run.
+
+        An advisory check gets half of the time. The failure, if any, is the run's: it is not executed.
         """
-        wanted: StubLanguage = "python" if language == "python" else "typescript"
-        files = await self._files(wanted)
-        servers = self._manager.enabled_servers()
-        untyped = tuple(each.name for each in self._manager.statuses() if each.name not in connected)
-        hidden = tuple(_stub_name(name, wanted) for name in untyped)
-        return World(
-            stubs={name: text for name, text in files.items() if not name.startswith(hidden)},
-            modules=tuple(module_specifier(name) for name in servers),
-            untyped=tuple(module_specifier(name) for name in untyped),
-        )
+        checks, names = self._type_checks, self._names
+        try:
+            if not checks.checker.is_prepared:
+                await checks.checker.prepare(language)  # compiling the checker is no run's time
+            deadline = monotonic() + limits.wall_seconds
+            named = self._named(code)
+            missing = self._modules.missing(named)
+            if missing:
+                deadline = await self._connect(missing, limits.wall_seconds)
+            connected = tuple(name for name in named if name not in self._modules.problems)
+            checked = checks.known(code, language, connected) if names is None else None
+            left = deadline - monotonic()
+            if left <= 0:
+                message = f"The run took longer than {limits.wall_seconds:g} s."
+                return _UNCHECKED, _NOTHING_SPENT, Failure("timeout", message)
+            if checked is None:
+                of_check = limits.with_(wall_seconds=left / 2 if is_advisory else left)
+                checked = await checks.check(code, language, connected, names, of_check)
+        except SandboxClosedError:  # closed meanwhile
+            return _UNCHECKED, _NOTHING_SPENT, Failure("cancelled", "The run was cancelled.")
+        return checked, Usage(wall_seconds=limits.wall_seconds - (deadline - monotonic())), None
 
-    def _uses_changed_tool(self, code: str, servers: tuple[str, ...]) -> bool:
-        """Whether a program names a tool that is blocked: it is not in the stubs, and the run says why."""
-        changed = {tool for server in servers for tool in self._manager.changed_tools(server)}
-        return bool(changed) and not changed.isdisjoint(_WORD.findall(code))
+    async def _connect(self, missing: Sequence[str], seconds: float) -> float:
+        """Connects servers; gives the run's deadline (monotonic clock), which waiting for approvals doesn't consume."""
+        deadline = inf
 
-    async def _files(self, language: StubLanguage) -> Mapping[str, str]:
-        """The stubs of the catalog; new ones are generated in a worker thread, as a listing may be megabytes."""
-        catalog = self._manager.catalog
-        known = self._stubs.get(language)
-        if known is None or known[0] is not catalog:
-            known = self._stubs[language] = (catalog, await to_thread.run_sync(self._generated, catalog, language))
-        return known[1]
+        async def give_up() -> None:
+            nonlocal deadline
+            with move_on_after(self.limits.ask_seconds):
+                await self._modules.wait_for_approvals(missing)
+            deadline = monotonic() + seconds
+            await sleep(seconds)
+            tasks.cancel_scope.cancel()
 
-    def _generated(self, catalog: Catalog, language: StubLanguage) -> Mapping[str, str]:
-        files = self._stubs_of(catalog, language).files
-        if language == "typescript":
-            needed_stubs(files, "")  # parses them, and keeps that for the check
-        return files
+        async with create_task_group() as tasks:
+            tasks.start_soon(give_up)
+            await self._modules.connect(missing)
+            tasks.cancel_scope.cancel()
+        return min(deadline, monotonic() + seconds)
 
+    def _named(self, code: str) -> tuple[str, ...]:
+        """The enabled servers that a program names, also by an earlier program's import."""
+        text = code if self._names is None else f"{code}\n{self._names.mentions}"
+        return mentioned_servers(text, self._manager.specifiers().values())[:_MOST_MENTIONED]
 
-async def _connected_before(scope: RunScope, named_in: str, seconds: float) -> float:
-    """Connects the servers that a program names; the deadline of the run, on the monotonic clock.
+    def _warnings(self, code: str, report: CheckReport, failure: Failure | None, *, is_refused: bool) -> list[str]:
+        warnings: list[str] = []
+        if not is_refused and report.has_checker:
+            warning = report.warning if report.failure is None else _advice(report.failure)
+            warnings += [warning] if warning else []
+        if failure is not None:
+            warnings += hidden_tool_warnings(self._manager, code, str(failure))
+        return [*warnings, *self._rule_warnings()]
 
-    Importing would be part of the run, and so may take no longer. A person may: the time begins after the approvals.
-    """
-    deadline = inf
-
-    async def give_up() -> None:
-        nonlocal deadline
-        await scope.wait_for_approvals(named_in)
-        deadline = monotonic() + seconds
-        await sleep(seconds)
-        tasks.cancel_scope.cancel()
-
-    async with create_task_group() as tasks:
-        tasks.start_soon(give_up)
-        await scope.connect_named(named_in)
-        tasks.cancel_scope.cancel()
-    return min(deadline, monotonic() + seconds)
+    def _tell_end(self, run: str, began: float, calls: ToolCalls, result: RunResult | None) -> None:
+        if result is None:
+            outcome, cpu_seconds = "cancelled", 0.0
+        else:
+            outcome = "ok" if result.failure is None else result.failure.kind
+            cpu_seconds = result.usage.cpu_seconds
+        ended = RunEnded(run, outcome, perf_counter() - began, cpu_seconds, calls.count, tuple(self._servers))
+        tell(self._observers, ended)
 
 
 def _advice(failure: Failure) -> str:
-    """What a check found, for a program that ran all the same."""
+    """What an advisory type-check found."""
     place = "" if failure.line is None else f" (line {failure.line})"
     return f"The program ran against the advice of its check: {failure.message}{place}"
 
 
-def _named_in(code: str, session: SessionNames | None) -> str:
-    """Text that names every module which a program uses, also by an earlier program's import."""
-    return code if session is None else f"{code}\n{session.mentions}"
-
-
-def _stub_name(server: str, language: StubLanguage) -> str:
-    """How the names of a server's stub files begin."""
-    if language == "python":
-        return python_module(server).replace(".", "/") + "/"
-    return f"{module_specifier(server).removeprefix('host:')}.d.ts"
-
-
 def new_run() -> str:
-    """A name for a run: short, and no other run's, also among processes that share a log."""
-    import os
-
+    """A random run id: short, and unique among processes that share a log."""
     return os.urandom(6).hex()

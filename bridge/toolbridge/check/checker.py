@@ -213,11 +213,6 @@ class SessionNames:
 _log = logging.getLogger("toolbridge.check")
 _MOST_REMEMBERED = 64
 _USUAL_LIMITS = Limits()
-_NAMES_A_MODULE = {
-    "javascript": re.compile(r"host:"),
-    "typescript": re.compile(r"host:"),
-    "python": re.compile(r"\bhost\b"),
-}
 # Checkers take more than linear time, and nobody writes a larger program by hand.
 MOST_SOURCE = 100_000
 _TOO_LONG = f"The program is longer than the {MOST_SOURCE:,} characters that are checked."
@@ -228,17 +223,14 @@ NO_TYPESCRIPT = (
 )
 
 
-def names_a_module(source: str, language: str) -> bool:
-    """Whether a program may call a tool."""
-    return _NAMES_A_MODULE[language].search(source) is not None
-
-
 class Checker:
     """Checks programs, each in an instance or process of its own."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._known: OrderedDict[tuple[object, ...], Checked] = OrderedDict()
+        self.is_prepared = False
+        """Whether the compiler's image is loaded."""
 
     async def prepare(self, language: str) -> None:
         """Loads the checker of a language, which may have to be compiled: that is no program's time.
@@ -249,6 +241,11 @@ class Checker:
         if language != "python":
             with suppress(GuestImageError):  # the check says so
                 await self._sandbox.prepare_compiler()
+                self.is_prepared = True
+
+    def known(self, source: str, language: str, world: World) -> Checked | None:
+        """The answer for the same program and stubs, if it is remembered."""
+        return self._known.get(_key(source, language, world))
 
     async def check(
         self,
@@ -265,29 +262,23 @@ class Checker:
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
         """
+        known = None if session is not None else self.known(source, language, world)
+        if known is not None:
+            return known
         await self.prepare(language)
-        checked = Checked(unended())
+        checked = None
         with move_on_after(limits.wall_seconds):
-            checked = await self._known_or_asked(source, language, world, session, limits)
+            checked = await self._check(source, language, world, session, limits)
+        if checked is None:
+            return Checked(unended())
         report = checked.report
+        if session is None and report.is_checked:
+            self._known[_key(source, language, world)] = checked
+            while len(self._known) > _MOST_REMEMBERED:
+                self._known.popitem(last=False)
         if report.warning and report.has_checker:
             _log.info("%s", report.warning)  # the run's own warning says it to its host; the tests listen to this
         return checked
-
-    async def _known_or_asked(
-        self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
-    ) -> Checked:
-        if session is not None:
-            return await self._check(source, language, world, session, limits)
-        key = (language, source, tuple(world.stubs.items()), world.modules, world.untyped)
-        known = self._known.get(key)
-        if known is None:
-            known = await self._check(source, language, world, None, limits)
-            if known.report.is_checked:
-                self._known[key] = known
-                while len(self._known) > _MOST_REMEMBERED:
-                    self._known.popitem(last=False)
-        return known
 
     async def _check(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
@@ -325,6 +316,10 @@ class Checker:
             if language == "typescript":
                 raise
             return Checked(CheckReport(warning=NO_TYPESCRIPT, is_checked=False, has_checker=False))
+
+
+def _key(source: str, language: str, world: World) -> tuple[object, ...]:
+    return (language, source, tuple(world.stubs.items()), world.modules, world.untyped)
 
 
 @dataclass(frozen=True, slots=True)

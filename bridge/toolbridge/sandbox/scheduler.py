@@ -181,7 +181,7 @@ class TaskScheduler:
         function = call.function.function
         if call.function.is_async:
             given = function(*call.arguments)
-            return given if type(given) is Reply else await given
+            return given if given is None or type(given) is Reply else await given
         value = await _on_a_thread(lambda: function(*call.arguments))
         return await value if is_awaitable(value) else value
 

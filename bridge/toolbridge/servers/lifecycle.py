@@ -378,8 +378,6 @@ async def live(slot: Slot, attempt: Attempt, around: Surroundings) -> None:
 
 
 async def _open_and_watch(slot: Slot, attempt: Attempt, around: Surroundings, scope: anyio.CancelScope) -> None:
-    from toolbridge.servers.connection import pausable
-
     if slot.own_tools is not None:
         await _offer(slot, attempt, around, slot.own_tools)
         return
@@ -392,6 +390,8 @@ async def _open_and_watch(slot: Slot, attempt: Attempt, around: Surroundings, sc
     around.set_state(slot, "connecting")
     # The SDK takes a good part of a second to import, which would hold up the host's other tasks.
     await anyio.to_thread.run_sync(importlib.import_module, "toolbridge.servers.connection")
+    from toolbridge.servers.connection import pausable
+
     scope.deadline = anyio.current_time() + slot.connect_seconds(around.limits)
     with pausable(scope) as deadline:
         if await _serve(slot, attempt, around, start, deadline):

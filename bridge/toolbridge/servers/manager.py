@@ -42,7 +42,7 @@ from toolbridge.trust.approval.approvers import approver_of
 from toolbridge.trust.pins.admission import Admission, BlockedTool
 from toolbridge.trust.pins.pins import Pins
 from toolbridge.trust.text.sanitise import for_error
-from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog
+from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog, module_specifier
 
 if TYPE_CHECKING:
     from toolbridge.servers.auth.sign_in import SignIn, SignInLike
@@ -88,6 +88,7 @@ class KnownServers:
         self._slots: dict[str, Slot] = {}
         self._former_secrets: dict[str, frozenset[str]] = {}
         self._catalog: Catalog | None = None
+        self._specifiers: dict[str, str] | None = None
         self._filter_warnings: tuple[Catalog, tuple[str, ...]] | None = None
 
     def statuses(self) -> tuple[ServerStatus, ...]:
@@ -105,6 +106,21 @@ class KnownServers:
     def enabled_servers(self) -> tuple[str, ...]:
         """The names of servers that may be connected."""
         return tuple(sorted(name for name, slot in self._slots.items() if slot.server.enabled))
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all servers, disabled ones too."""
+        return tuple(sorted(self._slots))
+
+    def specifiers(self) -> Mapping[str, str]:
+        """Module specifier → server, for all enabled servers."""
+        if self._specifiers is None:
+            self._specifiers = {module_specifier(name): name for name in self.enabled_servers()}
+        return self._specifiers
+
+    def is_connected(self, server: str) -> bool:
+        """Whether a server has a live connection, which a call can use at once."""
+        slot = self._slots.get(server)
+        return slot is not None and slot.live() is not None
 
     def secrets(self, server: str) -> frozenset[str]:
         """What must not be in anything that a server's words are put into; also of one that is gone."""
@@ -247,6 +263,7 @@ class KnownServers:
         if own is None and (error := self._store.load_error(listing_key(server))):
             slot.last_error, slot.state = error, "error"
         self._slots[server.name] = slot
+        self._specifiers = None
 
     def _slot(self, server: str) -> Slot:
         slot = self._slots.get(server)
@@ -466,20 +483,21 @@ class ServerManager(KnownServers):
         timeout: float | None,  # noqa: ASYNC109
         on_progress: OnProgress | None,
     ) -> dict[str, Any]:
-        closings = slot.closings
-        connection = await self._connecting.connection(slot)
-        self._check_exposed(slot, tool)
-        seconds = self._seconds(slot, timeout)
+        closings, attempts = slot.closings, 0
+        connection = slot.live() or await self._connecting.connection(slot)
         async with slot.line(self._limits):
-            attempts = 0
             while True:
                 attempts += 1
                 if slot.closings != closings:
                     raise ServerClosedError(slot.name, f"was closed before the call of {tool!r} was sent")
-                self._check_exposed(slot, tool)  # again: it may have changed while the call waited
+                if tool not in slot.exposed_names():  # now: it may have changed while the call waited
+                    self._check_exposed(slot, tool)
+                secrets, seconds = slot.secrets, slot.server.call_timeout or self._limits.call_seconds
+                if timeout is not None:
+                    seconds = min(seconds, timeout)
                 try:
                     return await connection.call(
-                        tool, arguments, seconds=seconds, secrets=slot.secrets, on_progress=on_progress
+                        tool, arguments, seconds=seconds, secrets=secrets, on_progress=on_progress
                     )
                 except CallNotSentError:
                     await connection.wait_for_end()
@@ -584,7 +602,7 @@ class ServerManager(KnownServers):
             # Calls that are under way will still quote it.
             self._former_secrets[slot.name] = self._former_secrets.get(slot.name, frozenset()) | slot.secrets
         self._limits = self._connecting.limits = config.limits
-        self._catalog = None
+        self._catalog = self._specifiers = None
         if reread_pins:
             self._admissions.reread()
         for slot in self._slots.values():

@@ -115,6 +115,11 @@ class Slot:
         found: object = self.server.server
         return found if isinstance(found, ToolServer) and self.server.origin.kind == "code" else None
 
+    def live(self) -> Connected | None:
+        """Its connection, if a call can use it at once."""
+        connection = self.connection
+        return None if connection is None or self.closing or connection.ended else connection
+
     def connect_seconds(self, limits: ServerLimits) -> float:
         """How long it may take to connect."""
         return self.server.connect_timeout or limits.connect_seconds
@@ -422,8 +427,9 @@ class Connecting:
         closings = slot.closings
         start: Start | None = None
         while True:
-            if slot.connection is not None and not slot.connection.ended and not slot.closing:
-                return slot.connection
+            live = slot.live()
+            if live is not None:
+                return live
             self._check(slot)
             attempt = slot.attempt
             if attempt is None:
