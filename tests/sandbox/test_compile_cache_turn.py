@@ -43,7 +43,7 @@ def test_whoever_is_stuck_is_not_waited_for_forever(tmp_path: Path) -> None:
 def test_a_process_that_ends_gives_its_turn_back(tmp_path: Path) -> None:
     program = f"""
 import os
-from toolbridge.sandbox.compile_turn import compile_turn
+from toolbridge.sandbox.compile_cache import compile_turn
 with compile_turn({str(tmp_path / "turn")!r}): os._exit(3)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 3

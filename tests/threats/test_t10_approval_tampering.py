@@ -226,7 +226,8 @@ def test_a_link_in_place_of_the_lock_is_not_followed(store: ApprovalStore, tmp_p
 
 AS_AN_ORDINARY_USER = """
 import os, sys, tempfile
-from toolbridge.trust.approval_store import ApprovalStore, ApprovalStoreError
+from toolbridge.trust.approval.sealed_store import ApprovalStoreError
+from toolbridge.trust.approval.store import ApprovalStore
 from trust.approval.approval_requests import request
 if os.geteuid() == 0:  # who may read and write everything
     os.setgroups([])

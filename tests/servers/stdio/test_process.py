@@ -125,7 +125,7 @@ async def test_no_descriptors_left_is_a_reason_too(monkeypatch: pytest.MonkeyPat
         return real()
 
     before = open_descriptors()
-    monkeypatch.setattr("toolbridge.servers.pipes.os.pipe", pipe)
+    monkeypatch.setattr("toolbridge.servers.stdio.process.os.pipe", pipe)
     with pytest.raises(ServerConnectError, match="too many files are open"):
         await start_process("weather", Launch("/bin/sh", (), {}, None))
     assert open_descriptors() == before

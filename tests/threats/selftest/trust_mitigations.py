@@ -292,7 +292,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         *("T23", "start the very program that was approved", "servers/lifecycle.py"),
         "        launch = Launch(start.executable, server.args, environment.env, start.directory, "
         "environment.secrets)\n",
-        "        from toolbridge.servers.launch import find_executable\n\n"
+        "        from toolbridge.servers.stdio.launch import find_executable\n\n"
         "        found = find_executable(server, environment.env.get('PATH', ''))\n"
         "        launch = Launch(found, server.args, environment.env, server.cwd)\n",
         "test_t23_time_of_use.py",

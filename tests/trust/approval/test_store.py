@@ -208,7 +208,7 @@ def test_a_lock_that_is_never_let_go_of_is_an_error_that_says_so(
     store.approve(request())
     monkeypatch.setattr("toolbridge.trust.approval.sealed_store.LOCK_SECONDS", 0.05)
     script = (
-        "import sys; from toolbridge.trust.file_lock import file_lock\n"
+        "import sys; from toolbridge.files import file_lock\n"
         "with file_lock(sys.argv[1], seconds=5): print('held', flush=True); sys.stdin.read()"
     )
     lock = os.path.join(os.path.dirname(store.path), "lock")

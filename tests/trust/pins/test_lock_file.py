@@ -222,8 +222,7 @@ def test_threads_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
 
 WRITER = """
 import sys
-from toolbridge.trust.lock_file import LockPlace, change_lock
-from toolbridge.trust.lock_text import pinned_server
+from toolbridge.trust.pins.lock_file import LockPlace, change_lock, pinned_server
 from toolbridge_codegen.catalog import ToolDefinition
 pinned = pinned_server([ToolDefinition("ping", {"type": "object"})], "")
 sys.stdin.read(1)
