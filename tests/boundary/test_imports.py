@@ -97,7 +97,7 @@ def test_an_import_that_is_called_outside_of_a_run_traps_instead_of_raising(item
 
     set_current_run(None)
     slots = [0] * 64
-    trap = item.function(0, 0, slots, 4)
+    trap = imports.import_callback(item)(0, 0, slots, 4)
     assert trap
     library.trap_delete(trap)
     assert slots == [0] * 64
@@ -125,7 +125,7 @@ def test_an_import_whose_run_fails_in_an_unexpected_way_traps_and_says_so(item: 
     run = BrokenRun()
     set_current_run(run)  # pyright: ignore[reportArgumentType]
     try:
-        trap = item.function(0, 0, [0] * 64, 4)
+        trap = imports.import_callback(item)(0, 0, [0] * 64, 4)
     finally:
         set_current_run(None)
     assert trap
@@ -145,4 +145,4 @@ def test_an_import_whose_run_fails_in_an_unexpected_way_traps_and_says_so(item: 
     ],
 )
 def test_a_64_bit_argument_is_read_as_signed(low: int, high: int, value: int) -> None:
-    assert imports._signed64([low, high], 0) == value
+    assert imports._signed64([low, high]) == value

@@ -13,8 +13,8 @@ import pytest
 
 from growth import patience
 from toolbridge import Limits, RunResult, Sandbox
-from toolbridge.boundary.run_state import RunTime
-from toolbridge.sandbox import execution
+from toolbridge.boundary.run_state import RunState, RunTime
+from toolbridge.sandbox import execution, instance
 from toolbridge.sandbox.engine import shared_engine
 from toolbridge.sandbox.instance import FiberCall, can_use_fibers
 
@@ -97,14 +97,14 @@ async def test_a_program_that_asks_and_waits_needs_no_guest_thread(
 
 async def test_a_guest_is_put_aside_once_for_each_call(demo: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = 0
-    proceed = FiberCall.proceed
+    proceed = instance._proceed
 
-    def counted(call: FiberCall) -> bool:
+    def counted(call: FiberCall, state: RunState) -> bool:
         nonlocal turns
         turns += 1
-        return proceed(call)
+        return proceed(call, state)
 
-    monkeypatch.setattr(FiberCall, "proceed", counted)
+    monkeypatch.setattr(instance, "_proceed", counted)
     program = 'import { add } from "host:demo"; let sum = 0; for (let i = 0; i < 500; i++) sum = add(sum, 1); sum'
     assert (await demo.run(program)).value == 500
     assert 500 < turns < 700  # a tick now and then puts it aside, too

@@ -25,7 +25,7 @@ from toolbridge.sandbox.sandbox import host_modules
 SLOT = 4
 HUGE = 0xFFFFFFFF
 CALL = b'{"op":"call","module":"host:demo","function":"double","arguments":[21]}'
-FUNCTIONS = {item.name: item.function for item in imports.IMPORTS}
+FUNCTIONS = {item.name: imports.import_callback(item) for item in imports.IMPORTS}
 
 fuzzing = settings(max_examples=200, derandomize=True, deadline=None, database=None)
 

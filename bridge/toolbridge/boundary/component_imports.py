@@ -16,7 +16,7 @@ from ctypes import c_bool, c_char_p, c_size_t, c_uint8, c_uint64, c_void_p
 from typing import Any, cast
 
 from toolbridge.boundary import library
-from toolbridge.boundary.imports import _current, _run
+from toolbridge.boundary.imports import current
 from toolbridge.boundary.library import Address, ByteVector, Finalizer, OutAddress, _declare
 from toolbridge.boundary.run_state import NOTHING, REFUSED, OutOfBoundsError, RunEnded, RunState
 
@@ -219,8 +219,9 @@ def _receive(run: RunState, value: Any) -> int:
 
 
 def _call(run: RunState, arguments: Any, results: Any) -> None:
+    request = _receive(run, arguments[0])
     run.leave_guest()
-    length = run.call(FIRST, _receive(run, arguments[0]), FIRST, MOST_AT_ONCE)
+    length = run.call(FIRST, request, FIRST, MOST_AT_ONCE)
     set_string(results[0], _reply(run, length))
     run.enter_guest()
 
@@ -231,8 +232,9 @@ def _reply(run: RunState, length: int) -> bytes:
 
 
 def _start(run: RunState, arguments: Any, results: Any) -> None:
+    request = _receive(run, arguments[0])
     run.leave_guest()
-    results[0].size = run.start(FIRST, _receive(run, arguments[0])) & _LOW
+    results[0].size = run.start(FIRST, request) & _LOW
     results[0].kind = S32
     run.enter_guest()
 
@@ -337,11 +339,13 @@ def _guarded(answer: Answer) -> Any:
     def function(
         _data: int, _context: int, _kind: int, arguments: Any, _count: int, results: Any, _result_count: int
     ) -> int:
+        run = current.run
         try:
-            answer(_run(), arguments, results)
+            if run is None:
+                raise RunEnded
+            answer(run, arguments, results)
             return 0
         except BaseException as error:
-            run = _current.run
             if run is not None:
                 run.end_for(error)
             return library.error_new(b"ended")

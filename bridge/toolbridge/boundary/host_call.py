@@ -24,9 +24,6 @@ from toolbridge.boundary.wire import (
     encode_module,
     encode_settled,
     encode_value,
-    is_python_name,
-    known_specifier,
-    python_name,
 )
 
 # A run's wall clock, stopped while a person is asked about one of its calls.
@@ -230,10 +227,15 @@ def too_large(what: str, size: int, most: int) -> bytes:
     return encode_error(ErrorFrame("limit", f"{what} is {size} bytes, more than the limit of {most}."))
 
 
+_NOTHING = Reply(b'{"ok":null}', "ok")
+
+
 def reply_with(request: CallRequest, value: Any, most_bytes: int) -> Reply:
     """The reply for what a host function returned."""
     if type(value) is Reply:
         reply = value
+    elif value is None:
+        return _NOTHING
     else:
         try:
             reply = Reply(encode_value(value), "ok")
@@ -270,10 +272,36 @@ def unknown_function(request: CallRequest) -> bytes:
     return encode_error(ErrorFrame("unknown", message))
 
 
+# ── module names in Python: `host.mcp_weather` is the module `host:mcp-weather` ───────────────────────────────────
+
+# A Python name has no dash, so it is resolved by the modules that the host knows.
+_DOT = "host."
+
+
+def is_python_name(asked: str) -> bool:
+    """Whether a module is named as in Python."""
+    return asked.startswith(_DOT)
+
+
+def python_name(specifier: str) -> str:
+    """The Python name of a module."""
+    return specifier.replace("host:", _DOT, 1).replace("-", "_")
+
+
+def known_specifier(asked: str, known: Iterable[str]) -> str:
+    """Resolves a Python name to a known specifier; returns other names as they are."""
+    if not is_python_name(asked):
+        return asked
+    return next((specifier for specifier in known if python_name(specifier) == asked), asked)
+
+
 def answer_import(modules: HostModules, request: ImportRequest) -> bytes:
     """The reply to an import: the module's functions, or which modules there are."""
-    specifier = known_specifier(request.module, modules)
+    specifier = request.module
     base = specifier.removesuffix(ASYNC_SUFFIX)
+    if base not in modules:
+        specifier = known_specifier(specifier, modules)
+        base = specifier.removesuffix(ASYNC_SUFFIX)
     functions = modules.get(base) if base != BRIDGE else None
     if functions is not None:
         return encode_module(base, list(functions), is_async=base != specifier)

@@ -1,7 +1,8 @@
-"""SECURITY: the complete list of what a guest may call. What isn't here, it can't reach.
+"""SECURITY: the complete list of host functions that a guest may call. What isn't here, it can't reach.
 
-A host function never raises: whatever happens becomes an answer or a trap. The functions are
-defined once, on one linker; each finds its run through the thread it is called on.
+A host function never raises: every error becomes a reply or a trap. The functions are defined once, on one linker, and
+find their run through the thread that calls them. Each has a blocking form (an import, called on a guest thread) and an
+awaited form (a request in the mailbox, answered on an event loop): the table `IMPORTS` shows both.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ctypes import c_ubyte
 from math import inf
 from struct import Struct
 from time import monotonic, perf_counter
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 from toolbridge.boundary import library
 from toolbridge.boundary.host_call import (
@@ -28,40 +29,36 @@ from toolbridge.boundary.library import memory_data, memory_data_size
 from toolbridge.boundary.run_state import NOTHING, REFUSAL, REFUSED, OutOfBoundsError, RunEnded, RunState
 from toolbridge.boundary.wire import CallRequest, ImportRequest
 
-# SECURITY: reading and writing guest memory. Every pointer and length is the guest's word, so it is checked.
+# ── guest memory: every pointer and length comes from the guest and is bounds-checked ─────────────────────────────
 
 
 class GuestMemory:
     """The linear memory of one instance. Must not be used after the instance is closed.
 
-    WebAssembly memory grows and never shrinks, and the engine is configured not to move it: what was
-    in bounds once stays in bounds, so the size is asked again only for what lies beyond it.
+    WebAssembly memory grows and never shrinks, and the engine is configured not to move it: an address that was in
+    bounds once stays in bounds, so the size is read again only for addresses beyond the known size.
     """
 
-    __slots__ = ("_base", "_context", "_memory", "_size", "_view")
+    __slots__ = ("_context", "_memory", "_size", "_view", "base")
 
     def __init__(self, context: int, memory: int) -> None:
         self._context = context
         self._memory = memory
-        self._base: int = memory_data(context, memory)
+        self.base: int = memory_data(context, memory)
+        """The address of its first byte in this process. The engine never moves it."""
         self._look()
 
     def _look(self) -> None:
         self._size: int = memory_data_size(self._context, self._memory)
-        self._view = memoryview((c_ubyte * self._size).from_address(self._base)).cast("B")
+        self._view = memoryview((c_ubyte * self._size).from_address(self.base)).cast("B")
 
     @property
     def size(self) -> int:
-        """In bytes, now."""
+        """The current size in bytes."""
         return memory_data_size(self._context, self._memory)
 
-    @property
-    def base(self) -> int:
-        """Where it lies in this process; it is never moved."""
-        return self._base
-
     def read(self, pointer: int, length: int) -> bytes:
-        """`length` bytes from `pointer`.
+        """Copies `length` bytes from `pointer`.
 
         Raises:
             OutOfBoundsError: any of them lies outside the memory.
@@ -72,7 +69,7 @@ class GuestMemory:
         return self._view[pointer:end].tobytes()
 
     def write(self, pointer: int, data: bytes) -> None:
-        """Puts `data` at `pointer`.
+        """Writes `data` at `pointer`.
 
         Raises:
             OutOfBoundsError: any byte of it would lie outside the memory.
@@ -83,7 +80,7 @@ class GuestMemory:
         self._view[pointer:end] = data
 
     def place(self, pointer: int, length: int) -> memoryview:
-        """`length` bytes from `pointer` as they are at any time: memory is not moved, and in bounds stays in bounds.
+        """A live view of `length` bytes from `pointer`: memory never moves, and in bounds stays in bounds.
 
         Raises:
             OutOfBoundsError: any of them lies outside the memory.
@@ -93,20 +90,16 @@ class GuestMemory:
         return self._view[pointer : pointer + length]
 
     def _check_grown(self, pointer: int, length: int) -> None:
-        """What lies beyond the size that was known: the memory has grown, or it is out of bounds."""
+        """Reads the size again: the memory has grown, or the address is out of bounds."""
         self._look()
         if pointer < 0 or length < 0 or pointer + length > self._size:
             raise OutOfBoundsError(f"{length} bytes at {pointer}")
 
 
-# SECURITY: what a guest asks of its host when it may not call it: it writes that down, and is put aside.
-#
-# guest/WIRE.md is the specification. Every number here is the guest's word; where it means an address or a length,
-# the run's state checks it as it does for an import.
-
+# ── the mailbox: how a guest on a fiber requests a host function (guest/WIRE.md) ──────────────────────────────────
 
 CALL, START, WAIT, TAKE, LOG, NOW = 1, 2, 3, 4, 5, 6
-"""Operations: the imports of the same names."""
+"""Operations: one more than the place of the import in `IMPORTS`."""
 
 _QUESTION = Struct("<I12xq4I")
 _ANSWER = Struct("<IIq")
@@ -115,7 +108,7 @@ _SIGN = 1 << 63
 
 
 class Asked(NamedTuple):
-    """One request: which import the guest would call, and with what."""
+    """One request: an operation and its arguments, all chosen by the guest."""
 
     operation: int
     number: int
@@ -127,7 +120,7 @@ class Asked(NamedTuple):
 
 
 class Mailbox:
-    """The mailbox of one guest: in front of its inbox."""
+    """The mailbox of one guest: it lies in front of its inbox."""
 
     __slots__ = ("_place",)
 
@@ -135,63 +128,50 @@ class Mailbox:
         self._place = memory.place(inbox - MAILBOX_BYTES, MAILBOX_BYTES)
 
     def read(self) -> Asked | None:
-        """What the guest asks for; None if it was put aside for another reason."""
+        """The guest's request; None if the guest was suspended for another reason."""
         content = _QUESTION.unpack(self._place)
         return Asked._make(content) if content[0] else None
 
     def answer(self, number: int) -> None:
-        """The guest gets this when it goes on."""
+        """Writes the answer that the guest reads when it resumes."""
         number &= 2 * _SIGN - 1
         _ANSWER.pack_into(self._place, 0, 0, 0, number - 2 * _SIGN if number >= _SIGN else number)
 
 
 def answer(state: RunState, asked: Asked) -> int:
-    """Does what the guest asked for, on this thread, however long it takes.
+    """Performs a request in its blocking form, on this thread.
 
     Raises:
-        RunEnded: the run is over; why is in its state.
+        RunEnded: the run is over; its state has the reason.
     """
     try:
-        return _answer(state, asked)
+        item = _requested_import(state, asked)
+        return item.blocking(state, *asked[item.fields]) or 0
     except Exception as error:
         state.end_for(error)
         raise RunEnded from None
 
 
-def _answer(state: RunState, asked: Asked) -> int:
-    operation, number, first, second, third, fourth = asked
-    if operation == CALL:
-        return state.call(first, second, third, fourth)
-    if operation == START:
-        return state.start(first, second)
-    if operation == WAIT:
-        return state.wait(number, first, second)
-    if operation == TAKE:
-        return state.take(first, second)
-    if operation == LOG:
-        state.log(first, second, third)
-        return 0
-    if operation == NOW:
-        return state.now(first)
-    state.end("protocol", f"The guest asked for operation {operation}, which doesn't exist.")
-    raise RunEnded
-
-
-# SECURITY: answers what a guest asks by mailbox on an event loop: calls and waits are awaited there.
-#
-# What can be answered at once is `mailbox.answer`'s. The checks and counts are the run state's own, as for an import.
+def _requested_import(state: RunState, asked: Asked) -> Import:
+    if not CALL <= asked.operation <= NOW:
+        state.end("protocol", f"The guest asked for operation {asked.operation}, which doesn't exist.")
+        raise RunEnded
+    return IMPORTS[asked.operation - 1]
 
 
 class Perform(Protocol):
     """Makes a call of an async function, in time; never raises but for cancellation."""
 
     def __call__(self, call: PendingCall, begun: Awaitable[Reply] | None = None) -> Awaitable[Reply]:
-        """The reply; `begun` is what the function gave, if it was called already."""
+        """The reply; `begun` is the awaitable of a function that was called already."""
         ...
 
 
 class AwaitedRequests:
-    """The requests of one guest, one at a time. Used on the event loop's thread."""
+    """Performs the requests of one guest in their awaited form. Used on the event loop's thread.
+
+    All checks and counts are the run state's own, as for an import.
+    """
 
     def __init__(self, state: RunState, perform: Perform) -> None:
         import anyio
@@ -202,113 +182,102 @@ class AwaitedRequests:
         state.started.on_delivery = self._note_delivery
 
     def answer(self, asked: Asked) -> int | Awaitable[int]:
-        """Does what the guest asked for: the answer, or where something has to be awaited for it, what gives it then.
+        """Performs a request: the answer, or an awaitable of it if something has to be awaited first.
 
         Raises:
-            RunEnded: the run is over; why is in its state. What is awaited may raise it, too.
+            RunEnded: the run is over; its state has the reason. The awaitable may raise it, too.
         """
         try:
-            if asked.operation == CALL:
-                return self._call(asked)
-            if asked.operation == WAIT:
-                return self._ending(self._wait(asked.number, asked.first, asked.second))
-        except RunEnded:
-            raise
-        except Exception as error:
-            self._state.end_for(error)
-            raise RunEnded from None
-        return answer(self._state, asked)
-
-    async def _ending(self, answer: Awaitable[int]) -> int:
-        """The same for what is awaited: whatever goes wrong ends the run."""
-        try:
-            return await answer
-        except RunEnded:
-            raise
+            item = _requested_import(self._state, asked)
+            given = asked[item.fields]
+            return item.blocking(self._state, *given) or 0 if item.awaited is None else item.awaited(self, *given)
         except Exception as error:
             self._state.end_for(error)
             raise RunEnded from None
 
-    def _call(self, asked: Asked) -> int | Awaitable[int]:
-        state, length = self._state, asked.second
-        request = state.requested(asked.first, length)
+    def call(self, pointer: int, length: int, reply: int, capacity: int) -> int | Awaitable[int]:
+        """A call or import that guest code waits for."""
+        state = self._state
+        request = state.requested(pointer, length)
         if type(request) is CallRequest:
-            frame = self._called(request, length)
+            function = find_function(state.modules, request)
+            if function is None:
+                frame = unknown_function(request)
+            elif not function.is_async:
+                frame = state.perform_here(function, request, length)
+            elif not function.may_answer:
+                return self._performed(state.begun(function, request, length), None, reply, capacity)
+            else:
+                began = perf_counter()
+                try:
+                    given = function.function(*request.arguments)
+                except BaseException as error:
+                    given = _raised(error)
+                if type(given) is not Reply:
+                    call = state.begun(function, request, length, began=began)
+                    return self._performed(call, given, reply, capacity)
+                frame = state.answered(function, request, given, began, length)
         elif type(request) is ImportRequest:
-            frame = self._imported(request, length)
+            specifier = state.unresolved(request)
+            if specifier is not None:
+                assert state.importer is not None
+                try:
+                    given = state.importer(specifier)
+                except BaseException as error:
+                    given = _raised(error)
+                if given is not None:
+                    call = state.begun_import(specifier, length)
+                    return self._performed(call, given, reply, capacity, request)
+            frame = answer_import(state.modules, request)
         else:
             assert type(request) is bytes
             frame = request
-        if type(frame) is bytes:
-            return state.give(frame, asked.third, asked.fourth)
-        return self._ending(self._given(cast("Awaitable[bytes]", frame), asked))
+        return state.give(frame, reply, capacity)
 
-    async def _given(self, frame: Awaitable[bytes], asked: Asked) -> int:
-        return self._state.give(await frame, asked.third, asked.fourth)
-
-    def _called(self, request: CallRequest, length: int) -> bytes | Awaitable[bytes]:
+    async def _performed(
+        self,
+        call: PendingCall,
+        begun: Awaitable[Any] | None,
+        pointer: int,
+        capacity: int,
+        request: ImportRequest | None = None,
+    ) -> int:
+        """Awaits a call and writes its reply; for an import, the module's functions."""
         state = self._state
-        function = find_function(state.modules, request)
-        if function is None:
-            return unknown_function(request)
-        if not function.is_async:
-            return state.perform_here(function, request, length)
-        if not function.may_answer:
-            return self._performed(state.begun(function, request, length))
-        began = perf_counter()
         try:
-            given = function.function(*request.arguments)
-        except BaseException as error:
-            given = _raised(error)
-        if type(given) is Reply:
-            return state.answered(function, request, given, began, length)
-        return self._performed(state.begun(function, request, length, began=began), given)
+            frame = state.completed(call, await self._perform(call, begun))
+            if request is not None and not frame.startswith(REFUSAL):
+                frame = answer_import(state.modules, request)
+            return state.give(frame, pointer, capacity)
+        except Exception as error:
+            state.end_for(error)
+            raise RunEnded from None
 
-    def _imported(self, request: ImportRequest, length: int) -> bytes | Awaitable[bytes]:
-        call = self._state.importing(request, length)
-        if call is None:
-            return answer_import(self._state.modules, request)
-        try:
-            given = call.function.function(*call.arguments)
-        except BaseException as error:
-            given = _raised(error)
-        if given is None:
-            self._state.started.remove(call)
-            return answer_import(self._state.modules, request)
-        return self._import_performed(call, given, request)
-
-    async def _import_performed(self, call: PendingCall, begun: Awaitable[Any], request: ImportRequest) -> bytes:
-        frame = await self._performed(call, begun)
-        return frame if frame.startswith(REFUSAL) else answer_import(self._state.modules, request)
-
-    async def _performed(self, call: PendingCall, begun: Awaitable[Reply] | None = None) -> bytes:
-        reply = await self._perform(call, begun)
-        self._state.completed(call, reply)
-        if self._state.ending is not None:
-            raise RunEnded
-        return reply.frame
-
-    async def _wait(self, microseconds: int, pointer: int, capacity: int) -> int:
-        """The next settled call, as `RunState.wait` has it."""
+    async def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
+        """Awaits the next settled call, as `RunState.wait` does."""
         state, started = self._state, self._state.started
         until = inf if microseconds < 0 else monotonic() + microseconds / 1e6
-        frame = started.next_settled()
-        while frame is None:
-            if microseconds < 0 and not started.can_settle():
-                return REFUSED
-            arrived = self._arrived()
-            if arrived is not None:
-                call, reply = arrived
-                state.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
-                started.settle(call.identity, reply.frame)
-                frame = started.next_settled()
-            elif not await self._delivery(until):
-                state.check()
-                return NOTHING
-        return state.give(frame, pointer, capacity)
+        try:
+            frame = started.next_settled()
+            while frame is None:
+                if microseconds < 0 and not started.can_settle():
+                    return REFUSED
+                arrived = self._arrived()
+                if arrived is not None:
+                    call, reply = arrived
+                    state.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
+                    started.settle(call.identity, reply.frame)
+                    frame = started.next_settled()
+                elif not await self._delivery(until):
+                    state.check()
+                    return NOTHING
+            return state.give(frame, pointer, capacity)
+        except Exception as error:
+            state.end_for(error)
+            raise RunEnded from None
 
     def _arrived(self) -> tuple[PendingCall, Reply] | None:
-        """A reply that is there already."""
+        """A reply that has arrived already."""
         while True:
             try:
                 return self._state.started.receive(0.0)
@@ -330,9 +299,11 @@ class AwaitedRequests:
 
 
 async def _raised(error: BaseException) -> Reply:
-    """What a call raised, for whoever makes a reply of it."""
+    """Raises a call's error where its reply is awaited."""
     raise error
 
+
+# ── the table of imports ──────────────────────────────────────────────────────────────────────────────────────────
 
 IMPORT_MODULE = b"toolbridge"
 I32, I64 = 0, 1
@@ -346,120 +317,87 @@ class _Current(threading.local):
     run: RunState | None = None
 
 
-_current = _Current()
+current = _Current()
+"""The run that host functions called on this thread belong to."""
 
 
 def set_current_run(run: RunState | None) -> RunState | None:
-    """The run that host functions called on this thread belong to; answers with the one before."""
-    before, _current.run = _current.run, run
+    """Sets the run of this thread; returns the one before."""
+    before, current.run = current.run, run
     return before
 
 
-def _run() -> RunState:
-    run = _current.run
-    if run is None:
-        raise RunEnded
-    return run
-
-
-def _signed64(slots: Any, index: int) -> int:
-    value = slots[index] | slots[index + 1] << 32
-    return value - (1 << 64) if value >> 63 else value
-
-
-def _trap(error: BaseException) -> int:
-    """Ends the guest. Why is in the run's state; the trap's own text is for nobody."""
-    run = _current.run
-    if run is not None:
-        run.end_for(error)
-    return library.trap_new(b"ended", 5)
-
-
-def _call(_data: int, _caller: int, slots: Any, _count: int) -> int:
-    try:
-        run = _current.run
-        if run is None:
-            raise RunEnded
-        run.leave_guest()
-        slots[0] = run.call(slots[0], slots[_SLOT], slots[2 * _SLOT], slots[3 * _SLOT]) & _LOW
-        run.enter_guest()
-        return 0
-    except BaseException as error:
-        return _trap(error)
-
-
-def _start(_data: int, _caller: int, slots: Any, _count: int) -> int:
-    try:
-        run = _run()
-        run.leave_guest()
-        slots[0] = run.start(slots[0], slots[_SLOT]) & _LOW
-        run.enter_guest()
-        return 0
-    except BaseException as error:
-        return _trap(error)
-
-
-def _wait(_data: int, _caller: int, slots: Any, _count: int) -> int:
-    try:
-        run = _run()
-        run.leave_guest()
-        slots[0] = run.wait(_signed64(slots, 0), slots[_SLOT], slots[2 * _SLOT]) & _LOW
-        run.enter_guest()
-        return 0
-    except BaseException as error:
-        return _trap(error)
-
-
-def _take(_data: int, _caller: int, slots: Any, _count: int) -> int:
-    try:
-        slots[0] = _run().take(slots[0], slots[_SLOT]) & _LOW
-        return 0
-    except BaseException as error:
-        return _trap(error)
-
-
-def _log(_data: int, _caller: int, slots: Any, _count: int) -> int:
-    try:
-        _run().log(slots[0], slots[_SLOT], slots[2 * _SLOT])
-        return 0
-    except BaseException as error:
-        return _trap(error)
-
-
-def _now(_data: int, _caller: int, slots: Any, _count: int) -> int:
-    try:
-        nanoseconds = _run().now(slots[0])
-        slots[0] = nanoseconds & _LOW
-        slots[1] = nanoseconds >> 32 & _LOW
-        return 0
-    except BaseException as error:
-        return _trap(error)
-
-
 class Import(NamedTuple):
-    """One function that the guest imports: its name, its WebAssembly type, our side of it."""
+    """One function that the guest imports: its name, its WebAssembly type, its two forms on the host."""
 
     name: bytes
     parameters: tuple[int, ...]
     results: tuple[int, ...]
-    function: Callable[[int, int, Any, int], int]
+    blocking: Callable[..., int | None]
+    """On a guest thread: of the run's state and the arguments."""
+    awaited: Callable[..., int | Awaitable[int]] | None
+    """On an event loop's thread; None: the blocking form, which never waits."""
+    is_billed: bool
+    """Whether guest code's CPU time goes on meanwhile: these are too quick to stop it."""
+    fields: slice
+    """Its arguments among the fields of a mailbox request."""
 
 
 IMPORTS = (
-    Import(b"call", (I32, I32, I32, I32), (I32,), _call),
-    Import(b"start", (I32, I32), (I32,), _start),
-    Import(b"wait", (I64, I32, I32), (I32,), _wait),
-    Import(b"take", (I32, I32), (I32,), _take),
-    Import(b"log", (I32, I32, I32), (), _log),
-    Import(b"now", (I32,), (I64,), _now),
+    Import(b"call", (I32, I32, I32, I32), (I32,), RunState.call, AwaitedRequests.call, False, slice(2, 6)),
+    Import(b"start", (I32, I32), (I32,), RunState.start, None, False, slice(2, 4)),
+    Import(b"wait", (I64, I32, I32), (I32,), RunState.wait, AwaitedRequests.wait, False, slice(1, 4)),
+    Import(b"take", (I32, I32), (I32,), RunState.take, None, True, slice(2, 4)),
+    Import(b"log", (I32, I32, I32), (), RunState.log, None, True, slice(2, 5)),
+    Import(b"now", (I32,), (I64,), RunState.now, None, True, slice(2, 3)),
 )
 
-# The library keeps addresses only, so the callbacks must stay alive with the process.
-_callbacks = tuple(library.HostFunction(item.function) for item in IMPORTS)
 
-# `leave()` advances the epoch, and that makes a guest that runs on its caller's thread put itself aside
-# (sandbox/fiber_call.py). It is a function of the library that gets the engine as its data, and not a function of ours,
-# because no Python code may run there: an exception that a signal handler raises in it would be lost.
+def _signed64(slots: Any) -> int:
+    value = slots[0] | slots[1] << 32
+    return value - (1 << 64) if value >> 63 else value
+
+
+def import_callback(item: Import) -> Callable[[int, int, Any, int], int]:
+    """An import as the library calls it: arguments in slots, 0 or a trap as the answer. It never raises."""
+    blocking, is_billed = item.blocking, item.is_billed
+    words = slice(0, _SLOT * len(item.parameters), _SLOT)
+    takes_wide, gives, gives_wide = I64 in item.parameters, bool(item.results), I64 in item.results
+
+    def function(_data: int, _caller: int, slots: Any, _count: int) -> int:
+        try:
+            run = current.run
+            if run is None:
+                raise RunEnded
+            given = slots[words]
+            if takes_wide:
+                given[0] = _signed64(slots)
+            if is_billed:
+                number = blocking(run, *given)
+            else:
+                run.leave_guest()
+                number = blocking(run, *given)
+                run.enter_guest()
+            if gives and number is not None:
+                slots[0] = number & _LOW
+                if gives_wide:
+                    slots[1] = number >> 32 & _LOW
+            return 0
+        except BaseException as error:
+            run = current.run
+            if run is not None:
+                run.end_for(error)
+            return library.trap_new(b"ended", 5)  # nothing reads the trap's text: the reason is in the run's state
+
+    return function
+
+
+# The library keeps addresses only, so the callbacks must stay alive with the process.
+_callbacks = tuple(library.HostFunction(import_callback(item)) for item in IMPORTS)
+
+# `leave()` advances the epoch, which makes a guest on a fiber suspend itself (epoch interruption). It is a function of
+# the library, with the engine as its data, and not of ours: no Python code may run on a fiber, because an exception
+# that a signal handler raises there would be lost.
 LEAVE = b"leave"
 _leave = library.LibraryFunction(library.engine_increment_epoch)
 
@@ -491,7 +429,7 @@ def _define(
     library.check(error, f"define {name.decode()}")
 
 
-# ---- epochs: called on the guest's thread when the epoch has advanced
+# ── epoch interruption: called on the guest's thread when the epoch has advanced ──────────────────────────────────
 
 _CONTINUE = 0
 
@@ -500,11 +438,13 @@ def _epoch_advanced(_context: int, _data: int, ticks: Any, kind: Any) -> int:
     try:
         ticks[0] = 1
         kind[0] = _CONTINUE
-        _run().tick()
+        if current.run is None:
+            raise RunEnded
+        current.run.tick()
         return 0
     except BaseException as error:
-        if not isinstance(error, RunEnded) and _current.run is not None:
-            _current.run.end("crashed", f"The epoch check failed: {type(error).__name__}.")
+        if not isinstance(error, RunEnded) and current.run is not None:
+            current.run.end("crashed", f"The epoch check failed: {type(error).__name__}.")
         return library.error_new(b"ended")
 
 

@@ -28,6 +28,7 @@ from toolbridge.boundary.host_call import (
     failed,
     find_function,
     is_awaitable,
+    known_specifier,
     reply_with,
     too_large,
     unknown_function,
@@ -36,10 +37,10 @@ from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
     ImportRequest,
-    RequestDecoder,
+    KnownHeads,
     WireError,
+    decode_request,
     encode_error,
-    known_specifier,
 )
 from toolbridge.limits import Limits
 
@@ -215,26 +216,24 @@ class RunState(RunTime):
         super().__init__(limits, ticks)
         self.limits = limits
         self.modules = host.modules
-        self._importer = host.importer
-        if host.clock is not None:
-            host.clock.attach(self)
+        self.importer = host.importer
         self.scheduler = scheduler
         self.clock = clock
         self.output = Output(limits.output_bytes)
         self.ending: Ending | None = None
         self.ended_at: float | None = None
-        self.log_of_calls = CallLog()
         self.calling: PendingCall | None = None
         """The plain function that runs on the guest's thread now."""
-
         self.on_change: Callable[[], None] | None = None
-        """Told, on any thread, that the run was ended or has another deadline."""
-
+        """Called, on any thread, when the run was ended or its deadline moved."""
         self._held = frame
-        self._requests = RequestDecoder()
         self._call_count = 0
         self._other_count = 0
+        self._heads: KnownHeads = {}
+        self.log_of_calls = CallLog()
         self.started = StartedCalls(limits.frame_bytes)
+        if host.clock is not None:
+            host.clock.attach(self)
 
     # ---- time
 
@@ -337,7 +336,7 @@ class RunState(RunTime):
             return too_large("The call", length, self.limits.frame_bytes)
         self.check_time_for(length)
         try:
-            return self._requests.decode(self.memory.read(pointer, length))
+            return decode_request(self.memory.read(pointer, length), self._heads)
         except WireError as error:
             return encode_error(ErrorFrame("protocol", f"The request was not understood: {error}."))
 
@@ -348,14 +347,18 @@ class RunState(RunTime):
             raise RunEnded
 
     def _count_other(self) -> None:
-        """Imports, and requests that are refused, are not calls; but nobody needs so many of them."""
+        """Counts imports and refused requests, which are no calls; no honest program makes so many."""
         self._other_count += 1
         if self._other_count > _MOST_OTHER_REQUESTS:
             self.end("limit", f"The program made more than {_MOST_OTHER_REQUESTS} requests that were no calls.")
             raise RunEnded
 
     def requested(self, pointer: int, length: int) -> CallRequest | ImportRequest | bytes:
-        """What guest code asks for and waits for, counted; or the reply that refuses it."""
+        """Reads and counts a request that guest code waits for; gives the reply instead if it is refused.
+
+        Raises:
+            RunEnded: the run is over, or that was one request too many.
+        """
         if self.ending is not None or monotonic() >= self.deadline:
             self.check()
         request = self._read_request(pointer, length)
@@ -379,20 +382,27 @@ class RunState(RunTime):
         return self.give(data, reply, capacity)
 
     def _import(self, request: ImportRequest, request_bytes: int) -> bytes:
-        call = self.importing(request, request_bytes)
-        if call is not None:
+        specifier = self.unresolved(request)
+        if specifier is not None:
+            call = self.begun_import(specifier, request_bytes)
             self.scheduler.start(call, self.started.deliver)
             reply = self._await_reply(call)
             if reply.frame.startswith(REFUSAL):
                 return reply.frame
         return answer_import(self.modules, request)
 
-    def importing(self, request: ImportRequest, request_bytes: int) -> PendingCall | None:
-        """The call that puts a module into the run's modules, begun; None if there is none to make."""
-        specifier = known_specifier(request.module.removesuffix(ASYNC_SUFFIX), self.modules)
-        if self._importer is None or specifier in self.modules:
+    def unresolved(self, request: ImportRequest) -> str | None:
+        """The specifier that the importer has to resolve first; None if the run has the module, or no importer."""
+        specifier = request.module.removesuffix(ASYNC_SUFFIX)
+        if self.importer is None or specifier in self.modules:
             return None
-        function = HostFunction(self._importer, is_async=True, keeps_time=True, is_recorded=False)
+        specifier = known_specifier(specifier, self.modules)
+        return None if specifier in self.modules else specifier
+
+    def begun_import(self, specifier: str, request_bytes: int) -> PendingCall:
+        """Registers the call of the importer as under way."""
+        assert self.importer is not None
+        function = HostFunction(self.importer, is_async=True, keeps_time=True, is_recorded=False)
         call = CallRequest(specifier, "import", [specifier])
         return self.begun(function, call, request_bytes, identity=-self._other_count)
 
@@ -472,10 +482,17 @@ class RunState(RunTime):
         self.started.add(call)
         return call
 
-    def completed(self, call: PendingCall, reply: Reply) -> None:
-        """A call that was awaited where the guest waits has its reply."""
+    def completed(self, call: PendingCall, reply: Reply) -> bytes:
+        """Records the reply of a call that was awaited where the guest waits; gives its frame.
+
+        Raises:
+            RunEnded: the run is over.
+        """
         self.started.remove(call)
         self.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
+        if self.ending is not None:
+            raise RunEnded
+        return reply.frame
 
     def start(self, pointer: int, length: int) -> int:
         """A call that guest code goes on from: its number, by which the reply will be known."""

@@ -19,31 +19,6 @@ from toolbridge.json_codec import (
     without_lone_surrogates,
 )
 
-# Modules of the host as Python names them: `host.mcp_weather` is the module `host:mcp-weather`.
-#
-# A Python name has no dash, so only the host, which knows its modules, can tell which one is meant.
-
-
-_DOT = "host."
-
-
-def is_python_name(asked: str) -> bool:
-    """Whether a module is asked for by its Python name."""
-    return asked.startswith(_DOT)
-
-
-def python_name(specifier: str) -> str:
-    """The Python name of a module."""
-    return specifier.replace("host:", _DOT, 1).replace("-", "_")
-
-
-def known_specifier(asked: str, known: Iterable[str]) -> str:
-    """The specifier that is meant; what is asked for itself if it is none that is known by its Python name."""
-    if not is_python_name(asked):
-        return asked
-    return next((specifier for specifier in known if python_name(specifier) == asked), asked)
-
-
 WIRE_VERSION = 1
 
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
@@ -122,42 +97,38 @@ _MOST_HEADS = 1000
 _LONGEST_HEAD = 1000
 
 
-class RequestDecoder:
-    """Decodes request frames.
+KnownHeads = dict[str, tuple[str, str]]
+"""Head of a call frame → module and function."""
 
-    The guest writes a function's calls with the same head every time. A head that was once decoded in
-    full is remembered, and then only the arguments are: a third of the cost of a host call.
+
+def decode_request(data: bytes, heads: KnownHeads | None = None) -> CallRequest | ImportRequest:
+    """Decodes a request frame.
+
+    The guest writes all calls of a function with the same head. Heads that were decoded in full are kept in `heads`,
+    and then only the arguments are decoded: a third of the cost of a host call.
+
+    Raises:
+        WireError: the frame is not one that the wire allows.
     """
-
-    __slots__ = ("_heads",)
-
-    def __init__(self) -> None:
-        self._heads: dict[str, tuple[str, str]] = {}
-
-    def decode(self, data: bytes) -> CallRequest | ImportRequest:
-        """A request frame.
-
-        Raises:
-            WireError: the frame is not one that the wire allows.
-        """
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError:
-            raise WireError("not UTF-8") from None
-        if "\\u" in text:
-            text = without_lone_surrogates(text)
-        at = text.find(_LAST_FIELD) + len(_LAST_FIELD)
-        known = self._heads.get(text[:at])
-        if known is not None:
-            arguments, end = scan_json(text, at)
-            if type(arguments) is list and text[end:] == "}":
-                return CallRequest(known[0], known[1], arguments)
-        request = _decode_fields(scan_whole(text))
-        if type(request) is CallRequest and len(self._heads) < _MOST_HEADS and at <= _LONGEST_HEAD:
-            head = text[:at]
-            if head == call_head(request):
-                self._heads[head] = (request.module, request.function)
-        return request
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WireError("not UTF-8") from None
+    if "\\u" in text:
+        text = without_lone_surrogates(text)
+    heads = {} if heads is None else heads
+    at = text.find(_LAST_FIELD) + len(_LAST_FIELD)
+    known = heads.get(text[:at])
+    if known is not None:
+        arguments, end = scan_json(text, at)
+        if type(arguments) is list and text[end:] == "}":
+            return CallRequest(known[0], known[1], arguments)
+    request = _decode_fields(scan_whole(text))
+    if type(request) is CallRequest and len(heads) < _MOST_HEADS and at <= _LONGEST_HEAD:
+        head = text[:at]
+        if head == call_head(request):
+            heads[head] = (request.module, request.function)
+    return request
 
 
 def call_head(request: CallRequest) -> str:
@@ -183,15 +154,6 @@ def _decode_fields(frame: Any) -> CallRequest | ImportRequest:
             raise WireError("an import has the fields op and module, a string")
         return ImportRequest(fields["module"])
     raise WireError("a request's op is call or import")
-
-
-def decode_request(data: bytes) -> CallRequest | ImportRequest:
-    """One request frame, with nothing remembered.
-
-    Raises:
-        WireError: the frame is not one that the wire allows.
-    """
-    return RequestDecoder().decode(data)
 
 
 _OUTCOME_FIELDS = {"wire", "value", "failure"}

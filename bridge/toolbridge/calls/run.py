@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from anyio import create_task_group, move_on_after, sleep, to_thread
 
-from toolbridge.boundary.host_call import BRIDGE, CallFailed, HostFunction, HostSide, Reply, RunClock, no_such_module
-from toolbridge.boundary.wire import ErrorFrame, known_specifier
+from toolbridge.boundary.host_call import (
+    BRIDGE,
+    CallFailed,
+    HostFunction,
+    HostSide,
+    Reply,
+    RunClock,
+    known_specifier,
+    no_such_module,
+)
+from toolbridge.boundary.wire import ErrorFrame
 from toolbridge.calls.tool_call import CallRules, HandleStore, ToolCalls, import_failed
 from toolbridge.check.checker import Checked, Checker, CheckReport, SessionNames, World
 from toolbridge.check.javascript import needed_stubs
@@ -31,7 +40,7 @@ from toolbridge.schema.validate import CheckStore
 from toolbridge.servers.listing import blocked_error
 from toolbridge.servers.manager import tell
 from toolbridge.trust.gate.gate import PermissionGate
-from toolbridge_codegen.catalog import ModuleSpec, identifier, module_specifier, python_module
+from toolbridge_codegen.catalog import identifier, module_specifier, python_module
 
 if TYPE_CHECKING:
     from toolbridge.sandbox.sandbox import Sandbox
@@ -100,12 +109,13 @@ def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> t
 class RunModules:
     """The modules of one run or session: a server's tools as functions, resolved on first import."""
 
-    def __init__(self, manager: ServerManager, handles: HandleStore, clock: RunClock) -> None:
+    def __init__(self, manager: ServerManager, bridge: dict[str, HostFunction], clock: RunClock) -> None:
         self._manager = manager
         self._clock = clock
-        self._modules: dict[str, dict[str, HostFunction]] = {BRIDGE: handles.functions()}
+        self._modules: dict[str, dict[str, HostFunction]] = {BRIDGE: bridge}
         self._source = ""
         self._calls: ToolCalls | None = None
+        self._connected: frozenset[str] = frozenset()
         self.problems: dict[str, ServerError] = {}
         """Servers that could not be connected in this run: it does not retry."""
 
@@ -118,11 +128,18 @@ class RunModules:
         """Starts a run: its calls go through `calls`."""
         self._source = source
         self._calls = calls
+        self._connected = frozenset()
         self.problems = {}
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those of these servers that have no live connection and did not fail in this run."""
-        return [name for name in names if name not in self.problems and not self._manager.is_connected(name)]
+        return [name for name in self._manager.unconnected(names) if name not in self.problems]
+
+    def connected(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these servers that did not fail in this run; their modules resolve without another look."""
+        found = tuple([name for name in names if name not in self.problems])
+        self._connected = frozenset(found)
+        return found
 
     async def wait_for_approvals(self, names: Iterable[str]) -> None:
         """Waits until each of these servers is approved or refused."""
@@ -155,17 +172,19 @@ class RunModules:
             CallFailed: there is no such module, or its server can't be connected.
         """
         servers = self._manager.specifiers()
-        specifier = known_specifier(specifier, servers)
+        if specifier not in servers:
+            specifier = known_specifier(specifier, servers)
         server = servers.get(specifier)
         if server is None:
             raise CallFailed(self._disabled(specifier) or no_such_module(servers, specifier))
         if server in self.problems:
             raise self._import_failed(self.problems[server], server)
-        mentioned = mentioned_servers(self._source, servers.values())[:_MOST_MENTIONED]
-        missing = self.missing(dict.fromkeys((server, *mentioned)))
-        if missing:
-            return self._connect_and_import(specifier, server, missing)
-        self._modules[specifier] = self._functions(server, specifier)
+        if server not in self._connected:
+            mentioned = mentioned_servers(self._source, servers.values())[:_MOST_MENTIONED]
+            missing = self.missing(dict.fromkeys((server, *mentioned)))
+            if missing:
+                return self._connect_and_import(specifier, server, missing)
+        self._offer(specifier, server)
         return None
 
     async def _connect_and_import(self, specifier: str, server: str, missing: Sequence[str]) -> None:
@@ -188,7 +207,7 @@ class RunModules:
                 tasks.start_soon(connect, name)
         if problem is not None:
             raise self._import_failed(problem, server)
-        self._modules[specifier] = self._functions(server, specifier)
+        self._offer(specifier, server)
 
     def _import_failed(self, problem: ServerError, server: str) -> CallFailed:
         assert self._calls is not None
@@ -204,19 +223,13 @@ class RunModules:
         words = f"Server {server!r} is disabled: it has no module. A person can run {advised(f'enable {server}')}."
         return ErrorFrame("unknown", words, name="ModuleError", server=server)
 
-    def _functions(self, server: str, specifier: str) -> dict[str, HostFunction]:
-        module: ModuleSpec | None = self._manager.catalog.module(specifier)
-        functions = {name: self._tool(server, tool) for name, tool in module.exports.items()} if module else {}
-        # A tool that changed since the program was written gets a function that says so when it is called. A name that
-        # had to be changed could be another tool's, so it gets none.
-        for name in self._manager.changed_tools(server):
-            if identifier(name) == name:
-                functions.setdefault(name, self._tool(server, name))
-        return functions
-
-    def _tool(self, server: str, tool: str) -> HostFunction:
-        call = partial(self._call, server, tool)
-        return HostFunction(call, is_async=True, keeps_time=True, server=server, tool=tool, may_answer=True)
+    def _offer(self, specifier: str, server: str) -> None:
+        """Puts a server's module into the run's modules."""
+        functions: dict[str, HostFunction] = {}
+        for name, tool in self._manager.exports(server).items():
+            call = partial(self._call, server, tool)
+            functions[name] = HostFunction(call, True, keeps_time=True, server=server, tool=tool, may_answer=True)
+        self._modules[specifier] = functions
 
     def _call(self, server: str, tool: str, *given: Any) -> Reply | Awaitable[Reply]:
         assert self._calls is not None
@@ -239,7 +252,7 @@ class TypeChecks:
         self._stubs_of = stubs_of
         self.checker = Checker(sandbox)
         self._stubs: dict[StubLanguage, tuple[Catalog, Mapping[str, str]]] = {}
-        self._worlds: dict[StubLanguage, tuple[tuple[object, ...], World]] = {}
+        self._worlds: dict[StubLanguage, tuple[Catalog, tuple[str, ...], World]] = {}
 
     async def check(
         self, code: str, language: str, connected: tuple[str, ...], session: SessionNames | None, limits: Limits
@@ -262,14 +275,14 @@ class TypeChecks:
         return None if world is None else self.checker.known(code, language, world)
 
     def _known_world(self, language: StubLanguage, connected: tuple[str, ...]) -> World | None:
-        found = self._worlds.get(language)
-        key = (self._manager.catalog, self._manager.specifiers(), connected)
-        same = found is not None and all(mine is its or mine == its for mine, its in zip(key, found[0], strict=True))
-        return found[1] if same and found is not None else None
+        kept = self._worlds.get(language)
+        if kept is None or kept[0] is not self._manager.catalog or kept[1] != connected:
+            return None
+        return kept[2]
 
     async def _world(self, language: StubLanguage, connected: tuple[str, ...]) -> World:
         """The stubs of the connected servers. Modules of all others are untyped: kept listings may be out of date."""
-        catalog, specifiers = self._manager.catalog, self._manager.specifiers()
+        catalog = self._manager.catalog
         known = self._stubs.get(language)
         if known is None or known[0] is not catalog:
             # In a worker thread: a listing may be megabytes.
@@ -278,10 +291,10 @@ class TypeChecks:
         hidden = tuple(_stub_name(name, language) for name in untyped)
         world = World(
             stubs={name: text for name, text in known[1].items() if not name.startswith(hidden)},
-            modules=tuple(specifiers),
+            modules=tuple(self._manager.specifiers()),
             untyped=tuple(module_specifier(name) for name in untyped),
         )
-        self._worlds[language] = ((catalog, specifiers, connected), world)
+        self._worlds[language] = (catalog, connected, world)
         return world
 
     def _generate(self, catalog: Catalog, language: StubLanguage) -> Mapping[str, str]:
@@ -329,7 +342,7 @@ class RunScope:
         self._session = session
         self._names = None if session is None else SessionNames()
         self._handles = HandleStore(limits, exact_integers=rules.exact_integers)
-        self._modules = RunModules(manager, self._handles, self._clock)
+        self._modules = RunModules(manager, self._handles.functions(), self._clock)
         self._servers: dict[str, None] = {}
 
     @property
@@ -353,7 +366,6 @@ class RunScope:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
         """
         limits = limits or self.limits
-        await self._manager.follow_revocations()
         if not keeps_answers:
             self._gate.forget_answers()
         run, began = new_run(), perf_counter()
@@ -369,6 +381,7 @@ class RunScope:
             observers=self._observers,
         )
         self._modules.begin(code, calls)
+        await self._manager.follow_revocations()
         if self._observers:
             size = len(code.encode("utf-8", "surrogatepass"))
             tell(self._observers, RunStarted(run, language, size, self._session))
@@ -380,16 +393,17 @@ class RunScope:
                 checked, spent, refusal = await self._type_check(
                     code, language, limits, is_advisory=check == "advisory"
                 )
-            report = checked.report
-            if report.failure is not None and (report.syntax is not None or check != "advisory"):
-                refusal = report.failure
+            report, found = checked.report, checked.report.failure
+            if found is not None and (report.syntax is not None or check != "advisory"):
+                refusal = found
             if refusal is not None:
                 result = RunResult(failure=refusal, usage=spent)
             else:
                 result = await execute(erased=checked.erased, spent=spent)
                 if self._names is not None and check:
                     self._names.add(code, language, checked.names)
-            warnings = self._warnings(code, report, result.failure, is_refused=refusal is not None)
+            advice = "" if refusal or not report.has_checker else _advice(found) if found else report.warning
+            warnings = self._warnings(code, advice, result.failure)
             servers = tuple({**self._servers, **calls.servers})
             result = replace(result, servers=servers, warnings=(*result.warnings, *warnings))
             return result
@@ -406,7 +420,7 @@ class RunScope:
         """
         named = self._named(code)
         await self._modules.connect(self._modules.missing(named))
-        connected = tuple(name for name in named if name not in self._modules.problems)
+        connected = self._modules.connected(named)
         report = (await self._type_checks.check(code, language, connected, self._names, self.limits)).report
         unknown = [name for name in mentioned_servers(code, self._manager.names()) if name not in connected]
         hidden = () if report.ok else hidden_tool_warnings(self._manager, code)
@@ -434,14 +448,14 @@ class RunScope:
         """
         checks, names = self._type_checks, self._names
         try:
-            if not checks.checker.is_prepared:
+            if language not in checks.checker.prepared:
                 await checks.checker.prepare(language)  # compiling the checker is no run's time
             deadline = monotonic() + limits.wall_seconds
             named = self._named(code)
             missing = self._modules.missing(named)
             if missing:
                 deadline = await self._connect(missing, limits.wall_seconds)
-            connected = tuple(name for name in named if name not in self._modules.problems)
+            connected = self._modules.connected(named)
             checked = checks.known(code, language, connected) if names is None else None
             left = deadline - monotonic()
             if left <= 0:
@@ -477,11 +491,8 @@ class RunScope:
         text = code if self._names is None else f"{code}\n{self._names.mentions}"
         return mentioned_servers(text, self._manager.specifiers().values())[:_MOST_MENTIONED]
 
-    def _warnings(self, code: str, report: CheckReport, failure: Failure | None, *, is_refused: bool) -> list[str]:
-        warnings: list[str] = []
-        if not is_refused and report.has_checker:
-            warning = report.warning if report.failure is None else _advice(report.failure)
-            warnings += [warning] if warning else []
+    def _warnings(self, code: str, advice: str, failure: Failure | None) -> list[str]:
+        warnings = [advice] if advice else []
         if failure is not None:
             warnings += hidden_tool_warnings(self._manager, code, str(failure))
         return [*warnings, *self._rule_warnings()]

@@ -349,6 +349,15 @@ _NOT_SENT = (
 )
 
 
+class _Request(NamedTuple):
+    """One call as guest code asked for it."""
+
+    number: int
+    server: str
+    tool: str
+    given: Sequence[Any]
+
+
 class ToolCalls:
     """The calls of one run."""
 
@@ -381,24 +390,24 @@ class ToolCalls:
         """Servers whose words guest code may have been given, in order."""
 
     def call(self, server: str, tool: str, given: Sequence[Any]) -> Reply | Awaitable[Reply]:
-        """Calls a tool by its identity with what guest code passed: its reply, or what gives that when awaited.
+        """Calls a tool by its identity: the reply, or an awaitable of it, which must be awaited at once.
 
-        Neither raises but for cancellation. What is given to be awaited must be, at once.
+        Neither raises but for cancellation.
         """
         self.count += 1
-        if not self._observers:
-            return self._begin(server, tool, given, self.count)
-        return self._observed(server, tool, given, self.count)
+        request = _Request(self.count, server, tool, given)
+        return self._observed(request) if self._observers else self._begin(request)
 
-    async def _observed(self, server: str, tool: str, given: Sequence[Any], number: int) -> Reply:
+    async def _observed(self, request: _Request) -> Reply:
         """A call with its events around it."""
+        number, server, tool, given = request
         began = perf_counter()
         text = self._argument_text(server, given) if self._rules.shows_arguments else ""
         tell(self._observers, CallStarted(self._run, number, server, tool, text))
         self._under_way.add(number)
         reply: Reply | None = None
         try:
-            begun = self._begin(server, tool, given, number)
+            begun = self._begin(request)
             reply = begun if isinstance(begun, Reply) else await begun
             return reply
         finally:
@@ -410,55 +419,67 @@ class ToolCalls:
                 CallEnded(self._run, number, server, tool, outcome, perf_counter() - began, *sizes),
             )
 
-    def _begin(self, server: str, tool: str, given: Sequence[Any], number: int) -> Reply | Awaitable[Reply]:
-        """Takes the steps that need not be awaited, if the tool is the host's own and ready; all of them, if it can."""
+    def _begin(self, request: _Request) -> Reply | Awaitable[Reply]:
+        """Takes the steps that need no waiting; for a host tool that may be all of them."""
+        spec = self._manager.catalog.tool(request.server, request.tool)
+        if spec is None:
+            return self._answer(request)
+        own = self._manager.ready_tool(request.server, request.tool)
         try:
-            spec = self._manager.catalog.tool(server, tool)
-            own = None if spec is None else self._manager.ready_tool(server, tool)
-            if spec is None or own is None or self._clock.seconds_left() <= 0:
-                return self._answer(server, tool, given, number)
-            checked = self._arguments.checked(spec, given)
+            checked = self._arguments.checked(spec, request.given)
             decision = self._gate.decide_at_once(spec)
-            if decision is None:
-                return self._answer(server, tool, given, number)
-            self._obey(decision, spec, number)
-            self.servers[server] = None
+            if own is None or decision is None or self._clock.seconds_left() <= 0:
+                return self._answer(request, checked, decision)
+            self._obey(decision, spec, request.number)
+            self.servers[request.server] = None
             raw = begin(own, checked.arguments)
             if isinstance(raw, dict):
                 return self._replies.reply(checked, raw)
         except Exception as error:
-            return self._refused(error, server, tool, given)
-        return self._finish(checked, own, raw, given)
+            return self._audited(error, request) if own is None else self._refused(error, request)
+        return self._finish(request, checked, own, raw)
 
     async def _finish(
         self,
+        request: _Request,
         checked: CheckedCall,
         own: InProcessTool[..., Any],
         begun: Awaitable[dict[str, Any]],
-        given: Sequence[Any],
     ) -> Reply:
-        """The reply to a call that has begun."""
-        server = checked.spec.server
+        """Awaits the result of a host tool."""
         try:
-            raw = await self._manager.finish_call(server, own, begun, self._seconds(server))
+            raw = await self._manager.finish_call(request.server, own, begun, self._seconds(request.server))
             return self._replies.reply(checked, raw)
         except Exception as error:
-            return self._refused(error, server, own.name, given)
+            return self._refused(error, request)
 
-    async def _answer(self, server: str, tool: str, given: Sequence[Any], number: int) -> Reply:
-        """The reply to a call that may have to wait for anything."""
+    async def _answer(
+        self, request: _Request, checked: CheckedCall | None = None, decision: Decision | None = None
+    ) -> Reply:
+        """Awaits the remaining steps of a call: listing the tool, a person's decision, the server's result."""
         try:
-            return await self._perform(server, tool, given, number)
+            if checked is None:
+                checked = self._arguments.checked(await self._listed(request.server, request.tool), request.given)
+            if decision is None:
+                decision = await self._gate.decide(checked.spec, checked.arguments)
+            self._obey(decision, checked.spec, request.number)
+            return await self._replies.foreign_reply(checked, await self._sent(request, checked))
         except Exception as error:
-            problem, shown = error, self._error(error, server, tool, given)
-        return self._failed(problem, shown, await to_thread.run_sync(error_notes, shown.message))
+            problem = error
+        return await self._audited(problem, request)
 
-    def _refused(self, problem: Exception, server: str, tool: str, given: Sequence[Any]) -> Reply:
-        """The reply for what was raised on the way."""
-        error = self._error(problem, server, tool, given)
+    def _refused(self, problem: Exception, request: _Request) -> Reply:
+        """The reply for an error of a host tool's call."""
+        error = self._error(problem, request)
         return self._failed(problem, error, error_notes(error.message))
 
-    def _error(self, problem: Exception, server: str, tool: str, given: Sequence[Any]) -> ErrorFrame:
+    async def _audited(self, problem: Exception, request: _Request) -> Reply:
+        """The reply for any other call's error: its text may be long, so it is audited on a worker thread."""
+        error = self._error(problem, request)
+        return self._failed(problem, error, await to_thread.run_sync(error_notes, error.message))
+
+    def _error(self, problem: Exception, request: _Request) -> ErrorFrame:
+        _, server, tool, given = request
         if isinstance(problem, CallFailed):
             error = problem.error
         elif isinstance(problem, ServerError):
@@ -477,21 +498,23 @@ class ToolCalls:
         return Reply(frame, error.kind, notes, sent=not isinstance(problem, _NOT_SENT))
 
     def heard(self, error: ServerError, server: str) -> None:
-        """Guest code is given this error: what a server said when it could not be reached is a word of its, too."""
+        """Marks a server whose words are in an error that guest code is given, also one of a failed connection."""
         if may_quote(error):
             self.servers[server] = None
             self._gate.heard(server)
 
-    async def _perform(self, server: str, tool: str, given: Sequence[Any], number: int) -> Reply:
+    async def _listed(self, server: str, tool: str) -> ToolSpec:
+        """Connects a server that was configured anew, whose tools aren't listed yet; gives the tool.
+
+        Raises:
+            ServerError: it can't be connected, or has no such tool any more.
+        """
+        if server in self._manager.enabled_servers() and self._manager.listing(server) is None:
+            await self._manager.connect(server)
         spec = self._manager.catalog.tool(server, tool)
-        if spec is None and server in self._manager.enabled_servers() and self._manager.listing(server) is None:
-            await self._manager.connect(server)  # it was configured anew, and nobody has asked it for its tools yet
-            spec = self._manager.catalog.tool(server, tool)
         if spec is None:
             raise self._gone(server, tool)
-        checked = self._arguments.checked(spec, given)
-        self._obey(await self._gate.decide(spec, checked.arguments), spec, number)
-        return await self._replies.foreign_reply(checked, await self._sent(spec, checked.arguments, number))
+        return spec
 
     def _obey(self, decision: Decision, spec: ToolSpec, number: int) -> None:
         """Goes on only with what the gate lets through.
@@ -517,21 +540,22 @@ class ToolCalls:
             pass
         return ToolNotFoundError(server, f"no longer has the tool {tool!r}: its tools have changed")
 
-    async def _sent(self, spec: ToolSpec, arguments: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-        """The raw result of a call that was allowed."""
-        report = partial(self._progressed, number, spec) if self._rules.shows_progress else None
-        seconds = self._seconds(spec.server)
+    async def _sent(self, request: _Request, checked: CheckedCall) -> Mapping[str, Any]:
+        """Sends a call that was allowed; gives the raw result."""
+        spec, server = checked.spec, request.server
+        report = partial(self._progressed, request.number, spec) if self._rules.shows_progress else None
+        seconds = self._seconds(server)
         try:
-            raw = await self._manager.call(spec.server, spec.name, arguments, timeout=seconds, on_progress=report)
+            raw = await self._manager.call(server, request.tool, checked.arguments, timeout=seconds, on_progress=report)
         except _NOT_SENT as error:
             self._gate.not_sent(spec)
             if isinstance(error, MisuseError):  # arguments that have no form on the server's wire
                 raise CallFailed(ErrorFrame("invalid_arguments", f"{spec.identifier}: {error}")) from None
             raise
         except BaseException:
-            self.servers[spec.server] = None  # it may have taken effect, and the error is the server's word
+            self.servers[server] = None  # it may have taken effect, and the error is the server's word
             raise
-        self.servers[spec.server] = None
+        self.servers[server] = None
         return raw
 
     def _seconds(self, server: str) -> float:

@@ -229,8 +229,8 @@ class Checker:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._known: OrderedDict[tuple[object, ...], Checked] = OrderedDict()
-        self.is_prepared = False
-        """Whether the compiler's image is loaded."""
+        self.prepared = {"python"}
+        """Languages whose checker is loaded."""
 
     async def prepare(self, language: str) -> None:
         """Loads the checker of a language, which may have to be compiled: that is no program's time.
@@ -238,10 +238,10 @@ class Checker:
         Raises:
             ToolbridgeError: the sandbox is closed.
         """
-        if language != "python":
+        if language not in self.prepared:
             with suppress(GuestImageError):  # the check says so
                 await self._sandbox.prepare_compiler()
-                self.is_prepared = True
+                self.prepared |= {"javascript", "typescript"}
 
     def known(self, source: str, language: str, world: World) -> Checked | None:
         """The answer for the same program and stubs, if it is remembered."""

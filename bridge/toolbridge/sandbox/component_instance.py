@@ -11,7 +11,7 @@ from toolbridge.boundary import component_imports as components
 from toolbridge.boundary import library
 from toolbridge.boundary.component_imports import FIRST, ComponentExchange, define_component_imports
 from toolbridge.boundary.host_call import HostSide
-from toolbridge.boundary.imports import epoch_callback, set_current_run
+from toolbridge.boundary.imports import current, epoch_callback
 from toolbridge.boundary.run_state import RunState
 from toolbridge.errors import EngineError
 from toolbridge.limits import Limits
@@ -76,7 +76,8 @@ class ComponentInstance:
     def _instantiate(self, image: ComponentImage) -> None:
         instance = ctypes.addressof(self._instance)
         error = components.component_linker_instantiate(image.linker, self._context, image.component, instance)
-        library.check(error, "instantiate the guest")
+        if error:
+            library.check(error, "instantiate the guest")
         function = ctypes.addressof(self._function)
         if not components.component_instance_get_func(instance, self._context, image.run, function):
             raise EngineError("instantiate the guest", "the image doesn't export run")
@@ -93,13 +94,13 @@ class ComponentInstance:
             yield None
         self.memory.begin(frame)
         state.memory = self.memory
-        set_current_run(state)
+        current.run = state
         state.enter_guest()
         try:
             self._outcome = self._call(frame)
             state.leave_guest()
         finally:
-            set_current_run(None)
+            current.run = None
             del state.memory
         self._kept = ctypes.c_char_p(self._outcome)
         address = ctypes.cast(self._kept, c_void_p).value

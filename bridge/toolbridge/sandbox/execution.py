@@ -135,13 +135,10 @@ class Execution:
 
     def can_run_on_loop(self) -> bool:
         """Whether an event loop's thread may run it, in steps: nothing that it can call would keep the loop."""
-        return (
-            self._dialect.words_of_calls is not None
-            and can_use_fibers()
-            and all(
-                each.is_async or each.is_quick for module in self._host.modules.values() for each in module.values()
-            )
-        )
+        if self._dialect.words_of_calls is None:
+            return False
+        functions = [each for module in self._host.modules.values() for each in module.values()]
+        return all(each.is_async or each.is_quick for each in functions) and can_use_fibers()
 
     def steps(self) -> RunSteps:
         """The run, for a thread that it must not keep."""
@@ -315,11 +312,11 @@ class Execution:
         value: object = None,
         failure: Failure | None = None,
     ) -> RunResult:
-        state = self.state
+        state, memory_bytes = self.state, instance.memory.size if instance is not None else 0
         usage = Usage(
             wall_seconds=monotonic() - state.began,
             cpu_seconds=state.cpu_seconds(),
-            memory_bytes=instance.memory.size if instance is not None else 0,
+            memory_bytes=memory_bytes,
             output_bytes_dropped=state.output.dropped,
         )
         return RunResult(value, state.output.text(STDOUT), state.output.text(STDERR), calls, failure, usage)
@@ -412,8 +409,10 @@ class LoopRun:
 
         self._advance(None)
         turn_ends = monotonic() + TICK_SECONDS
-        while not self._execution.is_done:
+        while True:
             if self._asked is None:
+                if self._execution.is_done:
+                    break
                 await self._compute_elsewhere()
                 continue
             try:

@@ -11,7 +11,7 @@ from ctypes import c_uint8, c_uint64, c_void_p
 from typing import Protocol, TypeAlias
 
 from toolbridge.boundary import library
-from toolbridge.boundary.imports import MAILBOX_BYTES, Asked, GuestMemory, Mailbox, epoch_callback, set_current_run
+from toolbridge.boundary.imports import MAILBOX_BYTES, Asked, GuestMemory, Mailbox, current, epoch_callback
 from toolbridge.boundary.run_state import RunEnded, RunState, TextMemory
 from toolbridge.errors import EngineError
 from toolbridge.limits import MIB
@@ -40,7 +40,8 @@ def can_use_fibers() -> bool:
 class FiberCall:
     """One call of an export that takes a number and answers with one. Used by one thread at a time."""
 
-    _future: int | None = None
+    future: int | None = None
+    """Polling it resumes the guest until it ends or the epoch advances."""
 
     def __init__(self, context: int, function: int, argument: int) -> None:
         self._argument = library.Value(_I32, argument)
@@ -49,14 +50,10 @@ class FiberCall:
         self._error = c_void_p()
         library.context_epoch_deadline_async_yield_and_update(context, _EACH_TICK)
         library.context_set_epoch_deadline(context, _EACH_TICK)
-        self._future = library.func_call_async(
+        self.future = library.func_call_async(
             *(context, function, ctypes.addressof(self._argument), 1, ctypes.addressof(self._answer), 1),
             *(ctypes.byref(self._trap), ctypes.byref(self._error)),
         )
-
-    def proceed(self) -> bool:
-        """Lets the guest run until it ends, or until the epoch has advanced; whether it has ended."""
-        return library.call_future_poll(self._future)
 
     def answer(self) -> tuple[int, int | None, int | None]:
         """The number that it gave; or an error, or a trap, which are then the caller's to free."""
@@ -64,7 +61,7 @@ class FiberCall:
 
     def close(self) -> None:
         """Ends the call, wherever it is. Must come before the end of the store."""
-        future, self._future = self._future, None
+        future, self.future = self.future, None
         if future is not None:
             library.call_future_delete(future)
 
@@ -230,13 +227,13 @@ class Instance:
     def _run_through(self, state: RunState, frame_bytes: int) -> int:
         function = self._export(b"run")
         state.memory = self.memory
-        set_current_run(state)
+        current.run = state
         state.enter_guest()
         try:
             packed = self._call(function, frame_bytes, _EACH_TICK)
             state.leave_guest()
         finally:
-            set_current_run(None)
+            current.run = None
             del state.memory
         return packed
 
@@ -278,15 +275,15 @@ class Instance:
 
 
 def _proceed(call: FiberCall, state: RunState) -> bool:
-    """Lets a guest go on, without host functions: one that it calls all the same ends it. Whether it has ended."""
-    before = set_current_run(None)  # another run's, whose host function uses a sandbox
+    """Resumes a guest without host functions: one that it calls all the same ends it. Whether it has ended."""
+    before, current.run = current.run, None  # another run's, whose host function uses a sandbox
     try:
         state.enter_guest()
-        ended = call.proceed()
+        ended = library.call_future_poll(call.future)
         state.leave_guest()
         return ended
     finally:
-        set_current_run(before)
+        current.run = before
 
 
 def _answer(packed: int, error: int | None, trap: int | None) -> int:

@@ -11,8 +11,7 @@ from functools import partial
 from types import FunctionType, MethodType, TracebackType
 from typing import Any, cast
 
-from toolbridge.boundary.host_call import HostFunction, HostModules, HostSide, Scheduler
-from toolbridge.boundary.wire import python_name
+from toolbridge.boundary.host_call import HostFunction, HostModules, HostSide, Scheduler, python_name
 from toolbridge.errors import (
     HostModuleError,
     LanguageError,
@@ -260,14 +259,19 @@ class Sandbox:
             if isinstance(code, RunResult):
                 return code
             erased, spent = code, spent + done.usage
-        await self._prepare(dialect)
+        engine = await self._prepare(dialect)
         outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
             inbox = LoopInbox(calls)
             try:
                 scheduler = TaskScheduler(limits, inbox.post)
                 execution = self._execution(
-                    source, limits, seed, session, scheduler, dialect=dialect, host=host, erased=erased, spent=spent
+                    *(source, limits, seed, session, scheduler),
+                    dialect=dialect,
+                    host=host,
+                    erased=erased,
+                    spent=spent,
+                    engine=engine,
                 )
                 try:
                     outcome = await wait_for_async(execution, inbox, scheduler)
@@ -283,11 +287,11 @@ class Sandbox:
             raise outcome
         return outcome
 
-    async def _prepare(self, dialect: Dialect) -> None:
-        """Loads an image, which may have to be compiled, beside the event loop, which has other things to do."""
+    async def _prepare(self, dialect: Dialect) -> Engine:
+        """Loads an image, which may have to be compiled, on a worker thread."""
         engine = shared_engine()
         if engine.is_ready(dialect.image):
-            return
+            return engine
         from anyio import to_thread
 
         self._check_open()
@@ -295,6 +299,7 @@ class Sandbox:
             await to_thread.run_sync(engine.python_image, self._on_compile, abandon_on_cancel=True)
         else:
             await to_thread.run_sync(engine.image, dialect.image, self._on_compile, abandon_on_cancel=True)
+        return engine
 
     async def prepare_compiler(self) -> None:
         """For the bridge: loads the compiler's image, which is no run's time.
@@ -330,6 +335,7 @@ class Sandbox:
         host: HostSide | None = None,
         erased: str | None = None,
         spent: Usage = _NOTHING_SPENT,
+        engine: Engine | None = None,
     ) -> Execution:
         self._check_open()
         if seed is not None and len(seed) != 32:
@@ -337,7 +343,7 @@ class Sandbox:
         if limits.memory_bytes < dialect.least_memory:
             expected = f"at least {dialect.least_memory} bytes for {dialect.language}"
             raise LimitsError("memory_bytes", limits.memory_bytes, expected)
-        engine = shared_engine()
+        engine = engine or shared_engine()
         new_instance, keep_instance = _guests(engine, dialect, limits, self._on_compile)
         execution = Execution(
             engine=engine,

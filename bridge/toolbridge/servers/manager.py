@@ -42,7 +42,7 @@ from toolbridge.trust.approval.approvers import approver_of
 from toolbridge.trust.pins.admission import Admission, BlockedTool
 from toolbridge.trust.pins.pins import Pins
 from toolbridge.trust.text.sanitise import for_error
-from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog, module_specifier
+from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog, identifier, module_specifier
 
 if TYPE_CHECKING:
     from toolbridge.servers.auth.sign_in import SignIn, SignInLike
@@ -117,10 +117,22 @@ class KnownServers:
             self._specifiers = {module_specifier(name): name for name in self.enabled_servers()}
         return self._specifiers
 
-    def is_connected(self, server: str) -> bool:
-        """Whether a server has a live connection, which a call can use at once."""
-        slot = self._slots.get(server)
-        return slot is not None and slot.live() is not None
+    def unconnected(self, servers: Iterable[str]) -> list[str]:
+        """Those of these servers that have no live connection, which a call could use at once."""
+        return [name for name in servers if (slot := self._slots.get(name)) is None or slot.live() is None]
+
+    def exports(self, server: str) -> dict[str, str]:
+        """Function → tool: what a server's module exports.
+
+        A tool that changed since the program was written is among them: calling it says so. One whose function had to
+        be renamed is not: that name could be another tool's.
+        """
+        module = self.catalog.module(module_specifier(server))
+        exports = dict(module.exports) if module is not None else {}
+        for name in self.changed_tools(server):
+            if identifier(name) == name:
+                exports.setdefault(name, name)
+        return exports
 
     def secrets(self, server: str) -> frozenset[str]:
         """What must not be in anything that a server's words are put into; also of one that is gone."""
