@@ -1,3 +1,3 @@
-"""The version, where every part can read it without importing the others."""
+"""The version: hatch, the command line and the protocol handshakes read it here."""
 
 __version__ = "0.1.0"
