@@ -127,12 +127,12 @@ def test_every_command_in_the_readme_works_in_its_order_without_an_activated_env
         assert code == 0, (line, shown)
 
 
-# ---- docs/MCP.md
+# ---- docs/write-programs.md
 
 
 PROGRAM_AND_VALUE = re.compile(r"^```javascript\n(.*?)^```\n\n```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IN_PYTHON = re.compile(r"^```python\n([^`]*?)^```\n\n```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GUIDE = (ROOT / "docs/MCP.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/write-programs.md").read_text(encoding="utf-8")
 PROGRAMS: list[tuple[str, str]] = PROGRAM_AND_VALUE.findall(GUIDE)
 
 
@@ -149,8 +149,12 @@ def value_of(program: str, directory: Path, *servers: ServerConfig, language: La
 
 
 def test_every_program_in_the_guide_to_mcp_has_its_value() -> None:
-    assert len(PROGRAMS) == len(blocks("docs/MCP.md", "javascript"))
-    assert len(OWN_IN_PYTHON) == len([text for text in blocks("docs/MCP.md", "python") if "from host." in text]) == 2
+    assert len(PROGRAMS) == len(blocks("docs/write-programs.md", "javascript"))
+    assert (
+        len(OWN_IN_PYTHON)
+        == len([text for text in blocks("docs/write-programs.md", "python") if "from host." in text])
+        == 2
+    )
 
 
 OWN = [(*pair, "javascript") for pair in PROGRAMS if "host:mcp-weather" in pair[0]]
@@ -229,7 +233,7 @@ def test_the_permission_example_in_the_guide_to_mcp_runs() -> None:
     from toolbridge import Decision, ToolUse
 
     names: dict[str, Any] = {}
-    exec(block("docs/MCP.md", "python", having="can_use_tool"), names)
+    exec(block("docs/write-programs.md", "python", having="can_use_tool"), names)
 
     async def answers() -> list[Decision]:
         return [await names["can_use_tool"](ToolUse("weather", tool)) for tool in ("list_stations", "big")]
@@ -243,13 +247,13 @@ def test_the_permission_example_in_the_guide_to_mcp_runs() -> None:
 def test_the_example_in_the_guide_to_servers_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}
-    (example,) = blocks("docs/SERVERS.md", "python")
+    (example,) = blocks("docs/connect-servers.md", "python")
     exec(example, names)
     anyio.run(names["main"])  # pyright: ignore[reportArgumentType]
 
 
 def test_the_failure_in_the_javascript_guide_is_the_one_a_model_gets() -> None:
-    guide = (ROOT / "docs/JAVASCRIPT.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/write-programs-javascript.md").read_text(encoding="utf-8")
     program = 'import * as demo from "host:demo";\nconst city = "Oslo";\ndemo.temprature(city)'
     failure = Sandbox({"host:demo": {"temperature": len}}).run_sync(program).failure
     shown = "\n".join(f"    {line}" for line in str(failure).splitlines())
@@ -258,7 +262,7 @@ def test_the_failure_in_the_javascript_guide_is_the_one_a_model_gets() -> None:
 
 @pytest.mark.parametrize("field", dataclasses.fields(Limits), ids=lambda field: field.name)
 def test_the_javascript_guide_has_every_limit_with_its_default(field: dataclasses.Field[object]) -> None:
-    guide = (ROOT / "docs/JAVASCRIPT.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/write-programs-javascript.md").read_text(encoding="utf-8")
     row = re.search(rf"^\| `{field.name}`[^|]*\| ([^|]*) \|", guide, re.MULTILINE)
     assert row is not None
     default = field.default

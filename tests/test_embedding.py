@@ -1,4 +1,4 @@
-"""Every program in docs/EMBEDDING.md runs, and its host is no longer than it says."""
+"""Every program in docs/embed-in-python.md runs, and its host is no longer than it says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolbridge import callbacks
 from toolbridge.runtime import RuntimeOptions
 from toolbridge.sources import plugins
 
-GUIDE = (Path(__file__).parents[1] / "docs/EMBEDDING.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[1] / "docs/embed-in-python.md").read_text(encoding="utf-8")
 MOST_LINES = 30
 
 
@@ -34,7 +34,7 @@ def block(having: str) -> str:
 def run(text: str, *arguments: str) -> dict[str, Any]:
     """Runs a program in names of its own, as a host would."""
     module: dict[str, Any] = {"__name__": "embedding_example"}
-    exec(compile(text, "EMBEDDING.md", "exec", dont_inherit=True), module)
+    exec(compile(text, "embed-in-python.md", "exec", dont_inherit=True), module)
     if "main" in module:
         anyio.run(module["main"], *arguments)
     return module

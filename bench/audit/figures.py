@@ -15,7 +15,7 @@ from toolbridge.trust.audit.rules import RULES
 from toolbridge_codegen.catalog import ToolDefinition
 
 TEXTS = corpus.ROOT / "fixtures" / "hostile" / "texts"
-DOCUMENT = corpus.ROOT / "docs" / "AUDIT.md"
+DOCUMENT = corpus.ROOT / "docs" / "audit-servers.md"
 
 # The servers that the attacks speak of.
 OTHER_TOOLS = {

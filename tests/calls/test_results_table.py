@@ -1,4 +1,4 @@
-"""docs/RESULTS.md: one test for each row of its table."""
+"""docs/use-results.md: one test for each row of its table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from servers.result_tools import INLINE, WRAPPED, content, given, image, text, t
 from toolbridge.calls.results import Blob, Unwrapped
 from toolbridge.errors import ServerProtocolError
 
-DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "RESULTS.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "use-results.md").read_text(encoding="utf-8")
 LARGE = 12345678901234567890
 KEY = "sk-live-0123456789"
 

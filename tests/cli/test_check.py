@@ -56,7 +56,7 @@ def test_run_checks_first_and_can_be_told_not_to(project: Project) -> None:
     program = project.write(WRONG, "run.js")
     code, out, err = project.run("run", program)
     assert (code, out) == (1, "")
-    guide = (Path(__file__).resolve().parents[2] / "docs" / "CHECKING.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "check-programs.md").read_text(encoding="utf-8")
     assert f"```text\n{err}```" in guide
     code, out, err = project.run("run", "--no-check", program)
     assert (code, out) == (1, "")

@@ -1,6 +1,6 @@
 """The rules by which stubs read a schema more narrowly than a validator does, said a second time and independently.
 
-`under_rules(schema)` is a schema that a validator reads as the stubs do (docs/STUBS.md). An object that lists
+`under_rules(schema)` is a schema that a validator reads as the stubs do (docs/generate-types.md). An object that lists
 properties, or patterns of them, and says nothing of others has no others; `properties` without `type` means an object,
 `items` an array; `nullable: true` admits null. The parts of an `allOf` are one object: its properties are those of all
 parts together. Each alternative of an `anyOf` or `oneOf` is one object with what stands beside it; of an `anyOf`,

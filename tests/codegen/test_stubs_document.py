@@ -1,4 +1,4 @@
-"""docs/STUBS.md: every example in it is what comes out."""
+"""docs/generate-types.md: every example in it is what comes out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, b
 from toolbridge_codegen.read.kinds import Bounds
 from toolbridge_codegen.stubs import generate
 
-DOCUMENT = (Path(__file__).resolve().parent.parent.parent / "docs" / "STUBS.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).resolve().parent.parent.parent / "docs" / "generate-types.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^```(\S+)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL))
 
 

@@ -1,4 +1,4 @@
-"""docs/CONFIGURATION.md says what is so: its examples load, its tables are those of the code."""
+"""docs/configure-servers.md says what is so: its examples load, its tables are those of the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolbridge.config.server_config import RANGES, ServerLimits
 from toolbridge.config.values import RESERVED_NAMES, name_for
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDE = (DOCS / "CONFIGURATION.md").read_text(encoding="utf-8")
+GUIDE = (DOCS / "configure-servers.md").read_text(encoding="utf-8")
 ENVIRON = {"PATH": "/bin", "HOME": "/home/me"}
 
 

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/TOKENS.md and docs/SEARCH.md from the listings of real servers.
+"""Writes the tables of docs/save-tokens.md and docs/find-tools.md from the listings of real servers.
 
 cd tests && ../.venv/bin/python -m describe.documents
 """
@@ -138,9 +138,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
-    "tokens": ("TOKENS.md", token_table),
-    "search-cost": ("TOKENS.md", search_cost),
-    "quality": ("SEARCH.md", quality_table),
+    "tokens": ("save-tokens.md", token_table),
+    "search-cost": ("save-tokens.md", search_cost),
+    "quality": ("find-tools.md", quality_table),
 }
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/TOKENS.md and docs/SEARCH.md are what is measured, and good enough."""
+"""The tables of docs/save-tokens.md and docs/find-tools.md are what is measured, and good enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/OBSERVABILITY.md says is so."""
+"""What docs/watch-runs.md says is so."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolbridge.observe.audit_log import AuditLog
 from toolbridge.observe.events import Event
 from toolbridge.servers.manager import tell
 
-DOCUMENT = (Path(__file__).parents[2] / "docs/OBSERVABILITY.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs/watch-runs.md").read_text(encoding="utf-8")
 _TIME = re.compile(r'"time": "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"')
 
 

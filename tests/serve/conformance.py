@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-_DOCUMENT = Path(__file__).parents[2] / "docs" / "SERVE.md"
+_DOCUMENT = Path(__file__).parents[2] / "docs" / "serve-to-clients.md"
 
 _OWN_TOOL = "calls a tool of the suite's own"
 _NO_RESOURCES = "there are no resources"
@@ -113,7 +113,7 @@ NOT_APPLICABLE: Mapping[str, str] = {
 
 
 def scenarios_in_the_document() -> dict[str, str]:
-    """What docs/SERVE.md says of each."""
+    """What docs/serve-to-clients.md says of each."""
     text = _DOCUMENT.read_text(encoding="utf-8").split("## Conformance")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|$", text, re.MULTILINE)
     return {name: result.strip() for names, result in rows for name in re.findall(r"`([^`]+)`", names)}

@@ -67,7 +67,7 @@ def measured() -> list[Measured]:
 
 
 def table() -> str:
-    """The table of docs/SERVE.md."""
+    """The table of docs/serve-to-clients.md."""
     head = [
         "| servers | tools | their definitions | what a client is shown | share |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -77,14 +77,14 @@ def table() -> str:
 
 def written() -> str:
     """The table as the document has it."""
-    found = _MARKS.search((DOCS / "SERVE.md").read_text(encoding="utf-8"))
+    found = _MARKS.search((DOCS / "serve-to-clients.md").read_text(encoding="utf-8"))
     assert found is not None
     return found[0].split("\n\n", 1)[1].rsplit("\n\n", 1)[0]
 
 
 def main() -> None:
     """Renew it."""
-    path = DOCS / "SERVE.md"
+    path = DOCS / "serve-to-clients.md"
     text = path.read_text(encoding="utf-8")
     path.write_text(_MARKS.sub(lambda match: match[1] + table() + match[2], text), encoding="utf-8")
 

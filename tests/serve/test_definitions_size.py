@@ -1,4 +1,4 @@
-"""The table of sizes in docs/SERVE.md is what is measured, and within what was promised."""
+"""The table of sizes in docs/serve-to-clients.md is what is measured, and within what was promised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_table_is_what_is_measured_now() -> None:
 
 def test_the_document_has_the_limits_as_they_are() -> None:
     limits, sessions, options = HttpLimits(), SessionLimits(), ServeOptions()
-    document = " ".join((sizes.DOCS / "SERVE.md").read_text(encoding="utf-8").split())
+    document = " ".join((sizes.DOCS / "serve-to-clients.md").read_text(encoding="utf-8").split())
     assert (
         f"{limits.body_bytes // 2**20} MiB and {limits.body_seconds:g} seconds for a body, "
         f"{limits.header_seconds:g} seconds for headers, "

@@ -84,7 +84,7 @@ def test_nobody_is_asked_without_the_warning(tmp_path: Path) -> None:
     assert all(WARNING in text for text in shown)
 
 
-# ---- a wall around a server: documented in docs/APPROVAL.md
+# ---- a wall around a server: documented in docs/approve-servers.md
 
 
 def connects(server: ServerConfig, tmp_path: Path) -> ApprovalRequest:
@@ -141,7 +141,7 @@ def test_a_real_wall_works(wall: str, tmp_path: Path) -> None:
 
 
 def test_the_document_says_what_is_not_promised_and_how_to_build_a_wall(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "APPROVAL.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "approve-servers.md").read_text(encoding="utf-8")
     assert WARNING in text
     (example,) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "toolbridge.json").write_text(example, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""T2, for operators: what docs/OPERATORS.md says to do works as it is written there."""
+"""T2, for operators: what docs/operate-safely.md says to do works as it is written there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolbridge.trust.approval.approvers import StoredApprovals
 from toolbridge.trust.approval.store import ApprovalStore
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "docs" / "OPERATORS.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "operate-safely.md").read_text(encoding="utf-8")
 COMMANDS = sorted(
     {*re.findall(r"`(toolbridge [a-z][^`]*)`", TEXT), *re.findall(r"^ +(toolbridge .*)$", TEXT, re.MULTILINE)}
 )

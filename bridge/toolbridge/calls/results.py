@@ -1,4 +1,4 @@
-"""SECURITY: what a tool sent becomes what guest code gets. docs/RESULTS.md has the rules as a table.
+"""SECURITY: what a tool sent becomes what guest code gets. docs/use-results.md has the rules as a table.
 
 The result comes from a server as it is: any field may be missing or of a wrong type. Nothing in it raises but
 `ServerProtocolError`, and nothing of it is lost without a note.

@@ -1,6 +1,6 @@
 """The clients whose configuration files are known: where they are, and under which key they keep servers.
 
-Taken from each client's own documentation; docs/SERVE.md lists them.
+Taken from each client's own documentation; docs/serve-to-clients.md lists them.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def command(config_file: str | None, audit_log: str | None, **given: Any) -> int
     """Serve your servers to an MCP client as modules for programs: search_tools, describe and run_code.
 
     A server that was never approved is asked about through the client, if that has elicitation; if not, the model is
-    told which command you can run. See docs/SERVE.md, and `toolbridge install` for the usual clients.
+    told which command you can run. See docs/serve-to-clients.md, and `toolbridge install` for the usual clients.
 
     \b
     Examples:  toolbridge serve

@@ -155,7 +155,7 @@ class ServerConfig:
     allow_tools: tuple[str, ...] | None = None
     deny_tools: tuple[str, ...] = ()
     reading: Literal["intended", "literal"] = "intended"
-    """Whether its schemas mean what their authors most likely intend, or are taken to the letter: docs/STUBS.md."""
+    """How schemas are read: as their authors most likely intend, or to the letter (docs/generate-types.md)."""
     output_schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     """JSON Schemas for the results of tools that have none, by the tools' own names."""
     labels: tuple[str, ...] = ()

@@ -92,7 +92,7 @@ def how_to_write(language: GuestLanguage, errors: Errors) -> str:
 #
 # Every model has a vocabulary of its own, and none of them is worth a dependency for choosing between three forms of
 # a text. The weights are fitted to three public vocabularies on what is really written here (definitions, stubs,
-# compact stubs, prompts) and lean to the larger count, so that a budget holds. docs/TOKENS.md has the errors.
+# compact stubs, prompts) and lean to the larger count, so that a budget holds. docs/save-tokens.md has the errors.
 
 
 _PIECES = re.compile(

@@ -1,4 +1,4 @@
-"""What the audit finds: measured, and told as it is in docs/AUDIT.md."""
+"""What the audit finds: measured, and told as it is in docs/audit-servers.md."""
 
 from __future__ import annotations
 

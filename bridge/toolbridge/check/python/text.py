@@ -168,9 +168,10 @@ def new_meanings(code: str) -> set[str]:
 
 # The Python stubs as the checker reads them: what every function takes when a program runs, said in one signature.
 #
-# A tool takes its input as keywords, as one mapping, or as both (docs/PYTHON.md). The stubs that a model reads say
-# only the one that suits a tool: they are small. With both in them, the checker also sees what is wrong with an input
-# that is written out as a dictionary. And an `aio` function is declared here as what it is, so that messages name it.
+# A tool takes its input as keywords, as one mapping, or as both (docs/write-programs-python.md). The stubs that a
+# model reads say only the one that suits a tool: they are small. With both in them, the checker also sees what is
+# wrong with an input that is written out as a dictionary. And an `aio` function is declared here as what it is,
+# so that messages name it.
 
 
 _MOST_KEPT = 32

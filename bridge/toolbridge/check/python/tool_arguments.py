@@ -176,8 +176,9 @@ def _asked(finding: Finding, program: Program) -> _Asked | None:
 # What becomes of a Python value that is given to a tool: whether one of this type can ever be what the tool takes.
 #
 # The checker knows Python's types, and the guest converts more than Python's rules allow: a date is a text, a set is
-# a list, an enum is its value (docs/PYTHON.md). The host then repairs two things: a null for what may be absent is
-# left out, and a long number in digits is a number. So types are compared here by the JSON that comes of them.
+# a list, an enum is its value (docs/write-programs-python.md). The host then repairs two things: a null for what may
+# be absent is left out, and a long number in digits is a number. So types are compared here by the JSON
+# that comes of them.
 
 
 _WHOLE = re.compile(r"-?\d+")
