@@ -36,8 +36,9 @@ as `RunResult.failure`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from itertools import islice
 
 # Commands that errors and notes advise, with the `--config` and `--profile` that this process was started with.
 
@@ -59,6 +60,30 @@ def found_by(config_file: str | None, profiles: Sequence[str] = ()) -> str:
 def advise_with(config_file: str | None, profiles: Sequence[str] = ()) -> None:
     """From now on, in this context, advice has these options."""
     _options.set(found_by(config_file, profiles))
+
+
+_LONGEST_NAME = 64
+_MOST_NAMES = 1000
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name spelt most like a misspelt one, for "did you mean"; None if none is near.
+
+    Case, `-` and `_` don't count. Else a name of three letters or more stands for one that it begins. Bounded, for both
+    may be hostile: the first 64 characters of a name, and the first 1000 names, are compared.
+    """
+    from difflib import get_close_matches
+
+    wanted = _folded(name)
+    candidates = {_folded(each): each for each in islice(known, _MOST_NAMES)}
+    found = get_close_matches(wanted, candidates, n=1, cutoff=0.7)
+    if not found and len(wanted) >= 3:
+        found = [each for each in candidates if each.startswith(wanted)]
+    return candidates[found[0]] if found else None
+
+
+def _folded(name: str) -> str:
+    return name[:_LONGEST_NAME].lower().replace("_", "").replace("-", "")
 
 
 class ToolbridgeError(Exception):
@@ -205,14 +230,12 @@ class UnknownModuleError(ToolbridgeError, KeyError):
     """There is no module of this name, or its server was never asked for its tools."""
 
     def __init__(self, specifier: str, known: tuple[str, ...]) -> None:
-        import difflib
-
         self.specifier = specifier
-        near = difflib.get_close_matches(str(specifier)[:100], known, n=1)
+        near = nearest(str(specifier), known)
         if specifier in known:
             hint = "Its server was never asked for its tools: connect it first."
         else:
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known modules: {', '.join(known[:20]) or 'none'}."
+            hint = f"Did you mean {near!r}?" if near else f"Known modules: {', '.join(known[:20]) or 'none'}."
         self.message = f"Nothing is known of a module {specifier!r}. {hint}"
         super().__init__(self.message)
 

@@ -25,6 +25,7 @@ from toolbridge.boundary.wire import (
     encode_settled,
     encode_value,
 )
+from toolbridge.errors import nearest
 
 # A run's wall clock, stopped while a person is asked about one of its calls.
 
@@ -82,7 +83,6 @@ ASYNC_SUFFIX = "/async"
 BRIDGE = "host:bridge"
 """The module that the guest has in itself; only what it asks of its host for that is a host function."""
 MOST_MESSAGE = 4_000
-_LONGEST_NAME = 64
 
 
 class HostFunction(NamedTuple):
@@ -314,29 +314,24 @@ def no_such_module(known: Iterable[str], specifier: str) -> ErrorFrame:
 
 
 def _no_such_module(known: list[str], specifier: str) -> str:
-    import difflib
-
     shown = specifier[:100]
     if is_python_name(specifier):
         return _no_such_python_module([python_name(name) for name in known], shown)
     base = shown.removesuffix(ASYNC_SUFFIX)
     names = [name.removeprefix("host:") for name in known]
-    wanted = base.removeprefix("host:").lower().replace("_", "-")
-    guesses = difflib.get_close_matches(wanted, names, n=1, cutoff=0.7) if len(wanted) <= _LONGEST_NAME else []
-    if guesses:
+    guess = nearest(base.removeprefix("host:"), names)
+    if guess:
         suffix = ASYNC_SUFFIX if base != shown else ""
-        return f'There is no module "{shown}". Did you mean "host:{guesses[0]}{suffix}"?'
+        return f'There is no module "{shown}". Did you mean "host:{guess}{suffix}"?'
     listed = ", ".join(f'"{name}"' for name in known[:20]) + (", …" if len(known) > 20 else "")
     reason = "" if shown.startswith("host:") else " Only host modules can be imported here: no files, no packages."
     return f'There is no module "{shown}".{reason} There is: {listed}.'
 
 
 def _no_such_python_module(known: list[str], shown: str) -> str:
-    import difflib
-
-    guesses = difflib.get_close_matches(shown, known, n=1, cutoff=0.7) if len(shown) <= _LONGEST_NAME else []
-    if guesses:
-        return f"There is no module {shown!r}. Did you mean {guesses[0]!r}?"
+    guess = nearest(shown, known)
+    if guess:
+        return f"There is no module {shown!r}. Did you mean {guess!r}?"
     listed = ", ".join(known[:20]) + (", …" if len(known) > 20 else "")
     return f"There is no module {shown!r}. There is: {listed}."
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -126,22 +125,6 @@ def failure_of(problems: tuple[Problem, ...]) -> Failure | None:
         excerpt=first.excerpt,
         notes=tuple(notes),
     )
-
-
-# The name that was probably meant.
-
-
-_LONGEST = 100
-_MOST_CANDIDATES = 2000
-
-
-def nearest(name: str, candidates: Sequence[str]) -> str | None:
-    """The candidate spelt most like a name; None if none is near. Bounded: both may be hostile."""
-    if len(name) > _LONGEST:
-        return None
-    known = [each for each in candidates[:_MOST_CANDIDATES] if len(each) <= _LONGEST]
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
-    return found[0] if found else None
 
 
 # What a program is checked against: the stubs of the modules that it names, and how earlier programs left things.

@@ -16,10 +16,10 @@ from toolbridge.check.checker import (
     Problem,
     SessionNames,
     World,
-    nearest,
     problem,
     unended,
 )
+from toolbridge.errors import nearest
 from toolbridge.sandbox.outcome import Failure, RunResult, hint_for_missing_name
 from toolbridge.sandbox.typescript import Answer, Complaint, StubLine, read_answer, request, syntax_failure
 

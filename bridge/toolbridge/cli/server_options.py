@@ -13,7 +13,7 @@ import click
 
 from toolbridge.cli import TERMINATED
 from toolbridge.cli.terminal import write
-from toolbridge.errors import advise_with, advised
+from toolbridge.errors import advise_with, advised, nearest
 from toolbridge.files import cache_directory
 
 if TYPE_CHECKING:
@@ -169,12 +169,10 @@ def switched(config: Config) -> Config:
 def configured_server(config: Config, name: str) -> ServerConfig:
     """One server of the configuration; an error in the command's usage where there is none of this name."""
     if name not in config.servers:
-        import difflib
-
         known = ", ".join(sorted(config.servers)) or "none"
         has_it = [profile.name for profile in config.profiles if name in profile.servers]
-        near = difflib.get_close_matches(name, config.servers, n=1)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
+        near = nearest(name, config.servers)
+        meant = f" Did you mean {near!r}?" if near else ""
         hint = f" It is in a profile: add --profile {has_it[0]}." if has_it else f"{meant} Known servers: {known}."
         raise click.ClickException(f"No server {name!r} is configured.{hint}")
     return config.servers[name]

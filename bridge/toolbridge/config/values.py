@@ -5,7 +5,6 @@ No message here shows a value: what a field holds may be a secret that was put i
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import re
@@ -13,7 +12,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeVar, cast
 
-from toolbridge.errors import ConfigError
+from toolbridge.errors import ConfigError, nearest
 
 # How what was found is put into a message: its kind, or a short quotation; never a value that may be secret.
 
@@ -57,13 +56,6 @@ def listed(names: Iterable[str], word: str = "or") -> str:
     return f"{', '.join(most)} {word} {last}" if most else last
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
-    plain = {_plain(candidate): candidate for candidate in known}
-    found = difflib.get_close_matches(_plain(name[:64]), plain, n=1, cutoff=0.7)
-    return plain[found[0]] if found else None
-
-
 def unknown_keys(
     given: Iterable[str], known: Collection[str], *, within: str = "", advice: Mapping[str, str] | None = None
 ) -> list[ConfigError]:
@@ -78,10 +70,6 @@ def unknown_keys(
         fix = advice.get(meant or "", fix)
         problems.append(ConfigError("unknown key.", field=f"{within}{key[:60]}", fix=fix))
     return problems
-
-
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "")
 
 
 def all_of(problems: Sequence[ConfigError], *, file: str | None = None, server: str | None = None) -> ConfigError:

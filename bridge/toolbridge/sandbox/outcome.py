@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from toolbridge.boundary.host_call import CallRecord
 from toolbridge.boundary.wire import GuestError
+from toolbridge.errors import nearest
 from toolbridge.limits import LEAST_MEMORY, MIB
 
 FailureKind = Literal[
@@ -294,14 +295,11 @@ def _undefined_name_hint(name: str, source: str) -> str:
 
 def _nearest_name(name: str, source: str) -> str | None:
     """The name in the program that is spelt most like this one. Bounded: name and program are hostile."""
-    import difflib
-
     if len(name) > _LONGEST_NAME:
         return None
     words = set(re.findall(r"[A-Za-z_$][\w$]*", source[:100_000])) - {name}
     known = sorted(word for word in words if abs(len(word) - len(name)) <= 3 and len(word) <= _LONGEST_NAME)
-    guesses = difflib.get_close_matches(name, known[:_MOST_GUESSES], n=1, cutoff=0.75)
-    return guesses[0] if guesses else None
+    return nearest(name, known[:_MOST_GUESSES])
 
 
 def notes_of_calls(calls: Sequence[CallRecord]) -> tuple[str, ...]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
+from toolbridge.errors import nearest
 from toolbridge.schema.compile import Checkable, checkable
 from toolbridge.schema.keywords import Path, Problem, SureFit, Verdict, judge, kind_of_value, sure_fit
 from toolbridge_codegen.catalog import Schema, ToolDefinition, ToolSpec
@@ -79,7 +79,7 @@ def _what(problem: Problem) -> str:  # noqa: PLR0911, PLR0912  # one line for ea
             kind = _kind_wanted(_property_schema(problem.schema, wanted))
             return f"missing property {_shown(wanted)}" + (f" ({kind})" if kind else "")
         case "additionalProperties":
-            return f"unknown property {_shown(wanted)}{_nearest(wanted, problem.schema)}"
+            return f"unknown property {_shown(wanted)}{_nearest_property(wanted, problem.schema)}"
         case "propertyNames":
             return f"the property name {_shown(wanted)} is not allowed"
         case "enum":
@@ -145,15 +145,12 @@ def _kind_wanted(schema: Any) -> str:
     return " or ".join(dict.fromkeys(kinds)) if kinds and all(kinds) and len(kinds) <= _MOST_CHOICES else ""
 
 
-def _nearest(name: str, schema: Mapping[str, Any]) -> str:
+def _nearest_property(name: str, schema: Mapping[str, Any]) -> str:
     known: list[str] = [each for each in islice(schema.get("properties", {}), 200) if len(each) <= _LONGEST_VALUE]
     if not known:
         return "; there are no properties"
-    near = get_close_matches(name[:_LONGEST_VALUE], known, n=1, cutoff=0.6)
-    near = near or [each for each in known if len(name) >= 3 and each.startswith(name)]
-    if near:
-        return f"; did you mean {_shown(near[0])}?"
-    return f"; known are {_listed(known)}"
+    near = nearest(name, known)
+    return f"; known are {_listed(known)}" if near is None else f"; did you mean {_shown(near)}?"
 
 
 # ---- choices

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -12,6 +11,7 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
 from toolbridge import ModuleSummary
 from toolbridge.describe.system_prompt import count_tokens
+from toolbridge.errors import nearest
 from toolbridge.runtime import Language
 
 # What our tools answer: the same facts as text for a model and as structured content for a program.
@@ -99,8 +99,8 @@ class Arguments:
         self._given = given
         for name in given:
             if name not in known:
-                near = difflib.get_close_matches(name, list(known), n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else f" It takes {', '.join(sorted(known)) or 'none'}."
+                near = nearest(name, known)
+                hint = f" Did you mean {near!r}?" if near else f" It takes {', '.join(sorted(known)) or 'none'}."
                 raise ArgumentError(f"{tool} has no argument {name[:100]!r}.{hint}")
 
     def text(self, name: str, *, most: int, default: str | None = None) -> str:

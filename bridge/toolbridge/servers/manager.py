@@ -7,7 +7,6 @@ happens to a caller, connections are closed by the task that opened them, and cl
 from __future__ import annotations
 
 import contextlib
-import difflib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -30,6 +29,7 @@ from toolbridge.errors import (
     ServerError,
     ToolNotFoundError,
     UnknownServerError,
+    nearest,
 )
 from toolbridge.observe.events import ServerObserver, ServerState, StateChanged, ToolsChanged, _Event
 from toolbridge.servers.lifecycle import Attempt, CallNotSentError, Place
@@ -212,8 +212,8 @@ class KnownServers:
             blocked = slot.blocked(tool)
             if blocked is not None:
                 raise blocked_error(slot.server, blocked)
-            near = difflib.get_close_matches(tool, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest(tool, names)
+            hint = f"; did you mean {near!r}?" if near else ""
             raise ToolNotFoundError(slot.name, f"exposes no tool {for_error(tool, limit=100)!r}{hint}")
 
     # ── what servers say ─────────────────────────────────────────────────────────────────────────────────────────

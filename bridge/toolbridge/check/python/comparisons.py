@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from toolbridge.check.checker import nearest
 from toolbridge.check.python.program import Finding, Line, Mistake, Program, logical_lines, mistake_at
 from toolbridge.check.python.rewriting import Edit, Place
 from toolbridge.check.python.text import end_of_bracket, split_outside, start_of_bracket_around
+from toolbridge.errors import nearest
 from toolbridge.sandbox.typescript import StubLine
 
 # Constants that a program gives to a tool by way of a variable: one of several that can't be what the tool takes.

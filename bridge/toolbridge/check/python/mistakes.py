@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 
-from toolbridge.check.checker import nearest
 from toolbridge.check.python.program import QUOTED, Finding, Line, Mistake, Program, mistake_at
 from toolbridge.check.python.rewriting import Place, judge_parallel
 from toolbridge.check.python.text import (
@@ -18,6 +17,7 @@ from toolbridge.check.python.text import (
     without_texts,
 )
 from toolbridge.check.python.tool_arguments import judge_argument, judge_call, judge_given_key, without_doubles
+from toolbridge.errors import nearest
 
 # Whether a value that can't be used as the program does may also be another one, which can.
 #

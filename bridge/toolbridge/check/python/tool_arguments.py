@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from toolbridge.check.checker import nearest
 from toolbridge.check.python.comparisons import may_be_digits, wrong_constant
 from toolbridge.check.python.program import QUOTED, Finding, Mistake, Program, mistake_at
 from toolbridge.check.python.rewriting import Place
 from toolbridge.check.python.text import end_of_bracket, parts, split_outside, start_of_bracket_around
+from toolbridge.errors import nearest
 from toolbridge.sandbox.typescript import StubLine
 
 # Judges of what a program gives to the language's own functions, where that surely goes wrong.
