@@ -12,7 +12,8 @@ import anyio.from_thread
 from anyio.from_thread import BlockingPortal
 
 from bench.measure import Batch
-from toolbridge import Approval, ApprovalRequest, Config, Limits, Runtime, ServerConfig, open_runtime
+from toolbridge import ApprovalRequest, Config, Limits, Runtime, ServerConfig, open_runtime
+from toolbridge.approval import Approval
 
 LIMITS = Limits(wall_seconds=120.0, cpu_seconds=60.0)
 

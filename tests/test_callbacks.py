@@ -13,8 +13,9 @@ import anyio.lowlevel
 import pytest
 
 from runtime.worlds import named
-from toolbridge import Config, MisuseError, RunEnded, RunStarted, ServerManager, callbacks, open_runtime
+from toolbridge import Config, MisuseError, ServerManager, callbacks, open_runtime
 from toolbridge.callbacks import callback, observers_of, settle
+from toolbridge.events import RunEnded, RunStarted
 from toolbridge.servers.auth.sign_in import SignInFailedError, SignInLike, sign_in_of
 
 pytestmark = pytest.mark.anyio

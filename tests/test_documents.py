@@ -17,7 +17,8 @@ import pytest
 
 from cli.projects import Project
 from registry_packages import NODE_PACKAGES, node_modules
-from toolbridge import Approval, ApprovalRequest, Config, Limits, Sandbox, ServerConfig, load_config, run_sync
+from toolbridge import ApprovalRequest, Config, Limits, Sandbox, ServerConfig, load_config, run_sync
+from toolbridge.approval import Approval
 from toolbridge.runtime import Language
 
 ROOT = Path(__file__).parents[1]
@@ -230,7 +231,8 @@ def test_the_guide_to_mcp_has_every_kind_of_error_and_its_class() -> None:
 
 
 def test_the_permission_example_in_the_guide_to_mcp_runs() -> None:
-    from toolbridge import Decision, ToolUse
+    from toolbridge import ToolUse
+    from toolbridge.approval import Decision
 
     names: dict[str, Any] = {}
     exec(block("docs/write-programs.md", "python", having="can_use_tool"), names)

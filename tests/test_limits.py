@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolbridge import Limits, LimitsError
+from toolbridge import Limits
+from toolbridge.errors import LimitsError
 from toolbridge.limits import LEAST_MEMORY, LEAST_STACK, MOST_MEMORY, MOST_STACK
 
 MIB = 2**20

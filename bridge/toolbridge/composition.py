@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from toolbridge.config.config import Config
 from toolbridge.config.profiles import with_profiles
 from toolbridge.errors import ConfigError, UnknownServerError
-from toolbridge.observe.events import SourceEvent
+from toolbridge.events import SourceEvent
 from toolbridge.servers.manager import tell
 from toolbridge.sources.merge import Merged, merge_sources
 from toolbridge.sources.plugins import Plugin, load_plugins

@@ -39,9 +39,9 @@ from toolbridge.errors import (
     ToolbridgeError,
     UnknownModuleError,
 )
+from toolbridge.events import Observer, wants_arguments, wants_progress
 from toolbridge.files import cache_directory
 from toolbridge.limits import Limits
-from toolbridge.observe.events import Observer, wants_arguments, wants_progress
 from toolbridge.sandbox.outcome import RunResult
 from toolbridge.sandbox.sandbox import Sandbox, check_types
 from toolbridge.sandbox.scheduler import is_in_event_loop

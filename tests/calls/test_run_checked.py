@@ -9,18 +9,11 @@ import anyio
 import pytest
 
 from runtime.worlds import ApproveAll, check_failure, runtime_of, value_of, weather
-from toolbridge import (
-    Approval,
-    ApprovalRequest,
-    CallStarted,
-    Event,
-    GuestImageError,
-    Limits,
-    RunEnded,
-    create_server,
-    tool,
-)
+from toolbridge import ApprovalRequest, Limits, create_server, tool
+from toolbridge.approval import Approval
 from toolbridge.check.python import ty as python
+from toolbridge.errors import GuestImageError
+from toolbridge.events import CallStarted, Event, RunEnded
 from toolbridge.runtime import Language
 from toolbridge.sandbox import engine
 from toolbridge_guest import GuestImage

@@ -22,19 +22,9 @@ from runtime.own_handlers import (
 )
 from runtime.programs import on_each_backend_and_in_each_language
 from runtime.worlds import check_failure, value_of
-from toolbridge import (
-    CallStarted,
-    Config,
-    DecisionMade,
-    Limits,
-    Permissions,
-    Runtime,
-    ServerConfig,
-    create_server,
-    open_runtime,
-    tool,
-)
+from toolbridge import Config, Limits, Permissions, Runtime, ServerConfig, create_server, open_runtime, tool
 from toolbridge.config.server_config import ServerLimits
+from toolbridge.events import CallStarted, DecisionMade
 from toolbridge.runtime import Language
 
 pytestmark = pytest.mark.anyio

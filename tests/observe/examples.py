@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolbridge.observe.events import (
+from toolbridge.events import (
     CallEnded,
     CallProgressed,
     CallStarted,

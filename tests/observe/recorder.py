@@ -1,4 +1,4 @@
-"""An observer for tests: keeps what it was told, and says what breaks the promises of `observe/events.py`."""
+"""An observer for tests: keeps what it was told, and says what breaks the promises of `events.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from typing import TypeVar
 
-from toolbridge.observe.events import (
+from toolbridge.events import (
     CallEnded,
     CallProgressed,
     CallStarted,

@@ -20,8 +20,8 @@ import pytest
 
 from observe.examples import CALL_ENDED, CALL_STARTED, ONE_RUN, RUN
 from toolbridge import ConfigError
+from toolbridge.events import CallStarted, Event, StateChanged
 from toolbridge.observe.audit_log import AuditLog
-from toolbridge.observe.events import CallStarted, Event, StateChanged
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import pytest
 from observe.examples import CALL_ENDED, CALL_STARTED, ONE_RUN, RUN
 from observe.recorder import Recorder
 from toolbridge.calls.run import new_run
-from toolbridge.observe.events import DecisionMade, Event, RunEnded, RunStarted, wants_arguments
+from toolbridge.events import DecisionMade, Event, RunEnded, RunStarted, wants_arguments
 from toolbridge.servers.manager import tell
 
 EVENT_TYPES: tuple[type[Event], ...] = typing.get_args(Event)

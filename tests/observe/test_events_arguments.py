@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolbridge.observe.events import MOST_CHARACTERS, shown
+from toolbridge.events import MOST_CHARACTERS, shown
 
 SECRET = "hunter2-of-the-north"
 

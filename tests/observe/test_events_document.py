@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from observe.examples import CALL_ENDED, CALL_STARTED, ONE_RUN
+from toolbridge.events import Event
 from toolbridge.observe.audit_log import AuditLog
-from toolbridge.observe.events import Event
 from toolbridge.servers.manager import tell
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/watch-runs.md").read_text(encoding="utf-8")

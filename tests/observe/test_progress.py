@@ -14,7 +14,7 @@ import pytest
 
 from observe.examples import CALL_ENDED, CALL_STARTED, RUN
 from observe.pseudo_terminal import PseudoTerminal
-from toolbridge.observe.events import CallEnded, CallStarted, Event, RunEnded, RunStarted, StateChanged
+from toolbridge.events import CallEnded, CallStarted, Event, RunEnded, RunStarted, StateChanged
 from toolbridge.observe.progress import Counts, Progress, _Drawing, line_of
 
 STARTED = RunStarted(RUN, "javascript", 1)

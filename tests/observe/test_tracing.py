@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from observe.examples import CALL_ENDED, CALL_STARTED, ONE_RUN, RUN
-from toolbridge.observe.events import CallEnded, CallStarted, DecisionMade, Event, RunEnded, RunStarted
+from toolbridge.events import CallEnded, CallStarted, DecisionMade, Event, RunEnded, RunStarted
 from toolbridge.observe.tracing import Tracing
 
 

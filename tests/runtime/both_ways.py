@@ -11,7 +11,7 @@ import pytest
 
 from observe.recorder import Recorder
 from toolbridge import Config, Limits, open_runtime
-from toolbridge.observe.events import CallEnded, CallStarted, DecisionMade
+from toolbridge.events import CallEnded, CallStarted, DecisionMade
 from toolbridge.runtime import Language
 from toolbridge.servers.manager import ServerManager
 

@@ -9,7 +9,7 @@ import anyio
 
 from observe.recorder import Recorder
 from toolbridge import RunResult, Runtime
-from toolbridge.observe.events import DecisionMade, Event
+from toolbridge.events import DecisionMade, Event
 
 SOON = 25.0
 """Seconds within which everything must be over. A wait for a timeout would be longer."""

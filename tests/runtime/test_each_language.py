@@ -16,7 +16,7 @@ from runtime.worlds import check_failure, patient_runtime_of, runtime_of, value_
 from servers.fault_servers import fault_server
 from threats.gated_servers import Reached, gated
 from toolbridge import Limits, ToolUse
-from toolbridge.observe.events import CallEnded, CallStarted, DecisionMade, RunEnded, RunStarted
+from toolbridge.events import CallEnded, CallStarted, DecisionMade, RunEnded, RunStarted
 from toolbridge.runtime import Language
 
 pytestmark = pytest.mark.anyio

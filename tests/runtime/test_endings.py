@@ -18,8 +18,9 @@ from runtime.moments import SOON, Moments, call_of, cancel_in, run_and, state_of
 from runtime.worlds import check_failure, patient_runtime_of, value_of
 from servers.fault_servers import FIXTURES, fault_server
 from servers.live_processes import left_after, processes, processes_by_a_word
-from toolbridge import Approval, ApprovalRequest, Decision, RunResult, ToolUse
-from toolbridge.observe.events import CallEnded, RunEnded
+from toolbridge import ApprovalRequest, RunResult, ToolUse
+from toolbridge.approval import Approval, Decision
+from toolbridge.events import CallEnded, RunEnded
 
 pytestmark = pytest.mark.anyio
 
@@ -173,7 +174,8 @@ async def test_a_run_that_is_cancelled_while_a_person_is_asked_for_approval_is_o
 SCRIPT = """
 import sys
 import toolbridge
-from toolbridge import Approval, Config, ServerConfig
+from toolbridge import Config, ServerConfig
+from toolbridge.approval import Approval
 
 class ApproveAll:
     async def approve(self, request):

@@ -19,8 +19,9 @@ from runtime.moments import SOON, Moments, call_of, run_and
 from runtime.worlds import check_failure, patient_runtime_of, value_of, weather
 from servers.fault_servers import fault_server
 from servers.live_processes import left_after
-from toolbridge import Approval, ApprovalRequest, Runtime, ServerConfig
-from toolbridge.observe.events import CallEnded, ToolsChanged
+from toolbridge import ApprovalRequest, Runtime, ServerConfig
+from toolbridge.approval import Approval
+from toolbridge.events import CallEnded, ToolsChanged
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,6 @@ from observe.recorder import Recorder
 from runtime.programs import Program, on_each_backend_and_in_each_language
 from runtime.worlds import check_failure, value_of
 from toolbridge import (
-    CallProgressed,
     Config,
     Limits,
     Permissions,
@@ -28,6 +27,7 @@ from toolbridge import (
 )
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerClosedError, ServerTimeoutError
+from toolbridge.events import CallProgressed
 from toolbridge.runtime import Language
 
 pytestmark = pytest.mark.anyio

@@ -17,9 +17,10 @@ from runtime.real_servers import PATIENT, PICTURE, REAL_SERVERS, Failure, everyt
 from runtime.worlds import runtime_of
 from servers.fault_servers import fault_server
 from servers.live_processes import left_after, processes_by_a_word
-from toolbridge import CallProgressed, Config, Limits
+from toolbridge import Config, Limits
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.demo.atlas import server as atlas_server
+from toolbridge.events import CallProgressed
 from toolbridge.runtime import Language
 from toolbridge.servers.requests import ElicitationAnswer, ElicitationRequest
 

@@ -11,7 +11,8 @@ import pytest
 
 from observe.recorder import Recorder
 from runtime.worlds import ApproveAll, check_failure, runtime_of, value_of, weather, weather_process
-from toolbridge import Config, ConfigError, Runtime, StateChanged, ToolsChanged, open_runtime
+from toolbridge import Config, ConfigError, Runtime, open_runtime
+from toolbridge.events import StateChanged, ToolsChanged
 
 pytestmark = pytest.mark.anyio
 

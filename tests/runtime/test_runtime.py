@@ -18,7 +18,6 @@ from runtime.moments import Moments, call_of
 from runtime.programs import Program, in_each_language, on_each_backend_and_in_each_language
 from runtime.worlds import ApproveAll, runtime_of, weather, weather_process
 from toolbridge import (
-    Approval,
     ApprovalRequest,
     ApprovalStore,
     Config,
@@ -28,20 +27,21 @@ from toolbridge import (
     Runtime,
     Section,
     ServerConfig,
-    Visibility,
     create_server,
     open_runtime,
-    render,
     tool,
 )
+from toolbridge.approval import Approval
 from toolbridge.errors import (
     LanguageError,
     SandboxClosedError,
     SessionBusyError,
     ToolbridgeError,
     UnknownModuleError,
+    UnknownServerError,
 )
-from toolbridge.observe.events import CallEnded, CallStarted, RunEnded, RunStarted
+from toolbridge.events import CallEnded, CallStarted, RunEnded, RunStarted
+from toolbridge.prompt import Visibility, render
 from toolbridge.runtime import Language
 from toolbridge.sandbox.sandbox import Sandbox
 
@@ -455,7 +455,7 @@ async def test_a_revoked_server_is_closed_and_its_module_is_gone(tmp_path: Path,
         await runtime.revoke("weather", approvals=store)
         assert "There is no module" in str((await runtime.run(program, language=language)).failure)
         assert [module.server for module in runtime.list_modules()] == ["shop"]
-        with pytest.raises(toolbridge.UnknownServerError):
+        with pytest.raises(UnknownServerError):
             await runtime.revoke("weather", approvals=store)
 
 

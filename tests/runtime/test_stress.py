@@ -20,9 +20,10 @@ from observe.recorder import Recorder
 from runtime.leftovers import nothing_left
 from runtime.worlds import runtime_of
 from servers.fault_servers import fault_server
-from toolbridge import Config, Decision, Limits, Permissions, RunResult, Runtime, ServerConfig, ToolUse
+from toolbridge import Config, Limits, Permissions, RunResult, Runtime, ServerConfig, ToolUse
+from toolbridge.approval import Decision
 from toolbridge.config.server_config import ServerLimits
-from toolbridge.observe.events import CallEnded, CallStarted, RunEnded, RunStarted
+from toolbridge.events import CallEnded, CallStarted, RunEnded, RunStarted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -9,7 +9,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from toolbridge import Approval, ApprovalRequest, Config, RunResult, Runtime, ServerConfig, create_server, open_runtime
+from toolbridge import ApprovalRequest, Config, RunResult, Runtime, ServerConfig, create_server, open_runtime
+from toolbridge.approval import Approval
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.demo.weather import server
 

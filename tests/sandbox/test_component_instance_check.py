@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolbridge import EngineError, Failure
+from toolbridge import Failure
 from toolbridge.boundary import component_imports
+from toolbridge.errors import EngineError
 from toolbridge.sandbox import component_instance as component_check
 from toolbridge.sandbox.compile_cache import CompileCache
 from toolbridge.sandbox.component_instance import ComponentImage, check_component

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import toolbridge_guest
-from toolbridge import GuestImageError
+from toolbridge.errors import GuestImageError
 from toolbridge.limits import MOST_STACK, Limits
 from toolbridge.sandbox import engine as engine_module
 from toolbridge.sandbox.compile_cache import CompileCache

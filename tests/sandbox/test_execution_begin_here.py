@@ -14,8 +14,9 @@ from typing import Any, cast
 import pytest
 
 from growth import patience
-from toolbridge import EngineError, Limits, Sandbox
+from toolbridge import Limits, Sandbox
 from toolbridge.boundary import library
+from toolbridge.errors import EngineError
 from toolbridge.sandbox import execution
 from toolbridge.sandbox import instance as fiber_call
 from toolbridge.sandbox.engine import shared_engine

@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from growth import patience
-from toolbridge import RunResult, Sandbox, SandboxClosedError
+from toolbridge import RunResult, Sandbox
+from toolbridge.errors import SandboxClosedError
 
 
 def add(a: int, b: int) -> int:

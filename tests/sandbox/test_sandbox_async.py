@@ -13,7 +13,8 @@ import anyio.to_thread
 import pytest
 
 from growth import patience
-from toolbridge import Limits, Sandbox, SandboxClosedError
+from toolbridge import Limits, Sandbox
+from toolbridge.errors import SandboxClosedError
 from toolbridge.sandbox import sandbox as sandbox_module
 from toolbridge.sandbox.engine import Engine, shared_engine
 from toolbridge.sandbox.outcome import SandboxLanguage

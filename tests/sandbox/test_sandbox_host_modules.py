@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from toolbridge import HostModuleError, Sandbox
+from toolbridge import Sandbox
 from toolbridge.boundary.host_call import HostFunction
+from toolbridge.errors import HostModuleError
 from toolbridge.sandbox.sandbox import host_modules
 
 

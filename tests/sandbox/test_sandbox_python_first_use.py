@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from growth import patience
-from toolbridge import EngineError, RunResult, Sandbox
+from toolbridge import RunResult, Sandbox
+from toolbridge.errors import EngineError
 from toolbridge.sandbox.component_instance import ComponentImage
 from toolbridge.sandbox.engine import CompileNotice, Engine, shared_engine
 

@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from growth import patience
-from toolbridge import Limits, Sandbox, SandboxClosedError, Session, SessionBusyError
+from toolbridge import Limits, Sandbox, Session
+from toolbridge.errors import SandboxClosedError, SessionBusyError
 
 LOST = "The session's state is lost: the next run starts afresh."
 

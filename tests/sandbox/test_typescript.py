@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from growth import patience
-from toolbridge import Failure, GuestImageError, LanguageError, Limits, Sandbox
+from toolbridge import Failure, Limits, Sandbox
+from toolbridge.errors import GuestImageError, LanguageError
 from toolbridge.sandbox import engine
 from toolbridge.sandbox.outcome import RunResult
 from toolbridge.sandbox.typescript import Answer, read_answer, request

@@ -15,7 +15,8 @@ from runtime.worlds import weather
 from serve.http_service import http_service_of
 from serve.serving import Era, Person, Says, call, client_of, no, run, service_of, text_of, yes
 from servers.fault_servers import fault_server
-from toolbridge import ElicitationRequest, Limits, Permissions, ServerConfig
+from toolbridge import Limits, Permissions, ServerConfig
+from toolbridge.approval import ElicitationRequest
 from toolbridge.serve.elicitation import PassedOn
 from toolbridge.serve.service import ServeOptions, Service
 from toolbridge.trust.approval.approvers import PROCESS_WARNING

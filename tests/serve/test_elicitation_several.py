@@ -9,7 +9,8 @@ import pytest
 
 from servers.fault_servers import fault_server
 from servers.test_pool import until
-from toolbridge import ApprovalStore, Config, ServerManager, ServerNotApprovedError
+from toolbridge import ApprovalStore, Config, ServerManager
+from toolbridge.errors import ServerNotApprovedError
 from toolbridge.serve.clients import Answer, Caller, Client, News, Question, set_caller
 from toolbridge.serve.elicitation import ClientApprover
 

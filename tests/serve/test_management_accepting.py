@@ -8,7 +8,9 @@ import pytest
 from mcp.server import MCPServer
 
 from serve.serving import Era, Person, Says, approve, call, client_of, no, run, service_of, text_of, yes
-from toolbridge import Origin, ServerConfig, audit
+from toolbridge import ServerConfig
+from toolbridge.approval import Origin
+from toolbridge.pins import audit
 from toolbridge.serve.service import ServeOptions
 from toolbridge_codegen.catalog import ToolDefinition
 

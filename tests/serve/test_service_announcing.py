@@ -11,8 +11,8 @@ from mcp_types import ToolListChangedNotification
 
 from runtime.worlds import weather
 from serve.serving import Era, client_of, service_of
-from toolbridge import ModuleSummary
 from toolbridge.describe.system_prompt import count_tokens
+from toolbridge.prompt import ModuleSummary
 from toolbridge.serve.definitions import MOST_TOKENS, instructions, module_names
 
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,7 @@ from servers.live_processes import left_after, processes, processes_by_a_word, z
 from toolbridge.config.config import Config
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerClosedError, ServerError, ServerNotApprovedError
-from toolbridge.observe.events import ServerEvent
+from toolbridge.events import ServerEvent
 from toolbridge.servers.manager import ServerManager
 from toolbridge.trust.approval.approver import Approval, ApprovalRequest
 

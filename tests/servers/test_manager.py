@@ -20,7 +20,7 @@ from toolbridge.errors import (
     ToolNotFoundError,
     UnknownServerError,
 )
-from toolbridge.observe.events import ServerEvent, StateChanged, ToolsChanged
+from toolbridge.events import ServerEvent, StateChanged, ToolsChanged
 from toolbridge.servers.manager import ServerManager
 from toolbridge.trust.approval.approver import Approval, ApprovalRequest, ApproveDigests
 

@@ -14,7 +14,7 @@ from servers.fault_servers import fault_server, manager_of
 from servers.test_manager import config, in_process
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ConnectionLimitError
-from toolbridge.observe.events import ServerEvent, StateChanged
+from toolbridge.events import ServerEvent, StateChanged
 from toolbridge.servers.manager import ServerManager
 from toolbridge.trust.approval.approver import Approval, ApprovalRequest
 

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from toolbridge import Config, Origin, Permissions, Section, ServerConfig, render
+from toolbridge import Config, Permissions, Section, ServerConfig
+from toolbridge.approval import Origin
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ConfigError, UnknownServerError
-from toolbridge.observe.events import ServerCollided, ServerIgnored
+from toolbridge.events import ServerCollided, ServerIgnored
+from toolbridge.prompt import render
 from toolbridge.sources.merge import merge_sources, shown_config
 from toolbridge.sources.plugins import Plugin, read_provided
 from toolbridge.sources.tasks import Task

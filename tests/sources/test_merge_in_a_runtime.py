@@ -20,18 +20,21 @@ from toolbridge import (
     Config,
     Runtime,
     Section,
-    SectionError,
-    ServerCollided,
     ServerConfig,
-    ServerIgnored,
-    ServerRegistered,
     StoredApprovals,
-    Visibility,
     load_config,
     open_runtime,
-    render,
 )
-from toolbridge.errors import ConfigError, LanguageError, MisuseError, ServerNotApprovedError, UnknownServerError
+from toolbridge.errors import (
+    ConfigError,
+    LanguageError,
+    MisuseError,
+    SectionError,
+    ServerNotApprovedError,
+    UnknownServerError,
+)
+from toolbridge.events import ServerCollided, ServerIgnored, ServerRegistered
+from toolbridge.prompt import Visibility, render
 from toolbridge.sources import plugins
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,11 @@ import pytest
 
 from growth import patience
 from sources.installed import Installed
-from toolbridge import Config, Origin, PluginPolicy, load_plugins
+from toolbridge import Config
+from toolbridge.approval import Origin
 from toolbridge.composition import CurrentServers
 from toolbridge.errors import ConfigError
+from toolbridge.plugins import PluginPolicy, load_plugins
 from toolbridge.sources.plugins import Plugin, plugins_of
 from toolbridge.sources.tasks import Task
 

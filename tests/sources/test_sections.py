@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, assert_type, cast
 
 import pytest
 
-from toolbridge import RenderedPrompt, Section, SectionError, ServerConfig, Visibility, render, tool
-from toolbridge.errors import MisuseError, ToolbridgeError
+from toolbridge import Section, ServerConfig, tool
+from toolbridge.errors import MisuseError, SectionError, ToolbridgeError
+from toolbridge.prompt import RenderedPrompt, Visibility, render
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
 from runtime.worlds import runtime_of
-from toolbridge import CanUseTool, Config, Permissions, Runtime, ServerConfig
+from toolbridge import Config, Permissions, Runtime, ServerConfig
+from toolbridge.approval import CanUseTool
 from toolbridge.config.policy import Level
 
 

@@ -11,7 +11,8 @@ import pytest
 from runtime.programs import FORECAST
 from runtime.worlds import check_failure, runtime_of, value_of, weather_process
 from serve.serving import Person, approve, client_of, no, run, service_of
-from toolbridge import Approver, CallbackApprover, StoredApprovals, TerminalApprover
+from toolbridge import CallbackApprover, StoredApprovals, TerminalApprover
+from toolbridge.approval import Approver
 from toolbridge.trust.approval.store import ApprovalStore
 
 pytestmark = pytest.mark.anyio

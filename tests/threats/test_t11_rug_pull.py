@@ -18,7 +18,7 @@ from servers.live_processes import processes_by_a_word
 from toolbridge.config.config import Config
 from toolbridge.config.server_config import Origin, ServerConfig, ServerLimits
 from toolbridge.errors import ServerDisconnectedError, ToolBlockedError, ToolNotFoundError
-from toolbridge.observe.events import ServerEvent, ToolsChanged
+from toolbridge.events import ServerEvent, ToolsChanged
 from toolbridge.servers.manager import ServerManager
 from toolbridge.trust.pins.admission import Admission, ListingLike
 from toolbridge.trust.pins.pins import LockPins

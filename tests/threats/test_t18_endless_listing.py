@@ -12,7 +12,7 @@ from servers.fault_expectations import text_of
 from servers.fault_servers import fault_server, manager_of
 from servers.live_processes import processes_by_a_word
 from toolbridge.config.server_config import ServerLimits
-from toolbridge.observe.events import ServerEvent, ToolsChanged
+from toolbridge.events import ServerEvent, ToolsChanged
 
 LIMITS = ServerLimits(connect_seconds=30.0, close_seconds=0.2, listing_bytes=2_000_000, message_bytes=4_000_000)
 PROMPT = 5.0

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from threats.gated_servers import Reached, gated
-from toolbridge import Config, Decision, Permissions, ToolUse
+from toolbridge import Config, Permissions, ToolUse
+from toolbridge.approval import Decision
 from toolbridge.config.policy import LEVELS
 from toolbridge.trust.gate.gate import PermissionGate, permission_verdict
 from trust.gate.gate_tools import Person, configured, spec

@@ -14,10 +14,11 @@ from cli.projects import COMMAND, Project
 from runtime.worlds import ApproveAll
 from serve.http_service import http_service_of
 from serve.serving import service_of
-from toolbridge import Config, Runtime, ServerConfig, ServerConnectError, load_config, open_runtime
+from toolbridge import Config, Runtime, ServerConfig, load_config, open_runtime
 from toolbridge.cli.call import command as call
 from toolbridge.cli.run import command as run
 from toolbridge.cli.serve import command as serve
+from toolbridge.errors import ServerConnectError
 from toolbridge.serve.service import CodeModeServer
 from toolbridge.servers.stdio.process_tree import MARK
 

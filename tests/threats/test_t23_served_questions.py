@@ -11,7 +11,8 @@ from mcp_types import ElicitRequestFormParams, ElicitResult
 from runtime.worlds import weather
 from serve.serving import ERAS, Era, Person, approve, client_of, no, run, service_of, yes
 from servers.fault_servers import fault_server
-from toolbridge import Config, Origin, Permissions, ServerConfig
+from toolbridge import Config, Permissions, ServerConfig
+from toolbridge.approval import Origin
 from toolbridge.serve.service import Service
 
 pytestmark = pytest.mark.anyio

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from toolbridge import ApprovalStore, Config, Permissions, PluginPolicy, ServerConfig, load_config, load_plugins
+from toolbridge import ApprovalStore, Config, Permissions, ServerConfig, load_config
 from toolbridge.config.profiles import with_profiles
 from toolbridge.config.server_config import Origin
 from toolbridge.errors import ServerNotApprovedError
+from toolbridge.plugins import PluginPolicy, load_plugins
 from toolbridge.servers.lifecycle import approved_start, prepare
 from toolbridge.sources.merge import merge_sources
 from toolbridge.sources.plugins import read_provided

@@ -17,7 +17,8 @@ import pytest
 from mcp.server import MCPServer
 
 from servers.fault_servers import FIXTURES, PYTHON
-from toolbridge import Config, Runtime, ServerConfig, ServerNotApprovedError, load_config, open_runtime
+from toolbridge import Config, Runtime, ServerConfig, load_config, open_runtime
+from toolbridge.errors import ServerNotApprovedError
 from toolbridge.serve.elicitation import OpenQuestions
 from toolbridge.serve.management import Connecting, Management
 from toolbridge.servers.lifecycle import prepare

@@ -16,17 +16,9 @@ from typing import Literal, TypeAlias
 import pytest
 
 from runtime.worlds import ApproveAll, check_failure, named, runtime_of, value_of
-from toolbridge import (
-    ApprovalStore,
-    Config,
-    Permissions,
-    Runtime,
-    Section,
-    ServerConfig,
-    ServerLimits,
-    render,
-)
+from toolbridge import ApprovalStore, Config, Permissions, Runtime, Section, ServerConfig, ServerLimits
 from toolbridge.errors import UnknownServerError
+from toolbridge.prompt import render
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolbridge import ElicitationRequest
+from toolbridge.approval import ElicitationRequest
 from toolbridge.serve.clients import Answer, Caller, Client, News, Question
 from toolbridge.serve.elicitation import PassedOn
 

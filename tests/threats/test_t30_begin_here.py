@@ -14,10 +14,11 @@ import pytest
 
 from growth import patience
 from threats.malicious_guest import FINE, LIMITS, REPLY, REQUEST, SHORT, MaliciousGuest, outcome
-from toolbridge import EngineError, Limits, RunResult, Sandbox
+from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.boundary import imports as mailbox
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import MAILBOX_BYTES
+from toolbridge.errors import EngineError
 from toolbridge.sandbox.instance import can_use_fibers
 
 pytestmark = pytest.mark.skipif(not can_use_fibers(), reason="this Python has to run guests on guest threads")

@@ -15,8 +15,9 @@ import wasmtime
 
 from threats.hostile_programs import Contain, HostileProgram, programs_for
 from threats.malicious_guest import FINE, MaliciousGuest, linked_image, outcome
-from toolbridge import EngineError, Sandbox
+from toolbridge import Sandbox
 from toolbridge.boundary.imports import IMPORTS, LEAVE
+from toolbridge.errors import EngineError
 from toolbridge.sandbox import instance as spare_instances
 from toolbridge_guest import guest_image
 

@@ -33,8 +33,8 @@ from toolbridge.calls.tool_call import CallRules, HandleStore, ToolCalls, import
 from toolbridge.check.checker import Checked, Checker, CheckReport, SessionNames, World
 from toolbridge.check.javascript import needed_stubs
 from toolbridge.errors import SandboxClosedError, ServerError, advised
+from toolbridge.events import Observer, RunEnded, RunStarted
 from toolbridge.limits import Limits
-from toolbridge.observe.events import Observer, RunEnded, RunStarted
 from toolbridge.sandbox.outcome import Failure, RunResult, Usage
 from toolbridge.schema.validate import CheckStore
 from toolbridge.servers.listing import blocked_error

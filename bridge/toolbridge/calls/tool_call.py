@@ -39,6 +39,7 @@ from toolbridge.errors import (
     ToolBlockedError,
     ToolNotFoundError,
 )
+from toolbridge.events import CallEnded, CallProgressed, CallStarted, DecisionMade, Observer, shown
 from toolbridge.json_codec import (
     WireError,
     encode_json,
@@ -49,7 +50,6 @@ from toolbridge.json_codec import (
     without_lone_surrogates,
 )
 from toolbridge.limits import Limits
-from toolbridge.observe.events import CallEnded, CallProgressed, CallStarted, DecisionMade, Observer, shown
 from toolbridge.schema.validate import CheckStore, ToolChecks
 from toolbridge.servers.manager import tell
 from toolbridge.tools.server import begin

@@ -64,7 +64,8 @@ def command() -> int:
 
 
 async def _show(directory: str) -> None:
-    from toolbridge import ApproveDigests, open_runtime
+    from toolbridge import open_runtime
+    from toolbridge.approval import ApproveDigests
     from toolbridge.demo import acts as layout
     from toolbridge.demo.acts import ACTS
     from toolbridge.servers.lifecycle import prepare

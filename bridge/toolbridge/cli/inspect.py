@@ -32,7 +32,8 @@ from toolbridge.trust.pins.prompt import schema_lines, text_lines
 from toolbridge.trust.text.sanitise import for_error, for_terminal
 
 if TYPE_CHECKING:
-    from toolbridge import SearchHit, ServerConfig, ServerManager, ServerStatus
+    from toolbridge import ServerConfig, ServerManager, ServerStatus
+    from toolbridge.prompt import SearchHit
     from toolbridge.sources.plugins import Plugin
 
 

@@ -19,7 +19,8 @@ from toolbridge.errors import advised
 from toolbridge.trust.text.sanitise import for_error
 
 if TYPE_CHECKING:
-    from toolbridge import Config, Listing, ServerConfig, ServerManager
+    from toolbridge import Config, ServerConfig, ServerManager
+    from toolbridge.pins import Listing
     from toolbridge.trust.approval.approver import Terminal
     from toolbridge.trust.audit.detector import Finding
     from toolbridge.trust.pins.admission import Admission, BlockedTool

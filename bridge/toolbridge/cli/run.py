@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from toolbridge import Limits, LimitsError, RunResult, Sandbox
+from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.cli import OF_FAILURE, OK
 from toolbridge.cli.server_options import config_option, refuse_inside_run
 from toolbridge.cli.terminal import write
+from toolbridge.errors import LimitsError
 from toolbridge.sandbox.outcome import DIALECTS
 
 if TYPE_CHECKING:

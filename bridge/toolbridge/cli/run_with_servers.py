@@ -12,33 +12,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 
 from toolbridge import (
-    Approval,
     ApprovalRequest,
     AuditLog,
     CheckReport,
     Config,
-    Decision,
-    GuestImageError,
     Limits,
     Progress,
-    RunEnded,
     RunResult,
-    RunStarted,
     Runtime,
     ServerManager,
-    ServerNotApprovedError,
     ToolbridgeError,
-    ToolNotFoundError,
     ToolUse,
     open_runtime,
 )
+from toolbridge.approval import Approval, Decision
 from toolbridge.calls.run import new_run
 from toolbridge.cli import OK
 from toolbridge.cli.lock import LockOutcome, accepted_at
 from toolbridge.cli.run import ServerChoice, chosen_servers, make_ready
 from toolbridge.cli.server_options import chosen_profiles, unless_terminated
 from toolbridge.cli.terminal import write
-from toolbridge.observe.events import ServerCollided
+from toolbridge.errors import GuestImageError, ServerNotApprovedError, ToolNotFoundError
+from toolbridge.events import RunEnded, RunStarted, ServerCollided
 from toolbridge.trust.approval.approver import Terminal
 from toolbridge.trust.approval.approvers import TerminalApprover
 from toolbridge.trust.pins.pins import FirstListing, LockPins
@@ -46,7 +41,7 @@ from toolbridge.trust.pins.prompt import TerminalAcceptance
 from toolbridge.trust.text.sanitise import for_terminal
 
 if TYPE_CHECKING:
-    from toolbridge.observe.events import Observer
+    from toolbridge.events import Observer
     from toolbridge.sandbox.outcome import SandboxLanguage
     from toolbridge_codegen.catalog import ToolSpec
 

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from toolbridge.errors import ConfigError
-from toolbridge.observe.events import Event
+from toolbridge.events import Event
 
 _log = logging.getLogger("toolbridge")
 

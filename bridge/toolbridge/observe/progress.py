@@ -17,7 +17,7 @@ from collections.abc import Generator
 from time import monotonic
 from typing import TextIO
 
-from toolbridge.observe.events import CallEnded, CallStarted, Event, RunEnded, RunStarted, StateChanged
+from toolbridge.events import CallEnded, CallStarted, Event, RunEnded, RunStarted, StateChanged
 from toolbridge.trust.text.sanitise import for_error
 
 # One line on a terminal that is written again and again, and erased in the end.

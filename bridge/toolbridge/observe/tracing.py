@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toolbridge.observe.events import CallEnded, CallStarted, DecisionMade, Event, RunEnded, RunStarted
+from toolbridge.events import CallEnded, CallStarted, DecisionMade, Event, RunEnded, RunStarted
 from toolbridge.trust.text.sanitise import for_error
 
 if TYPE_CHECKING:

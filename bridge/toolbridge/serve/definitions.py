@@ -9,9 +9,9 @@ from typing import Any, cast, get_args
 
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
-from toolbridge import ModuleSummary
 from toolbridge.describe.system_prompt import count_tokens
 from toolbridge.errors import nearest
+from toolbridge.prompt import ModuleSummary
 from toolbridge.runtime import Language
 
 # What our tools answer: the same facts as text for a model and as structured content for a program.

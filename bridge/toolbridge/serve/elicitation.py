@@ -20,17 +20,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import anyio
 import anyio.to_thread
 
-from toolbridge import (
-    Approval,
-    ApprovalRequest,
-    ApprovalStore,
-    ApprovalStoreError,
-    Decision,
-    ElicitationAnswer,
-    ElicitationRequest,
-    StoredApprovals,
-    ToolUse,
-)
+from toolbridge import ApprovalRequest, ApprovalStore, StoredApprovals, ToolUse
+from toolbridge.approval import Approval, ApprovalStoreError, Decision, ElicitationAnswer, ElicitationRequest
 from toolbridge.serve.clients import Answer, Caller, Client, Question, current_caller
 from toolbridge.trust.approval.approvers import approval_prompt
 from toolbridge.trust.approval.store import StoredAnswer

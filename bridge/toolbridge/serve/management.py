@@ -17,9 +17,9 @@ import anyio
 import anyio.to_thread
 from mcp_types import CallToolResult
 
-from toolbridge import ApprovalStore, Runtime, ServerError, ServerNotApprovedError, ServerStatus
+from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
 from toolbridge.describe.modules import count_of_tools, filter_lines, module_info, shown_schema
-from toolbridge.errors import advised
+from toolbridge.errors import ServerNotApprovedError, advised
 from toolbridge.serve.clients import Caller, current_caller
 from toolbridge.serve.definitions import ACTIONS, ArgumentError, Arguments, answer, refusal
 from toolbridge.serve.elicitation import OpenQuestions, change_question, is_yes

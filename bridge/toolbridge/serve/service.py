@@ -33,17 +33,9 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from toolbridge import (
-    ApprovalStore,
-    Config,
-    Limits,
-    LockPins,
-    Observer,
-    Runtime,
-    ToolbridgeError,
-    __version__,
-    open_runtime,
-)
+from toolbridge import ApprovalStore, Config, Limits, Runtime, ToolbridgeError, __version__, open_runtime
+from toolbridge.events import Observer
+from toolbridge.pins import LockPins
 from toolbridge.serve.channels import Context, RequestChannel, Rounds
 from toolbridge.serve.clients import Caller, Client, ClientKey, Clients, Watch, gone_event, set_caller
 from toolbridge.serve.definitions import ArgumentError, Arguments, instructions, module_names, refusal, tools

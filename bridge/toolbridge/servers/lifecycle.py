@@ -30,7 +30,7 @@ from toolbridge.errors import (
     ServerRespawnError,
     ServerTimeoutError,
 )
-from toolbridge.observe.events import ServerState
+from toolbridge.events import ServerState
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.requests import ServerRequests
 from toolbridge.tools.binding import OnProgress

@@ -31,7 +31,7 @@ from toolbridge.errors import (
     UnknownServerError,
     nearest,
 )
-from toolbridge.observe.events import ServerObserver, ServerState, StateChanged, ToolsChanged, _Event
+from toolbridge.events import ServerObserver, ServerState, StateChanged, ToolsChanged, _Event
 from toolbridge.servers.lifecycle import Attempt, CallNotSentError, Place
 from toolbridge.servers.listing import Admissions, Listing, ListingStore, blocked_error, original_names
 from toolbridge.servers.pool import Connecting, Revocations, ServerStatus, Slot

@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from toolbridge.config.server_config import Origin, ServerConfig, ServerLimits, Transport
 from toolbridge.errors import ConnectionLimitError, ServerClosedError, ServerError, ToolbridgeError
-from toolbridge.observe.events import ServerState
+from toolbridge.events import ServerState
 from toolbridge.servers.lifecycle import (
     Attempt,
     Connected,

@@ -19,7 +19,7 @@ from toolbridge.config.secret_values import masked_arguments
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.values import twin_key
 from toolbridge.errors import ConfigError, UnknownServerError
-from toolbridge.observe.events import ServerCollided, ServerIgnored, ServerRegistered, SourceEvent
+from toolbridge.events import ServerCollided, ServerIgnored, ServerRegistered, SourceEvent
 from toolbridge.sources.plugins import Plugin, provided_servers
 from toolbridge.sources.sections import RenderedPrompt
 from toolbridge.sources.tasks import Task, ambiguous_names, known_names, missing_names, reason_for, unmet

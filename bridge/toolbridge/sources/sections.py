@@ -22,7 +22,7 @@ from toolbridge.config.fields import check_together
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.values import twin_key
 from toolbridge.errors import ConfigError, MisuseError, SectionError
-from toolbridge.observe.events import ServerCollided
+from toolbridge.events import ServerCollided
 from toolbridge.sources.plugins import checked_items
 from toolbridge.tools.tool import InProcessTool
 

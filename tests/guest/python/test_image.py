@@ -11,7 +11,8 @@ import build as guest_build
 import toolbridge_guest
 from build import OPTIONAL, RECIPES, BuildError, Workshop
 from python import recipe
-from toolbridge import GuestImageError, LanguageError, Limits, LimitsError, Sandbox
+from toolbridge import Limits, Sandbox
+from toolbridge.errors import GuestImageError, LanguageError, LimitsError
 from toolbridge.sandbox import engine as engine_module
 from toolbridge.sandbox.compile_cache import CompileCache
 from toolbridge.sandbox.engine import Engine

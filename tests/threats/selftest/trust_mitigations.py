@@ -339,7 +339,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T35}::test_an_approval_keeps_no_value",
     ),
     off(
-        *("T35", "mask arguments in the journal", "observe/events.py"),
+        *("T35", "mask arguments in the journal", "events.py"),
         *(
             "    if len(text) <= enough:\n        return masked(text, secrets)\n",
             "    if len(text) <= enough:\n        return text\n",

@@ -1,0 +1,19 @@
+"""Prompts: sections that bring servers, and descriptions of modules for a model."""
+
+from toolbridge.describe.modules import FunctionInfo, ModuleInfo, ModuleSummary
+from toolbridge.describe.search import SearchHit, ToolSearch
+from toolbridge.describe.system_prompt import SystemPrompt
+from toolbridge.sources.sections import RenderedPrompt, Section, Visibility, render
+
+__all__ = [
+    "FunctionInfo",
+    "ModuleInfo",
+    "ModuleSummary",
+    "RenderedPrompt",
+    "SearchHit",
+    "Section",
+    "SystemPrompt",
+    "ToolSearch",
+    "Visibility",
+    "render",
+]
