@@ -11,8 +11,6 @@ import pytest
 
 from toolbridge.files import UnsafePathError, private_directory, read_private_file, write_private_file
 
-posix_only = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX's")
-
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "private" / "file"
@@ -22,7 +20,6 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert [entry.name for entry in path.parent.iterdir()] == ["file"]
 
 
-@posix_only
 def test_files_and_their_directory_are_private_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -33,7 +30,6 @@ def test_files_and_their_directory_are_private_whatever_the_umask(tmp_path: Path
     assert stat.S_IMODE((tmp_path / "private" / "file").stat().st_mode) == 0o600
 
 
-@posix_only
 @pytest.mark.parametrize("mode", [0o750, 0o701, 0o720])
 def test_a_directory_that_others_can_enter_is_refused(tmp_path: Path, mode: int) -> None:
     write_private_file(tmp_path / "private" / "file", b"x")
@@ -44,7 +40,6 @@ def test_a_directory_that_others_can_enter_is_refused(tmp_path: Path, mode: int)
         write_private_file(tmp_path / "private" / "file", b"y")
 
 
-@posix_only
 def test_a_directory_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -52,7 +47,6 @@ def test_a_directory_that_is_a_link_is_refused(tmp_path: Path) -> None:
         private_directory(tmp_path / "link", create=True)
 
 
-@posix_only
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o602])
 def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "private" / "file"
@@ -62,7 +56,6 @@ def test_a_file_that_others_can_use_is_refused(tmp_path: Path, mode: int) -> Non
         read_private_file(path, limit=100)
 
 
-@posix_only
 def test_links_pipes_and_second_names_are_refused(tmp_path: Path) -> None:
     directory = Path(private_directory(tmp_path / "private", create=True))
     write_private_file(directory / "file", b"x")
@@ -77,8 +70,7 @@ def test_links_pipes_and_second_names_are_refused(tmp_path: Path) -> None:
         read_private_file(directory / "file", limit=100)
 
 
-@posix_only
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_another_users_file_or_directory_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "private" / "file"
     write_private_file(path, b"x")

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from toolbridge.boundary import run_state as run_time
 from toolbridge.boundary.run_state import RunTime, Ticks
 from toolbridge.limits import Limits
 
@@ -60,7 +59,6 @@ def test_guest_code_is_billed_the_ticks_that_passed_in_it(run: RunTime, ticks: T
     assert run.is_computed_out()
 
 
-@pytest.mark.skipif(not run_time._HAS_THREAD_TIME, reason="threads' time can't be told here")
 def test_waiting_for_a_processor_is_not_billed(run: RunTime, ticks: Ticks) -> None:
     stretch(run, ticks, 1)
     for _ in range(5):

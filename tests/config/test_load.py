@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +165,6 @@ def test_the_name_of_a_directory_can_not_write_to_the_terminal(places: Places) -
     assert "\x1b" not in str(caught.value)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a current directory can't be removed there")
 def test_a_current_directory_that_is_gone_is_a_config_error(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = places.project / "gone"
     gone.mkdir()

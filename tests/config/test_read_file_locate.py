@@ -144,7 +144,7 @@ def test_a_relative_directory_starts_from_the_project_not_from_a_tools_folder(
     assert locate(given, directory=project, environ=environ)[0].base == str((project / base).resolve())
 
 
-@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG is Linux's")
+@pytest.mark.skipif(sys.platform == "darwin", reason="XDG is Linux's")
 def test_the_users_directory_follows_xdg() -> None:
     assert user_directory({"HOME": "/home/me"}) == "/home/me/.config/toolbridge"
     assert user_directory({"HOME": "/home/me", "XDG_CONFIG_HOME": "/etc/me"}) == "/etc/me/toolbridge"

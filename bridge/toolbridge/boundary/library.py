@@ -20,16 +20,15 @@ from toolbridge.errors import EngineError
 
 WASMTIME_VERSION = "50.0.1"
 
-_NAMES = {"linux": "_libwasmtime.so", "darwin": "_libwasmtime.dylib", "win32": "_wasmtime.dll"}
-_MACHINES = {"AMD64": "x86_64", "amd64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
+_NAMES = {"linux": "_libwasmtime.so", "darwin": "_libwasmtime.dylib"}
+_MACHINES = {"arm64": "aarch64"}
 
 
 def _library_path() -> str:
     spec = importlib.util.find_spec("wasmtime")
     if spec is None or spec.origin is None:
         raise EngineError("load", f"the wasmtime package is not installed; install wasmtime=={WASMTIME_VERSION}")
-    machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
-    machine = _MACHINES.get(machine, machine)
+    machine = _MACHINES.get(os.uname().machine, os.uname().machine)
     directory = os.path.dirname(spec.origin)
     path = os.path.join(directory, f"{sys.platform}-{machine}", _NAMES.get(sys.platform, ""))
     if not os.path.isfile(path):

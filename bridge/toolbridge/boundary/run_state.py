@@ -6,7 +6,6 @@ One thread at a time uses it while the run lasts. Other threads only end the run
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from math import inf
 from threading import get_ident
@@ -93,10 +92,6 @@ def _known(stream: int) -> int:
 # A run's time: its deadline, and how long guest code has computed.
 
 
-# On Windows a thread's time advances in steps that are longer than a tick.
-_HAS_THREAD_TIME = os.name == "posix"
-
-
 class Ticks:
     """How many ticks have passed. The ticker counts, runs compare."""
 
@@ -147,11 +142,10 @@ class RunTime:
     def _bill(self, ticks: int) -> None:
         self._guest_ticks += ticks
         computed = inf
-        if _HAS_THREAD_TIME:
-            thread, before = self._billed_thread
-            self._billed_thread = get_ident(), thread_time()
-            if thread == self._billed_thread[0]:
-                computed = self._billed_thread[1] - before
+        thread, before = self._billed_thread
+        self._billed_thread = get_ident(), thread_time()
+        if thread == self._billed_thread[0]:
+            computed = self._billed_thread[1] - before
         self._guest_seconds += min(ticks * self._ticks.seconds, computed)
 
     def enter_guest(self) -> None:

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import stat
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, cast
 
 from toolbridge.config.values import kind_of
 from toolbridge.errors import ConfigError
+from toolbridge.files import user_path
 
 # JSON with comments and trailing commas, as VS Code writes it, made into plain JSON of the same length.
 #
@@ -120,19 +120,13 @@ def user_directory(environ: Mapping[str, str]) -> str | None:
             raise ConfigError(f"{CONFIG_VARIABLE} is not an absolute path.", fix="Write the path in full.")
         return chosen
     home = home_directory(environ) or ""
-    if sys.platform == "win32":
-        base = environ.get("APPDATA") or os.path.join(home, "AppData", "Roaming")
-    elif sys.platform == "darwin":
-        base = os.path.join(home, "Library", "Application Support")
-    else:
-        base = environ.get("XDG_CONFIG_HOME", "")
-        base = base if os.path.isabs(base) else os.path.join(home, ".config")
-    return os.path.join(base, "toolbridge") if os.path.isabs(base) else None
+    path = user_path("XDG_CONFIG_HOME", ".config", "Application Support", home, environ)
+    return path if os.path.isabs(path) else None
 
 
 def home_directory(environ: Mapping[str, str]) -> str | None:
     """The user's home, if there is one."""
-    home = environ.get("USERPROFILE" if sys.platform == "win32" else "HOME") or os.path.expanduser("~")
+    home = environ.get("HOME") or os.path.expanduser("~")
     return home if os.path.isabs(home) else None
 
 
@@ -180,9 +174,8 @@ def read_object(path: str, form: str = '{"mcpServers": {…}}') -> dict[str, obj
 
 def _content(path: str) -> bytes:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         raise ConfigError("there is no such file.", file=path, fix="Check the path.") from None
     except OSError as error:

@@ -23,16 +23,8 @@ from toolbridge.events import Event
 
 _log = logging.getLogger("toolbridge")
 
-_POSIX = os.name == "posix"
 # O_NOFOLLOW: a link could make us write elsewhere. O_NONBLOCK: opening some devices would wait.
-_FLAGS = (
-    os.O_RDWR
-    | os.O_APPEND
-    | os.O_CREAT
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 _MOST_CHARACTERS = 1_000
 _FIX = "Name a regular file of your own, in a directory that exists; links are not followed."
 
@@ -139,12 +131,12 @@ def _open(path: str) -> int:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        if _POSIX and facts.st_uid != os.geteuid():
+        if facts.st_uid != os.geteuid():
             raise OSError(errno.EPERM, "it belongs to another user")
         # Others may read it if its owner made it so (a log collector's group); nobody else may write history.
-        if _POSIX and facts.st_mode & 0o022:
+        if facts.st_mode & 0o022:
             raise OSError(errno.EPERM, "others can write to it (`chmod go-w` changes that)")
-        if _POSIX and facts.st_nlink > 1:
+        if facts.st_nlink > 1:
             raise OSError(errno.EPERM, "it has a second name (a hard link)")
     except BaseException:
         with contextlib.suppress(OSError):

@@ -181,7 +181,7 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T34", "refuse code from a directory that others can reach", "files.py"),
-        *("    if _POSIX and facts.st_mode & 0o077:\n", "    if _POSIX and facts.st_mode == 0:\n"),
+        *("    if facts.st_mode & 0o077:\n", "    if facts.st_mode == 0:\n"),
         f"{_T34}::test_nothing_is_loaded_from_a_directory_that_others_can_reach",
     ),
     off(

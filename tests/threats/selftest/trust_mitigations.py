@@ -142,12 +142,12 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T10", "refuse a file that others can write", "files.py"),
-        *("if _POSIX and (facts.st_mode & 0o077 or facts.st_nlink != 1):", "if _POSIX and facts.st_nlink == 0:"),
+        *("if facts.st_mode & 0o077 or facts.st_nlink != 1:", "if facts.st_nlink == 0:"),
         f"{_T10}::test_a_store_that_others_could_have_written_approves_nothing",
     ),
     off(
         *("T10", "refuse a directory that others can write", "files.py"),
-        *("    if _POSIX and facts.st_mode & 0o077:\n", "    if _POSIX and facts.st_mode == 0:\n"),
+        *("    if facts.st_mode & 0o077:\n", "    if facts.st_mode == 0:\n"),
         f"{_T10}::test_a_store_that_others_could_have_written_approves_nothing",
     ),
     off(
@@ -157,7 +157,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T10", "refuse links", "files.py"),
-        *('os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)', "os.O_RDONLY"),
+        *("os.O_RDONLY | os.O_NOFOLLOW", "os.O_RDONLY"),
         f"{_T10}::test_a_store_that_others_could_have_written_approves_nothing",
     ),
     off(

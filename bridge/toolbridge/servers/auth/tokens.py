@@ -27,10 +27,17 @@ from pydantic import ValidationError
 
 from toolbridge.concurrency import on_daemon_thread
 from toolbridge.config.server_config import OAuth, ServerConfig
-from toolbridge.files import LockTimeoutError, file_lock, private_directory, read_private_file, write_private_file
+from toolbridge.files import (
+    LockTimeoutError,
+    UnsafePathError,
+    file_lock,
+    private_directory,
+    read_private_file,
+    state_directory,
+    write_private_file,
+)
 from toolbridge.servers.http.ssrf import origin
 
-STATE_VARIABLE = "TOOLBRIDGE_STATE_DIR"
 _SERVICE = "toolbridge"
 _MOST_BYTES = 256 * 1024
 # A keyring may wait for a person to unlock it, or for a bus that never answers.
@@ -115,18 +122,17 @@ class TokenStore:
 
         A lock that can't be had is done without: that may cost the sign-in, where waiting would cost the run.
         """
-        path = self._path(server, place).with_suffix(".lock")
         with ExitStack() as held:
             with anyio.move_on_after(_LOCK_SECONDS):
                 # Who holds it is another process, which sets no event of ours.
-                while not await anyio.to_thread.run_sync(self._take_lock, server, path, held):  # noqa: ASYNC110
+                while not await anyio.to_thread.run_sync(self._take_lock, server, place, held):  # noqa: ASYNC110
                     await anyio.sleep(_LOCK_PAUSE)
             yield
 
-    def _take_lock(self, server: str, path: Path, held: ExitStack) -> bool:
+    def _take_lock(self, server: str, place: str, held: ExitStack) -> bool:
         """Whether there is nothing more to wait for."""
         try:
-            held.enter_context(file_lock(path, seconds=0))
+            held.enter_context(file_lock(self._path(server, place).with_suffix(".lock"), seconds=0))
         except LockTimeoutError:
             return False
         except OSError as error:
@@ -178,8 +184,8 @@ class TokenStore:
             _LOGGER.warning("The sign-in of server %r is not kept: %s", server, error)
 
     def _remove_file(self, server: str, place: str) -> bool:
-        path = self._path(server, place)
         try:
+            path = self._path(server, place)
             private_directory(path.parent, create=False)
             path.unlink()
         except FileNotFoundError:
@@ -240,12 +246,10 @@ def _real_keyring() -> Any:
 
 
 def _default_directory() -> Path:
-    chosen = os.environ.get(STATE_VARIABLE)
-    if chosen:
-        return Path(chosen) / "tokens"
-    import platformdirs
-
-    return Path(platformdirs.user_state_dir("toolbridge", appauthor=False)) / "tokens"
+    state = state_directory()
+    if state is None:
+        raise UnsafePathError("there is no absolute path for it: set TOOLBRIDGE_STATE_DIR to one")
+    return Path(state) / "tokens"
 
 
 # SECURITY: the sign-in of one server: as it is kept, where other processes renew it too, and as the SDK has it.
