@@ -1,1 +1,1 @@
-"""What the TypeScript image is made from."""
+"""Build of the TypeScript image."""

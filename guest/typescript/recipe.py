@@ -1,6 +1,6 @@
-"""How the TypeScript image is made: TypeScript's own compiler, loaded and warmed in our JavaScript engine, and baked.
+"""Recipe of the TypeScript image: TypeScript's compiler, patched, loaded into our JavaScript engine, warmed and baked.
 
-Its instances run no guest code: they are given a program's text, and answer with its problems and its JavaScript.
+Its instances run no guest code: they take a program's source, and return its type errors and its JavaScript.
 """
 
 from __future__ import annotations
@@ -9,39 +9,35 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from js import recipe as javascript
 from js.initialise import initialise
-from typescript.patches import patched
 
 if TYPE_CHECKING:
     from build import Workshop
 
 HERE = Path(__file__).parent
-# A collection would copy the compiler's whole heap: what a check allocates is bounded by its memory limit instead.
+# No garbage collection: it would dirty the compiler's whole heap. The memory limit bounds a check instead.
 GARBAGE_BYTES = 1 << 30
-# In the order in which they are evaluated.
+# In evaluation order.
 OWN_FILES = (
-    *("world.js", "checkers.js", "session.js", "report.js", "stub_line.js", "known_properties.js"),
-    *("asked_for.js", "origins.js", "may_fit.js", "told.js", "kinds.js", "annotations.js"),
-    *("inputs.js", "promises.js", "where_taken.js", "idle_tests.js", "properties.js", "fits.js", "severity.js"),
-    *("erase.js", "constructors.js", "enums.js", "namespaces.js", "merged_namespaces.js", "imports.js"),
-    *("check.js", "warm.js"),
+    *("compiler.js", "syntax.js", "diagnostics.js", "assignability.js", "provenance.js", "root_causes.js"),
+    *("tool_inputs.js", "properties.js", "report.js", "erase.js", "check.js"),
 )
-# ECMAScript as our engine has it: its library's top file, and what comes with it but isn't there.
+# The top file of the ECMAScript library, and the parts that our engine lacks.
 LIBRARY = "esnext"
 NOT_IN_THE_ENGINE = {"decorators", "decorators.legacy", "esnext.sharedmemory", "es2024.sharedmemory"}
 
 
 def inputs() -> list[Path]:
-    """Every file of ours that the image depends on."""
+    """The source files that the image depends on."""
     own = sorted(path for path in HERE.iterdir() if path.suffix in {".js", ".py", ".ts", ".txt"})
     return [*own, *javascript.inputs()]
 
 
 def make(workshop: Workshop) -> bytes:
-    """The image's bytes."""
+    """Builds the image and returns its bytes."""
     raw = javascript.compiled_engine(workshop)
     with workshop.step("fetch TypeScript"):
         packages = workshop.unpack_npm(HERE / "packages.txt")
@@ -54,7 +50,7 @@ def make(workshop: Workshop) -> bytes:
 
 
 def _programs(compiler: Path, eraser: Path) -> Iterator[tuple[str, str]]:
-    """What the image runs while it is made, one after another."""
+    """The scripts evaluated at build time, in order: name and source."""
     yield "typescript.js", patched((compiler / "lib" / "typescript.js").read_text(encoding="utf-8")) + "\n;0"
     yield "blank_space.js", _eraser_source(eraser / "out")
     globals_of_ours = (HERE / "globals.d.ts").read_text(encoding="utf-8")
@@ -66,8 +62,7 @@ def _programs(compiler: Path, eraser: Path) -> Iterator[tuple[str, str]]:
 def library_texts(directory: Path, ours: str) -> dict[str, str]:
     """The declarations of ECMAScript and our globals: file name → text.
 
-    One file, because an interface that is spread over many would have to be put together again by every check; only
-    what is a module by itself stays apart.
+    One file, because every check would merge the declarations of an interface anew; modules stay apart.
     """
     texts: dict[str, str] = {}
 
@@ -78,7 +73,7 @@ def library_texts(directory: Path, ours: str) -> dict[str, str]:
         texts[name] = ""
         for wanted in re.findall(r'^/// <reference lib="([\w.]+)" />', text, re.MULTILINE):
             add(wanted)
-        del texts[name]  # after what it builds on
+        del texts[name]  # after its references
         texts[name] = without_comments(text)
 
     add(LIBRARY)
@@ -88,13 +83,13 @@ def library_texts(directory: Path, ours: str) -> dict[str, str]:
 
 
 def without_comments(text: str) -> str:
-    """Declarations without their documentation, which only takes memory."""
+    """Declarations without their comments, which only take memory."""
     bare = re.sub(r"/\*.*?\*/|^[ \t]*//[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"\n\s+", "\n", bare)
 
 
 def _eraser_source(directory: Path) -> str:
-    """The package's two files as one program: its imports are already there, its exports become names."""
+    """The package's two files as one script: without imports, its exports as plain names."""
     parts: list[str] = []
     for name in ("blank-string.js", "index.js"):
         text = (directory / name).read_text(encoding="utf-8")
@@ -102,5 +97,60 @@ def _eraser_source(directory: Path) -> str:
         text = text.replace("export default class", "class").replace("export default function", "function")
         parts.append(re.sub(r"^export ", "", text, flags=re.MULTILINE))
     body = "\n".join(parts)
-    made = "Object.assign(blankSourceFile, { visitor })"  # what is inside of what we write out is its to visit, too
+    made = "Object.assign(blankSourceFile, { visitor })"  # erase.js visits values inside compiled syntax
     return f"var eraseTypes = (() => {{ const tslib = ts;\n{body}\nreturn {made}; }})(); 0"
+
+
+class Patch(NamedTuple):
+    """An edit to the compiler's source at build time: replaces `before`, which must occur exactly once."""
+
+    why: str
+    before: str
+    after: str
+
+
+PATCHES = (
+    Patch(
+        why="`unknown` in declarations is `any`: a program may use such a value freely",
+        before="      case 159 /* UnknownKeyword */:\n        return unknownType;",
+        after="      case 159 /* UnknownKeyword */:\n"
+        "        return node.flags & 33554432 /* Ambient */ ? anyType : unknownType;",
+    ),
+    Patch(
+        why="A method that only throws, or is empty, is a placeholder to be overridden: its return type is `any`",
+        before="      if (types.length === 0) {\n"
+        "        const contextualReturnType = getContextualReturnType(\n          func,",
+        after="      if (types.length === 0) {\n"
+        "        const isPlaceholder = !functionHasImplicitReturn(func) || !some(func.body.statements);\n"
+        "        if (isClassElement(func) && isPlaceholder) return anyType;\n"
+        "        const contextualReturnType = getContextualReturnType(\n          func,",
+    ),
+    Patch(
+        why="A program may use the warmed checker (compiler.js)",
+        before="    return typeChecker || (typeChecker = createTypeChecker(program));",
+        after="    return typeChecker || (typeChecker = host.checkerFor(program));",
+    ),
+    Patch(
+        why="The warmed checker accepts a program's files",
+        before="  initializeTypeChecker();\n  return checker;",
+        after="  initializeTypeChecker();\n"
+        "  checker.hasGlobal = (name) => globals.has(name);\n"
+        "  checker.addFile = (file) => isExternalOrCommonJsModule(file) || mergeSymbolTable(globals, file.locals);\n"
+        "  checker.shadowGlobals = (file) => file.locals.forEach((symbol, name) => globals.set(name, symbol));\n"
+        "  return checker;",
+    ),
+)
+
+
+def patched(source: str) -> str:
+    """The compiler's source with every patch applied.
+
+    Raises:
+        ValueError: a patch's `before` does not occur exactly once.
+    """
+    for patch in PATCHES:
+        found = source.count(patch.before)
+        if found != 1:
+            raise ValueError(f"the compiler's source has {found} anchors of the patch {patch.why!r}, not 1")
+        source = source.replace(patch.before, patch.after)
+    return source

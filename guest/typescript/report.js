@@ -1,12 +1,12 @@
-// What is said of a diagnostic: its place, counted in characters from 1, and its message.
+// Reports: a diagnostic's position (1-based), its message, and the line of the stubs that it violates.
 
-// Columns count code points, and lines end where editors end them: that is what people, and Python, count.
+// Columns count code points and lines end at CR, LF or CRLF, as in editors and in Python.
 function place(file, position) {
   const lines = file.text.slice(0, position).split(/\r\n?|\n/);
   return { line: lines.length, column: [...lines.at(-1)].length + 1 };
 }
 
-var LONGEST_MESSAGE = 600;
+var MAX_MESSAGE = 600;
 
 function messageOf(diagnostic) {
   const text = ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n");
@@ -14,17 +14,17 @@ function messageOf(diagnostic) {
     .filter((each) => each.code === 2773 || each.code === 6212) // Did you forget to use 'await'? Did you mean to call this expression?
     .map((each) => ts.flattenDiagnosticMessageText(each.messageText, "\n"));
   const whole = [text, ...more].join("\n");
-  return whole.length > LONGEST_MESSAGE ? whole.slice(0, LONGEST_MESSAGE) + "…" : whole;
+  return whole.length > MAX_MESSAGE ? whole.slice(0, MAX_MESSAGE) + "…" : whole;
 }
 
-// What a list has is not what a name that it lacks was meant to be: `place.lat` is not `place.flat`.
-function isOfList(diagnostic, checker) {
-  if (!OF_PROPERTIES.has(diagnostic.code) || checker === undefined) return false;
+// An array's members are no suggestion for a property: `place.lat` is not `place.flat`.
+function isMemberOfList(diagnostic, checker) {
+  if (!PROPERTY_CODES.has(diagnostic.code) || checker === undefined) return false;
   const { type } = ownerOf(innermost(diagnostic.file, diagnostic.start, diagnostic.length), checker);
   return type !== undefined && checker.isArrayLikeType(type);
 }
 
-// Of a property that is taken out of an object (`const { titel } = …`), the compiler says nothing better.
+// The compiler suggests nothing for destructured properties: `const { titel } = …`.
 function suggestion(diagnostic, checker) {
   if (diagnostic.code !== 2339 || checker === undefined) return "";
   const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
@@ -33,9 +33,9 @@ function suggestion(diagnostic, checker) {
   return meant ? ` Did you mean '${meant.name}'?` : "";
 }
 
-// `require("fs")` is a call to the compiler, none of whose forms takes this. The author is told what an import is told.
+// `require("fs")` is reported as an overload mismatch; the author gets the same message as for an import.
 function missingRequire(diagnostic) {
-  if (!OF_FIT.has(diagnostic.code)) return undefined;
+  if (!ASSIGNABILITY_CODES.has(diagnostic.code)) return undefined;
   const call = isRequire(innermost(diagnostic.file, diagnostic.start, diagnostic.length));
   const specifier = call?.arguments.length === 1 ? call.arguments[0] : undefined;
   return specifier && ts.isStringLiteralLike(specifier) ? specifier : undefined;
@@ -46,8 +46,119 @@ function report(diagnostic, checker) {
   if (missing !== undefined) {
     return { code: 2307, ...place(diagnostic.file, missing.getStart()), message: `Cannot find module '${missing.text}'.` };
   }
-  const message = isOfList(diagnostic, checker) ? messageOf(diagnostic).replace(SUGGESTED, "").trimEnd()
+  const message = isMemberOfList(diagnostic, checker) ? messageOf(diagnostic).replace(SUGGESTED, "").trimEnd()
     : messageOf(diagnostic) + (suggestion(diagnostic, checker) || knownProperties(diagnostic, checker));
   const stub = checker && stubLine(diagnostic, message, checker);
   return { code: diagnostic.code, ...place(diagnostic.file, diagnostic.start), message, stub };
+}
+
+// ---- the line of the stubs
+
+function stubLineAt(file, position) {
+  const { line } = file.getLineAndCharacterOfPosition(position);
+  const starts = file.getLineStarts();
+  const end = line + 1 < starts.length ? starts[line + 1] : file.text.length;
+  return { file: file.fileName.slice(1), line: line + 1, text: file.text.slice(starts[line], end).trim() };
+}
+
+var isStub = (file) => file !== undefined && file.isDeclarationFile && !libraryFiles.has(file.fileName);
+
+function lineOfDeclaration(declarations) {
+  const found = declarations?.find((each) => isStub(each.getSourceFile()));
+  if (found === undefined) return undefined;
+  const name = ts.getNameOfDeclaration(found) ?? found;
+  return stubLineAt(found.getSourceFile(), name.getStart());
+}
+
+function lineOfType(type) {
+  if (type === undefined) return undefined;
+  if (type.isUnion()) {
+    for (const each of type.types) {
+      const found = lineOfType(each);
+      if (found) return found;
+    }
+  }
+  const element = type.symbol?.name === "Array" || type.symbol?.name === "Promise" ? type.typeArguments?.[0] : undefined;
+  return lineOfDeclaration((type.aliasSymbol ?? type.symbol)?.declarations) ?? lineOfType(element);
+}
+
+function lineOfCall(node, checker) {
+  for (let at = node; at && !ts.isStatement(at); at = at.parent) {
+    if (ts.isCallExpression(at)) {
+      const found = lineOfDeclaration([checker.getResolvedSignature(at)?.declaration].filter(Boolean)) ??
+        lineOfDeclaration(checker.getSymbolAtLocation(at.expression)?.declarations);
+      if (found) return found;
+    }
+  }
+  return undefined;
+}
+
+function lineOfProperty(node, checker) {
+  return lineOfDeclaration(checker.getSymbolAtLocation(ts.isPropertyAccessExpression(node) ? node.name : node)?.declarations);
+}
+
+var SUGGESTED = /Did you mean '([^']+)'\?/;
+
+// The suggested export, or the first line of the module.
+function lineOfImport(node, message, checker) {
+  for (let at = node; at; at = at.parent) {
+    if (!ts.isImportDeclaration(at) && !ts.isCallExpression(at)) continue;
+    const specifier = ts.isImportDeclaration(at) ? at.moduleSpecifier : at.arguments[0];
+    const module = specifier && checker.getSymbolAtLocation(specifier);
+    const meant = SUGGESTED.exec(message)?.[1];
+    return lineOfDeclaration(module?.exports?.get(meant)?.declarations) ?? lineOfDeclaration(module?.declarations);
+  }
+  return undefined;
+}
+
+// The suggested property, or the type without it; for a module, its first line.
+function lineOfOwner({ expression, type }, message, checker) {
+  const meant = SUGGESTED.exec(message)?.[1];
+  const line = meant && lineOfDeclaration(checker.getPropertyOfType(type, meant)?.declarations);
+  const found = line ?? lineOfType(type);
+  if (found || expression === undefined) return found;
+  const module = checker.getSymbolAtLocation(expression);
+  return lineOfDeclaration(module && (module.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(module) : module)?.declarations);
+}
+
+var EXPORT_CODES = new Set([2305, 2724, 2459, 2460, 2614]);
+
+/** {file, line, text} of the stub that a mistake violates; undefined if none does. */
+function stubLine(diagnostic, message, checker) {
+  if (NAME_CODES.has(diagnostic.code)) return undefined;
+  for (const related of diagnostic.relatedInformation ?? []) {
+    if (isStub(related.file)) return stubLineAt(related.file, related.start);
+  }
+  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
+  if (EXPORT_CODES.has(diagnostic.code)) return lineOfImport(node, message, checker);
+  const isRead = PROPERTY_CODES.has(diagnostic.code) || INDEX_CODES.has(diagnostic.code);
+  const owner = isRead ? ownerOf(ts.isElementAccessExpression(node) ? node.argumentExpression : node, checker) : {};
+  if (owner.type !== undefined) return lineOfOwner(owner, message, checker);
+  const both = COMPARISON_CODES.has(diagnostic.code) ? compared(node) : undefined;
+  if (both !== undefined) return lineOfProperty(both[0], checker) ?? lineOfProperty(both[1], checker);
+  return lineOfCall(node, checker) ?? lineOfType(ts.isExpression(node) ? checker.getTypeAtLocation(node) : undefined);
+}
+
+// ---- the known properties in place of a missing one: the author need not open the stubs
+
+var MAX_NAMES = 20;
+
+function ownerLackingProperty({ code }, node, checker) {
+  if (code === 2339) return ownerOf(node, checker).type;
+  if (code !== 2353) return undefined;
+  const literal = ts.findAncestor(node, ts.isObjectLiteralExpression);
+  return literal && checker.getContextualType(literal);
+}
+
+/** ` It has: location, days.` for types of the stubs; else empty. */
+function knownProperties(diagnostic, checker) {
+  if (checker === undefined) return "";
+  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
+  const found = ownerLackingProperty(diagnostic, node, checker);
+  const type = found && checker.getNonNullableType(found);
+  if (type === undefined || checker.isArrayLikeType(type) || type.symbol?.name === "Promise" || lineOfType(type) === undefined) return "";
+  const names = checker.getPropertiesOfType(type).map((each) => each.name);
+  if (names.length === 0) return "";
+  const more = names.length > MAX_NAMES ? ", …" : "";
+  return ` It ${diagnostic.code === 2353 ? "takes" : "has"}: ${names.slice(0, MAX_NAMES).join(", ")}${more}.`;
 }

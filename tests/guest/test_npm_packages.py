@@ -13,8 +13,7 @@ import pytest
 
 import build as guest_build
 from build import BuildError, Workshop
-from typescript.patches import PATCHES, patched
-from typescript.recipe import library_texts, without_comments
+from typescript.recipe import PATCHES, library_texts, patched, without_comments
 
 
 def archive(text: str) -> bytes:
@@ -92,7 +91,7 @@ def test_without_npm_the_image_is_left_out_and_the_reason_is_told(
 
 
 def test_an_edit_that_finds_no_place_fails_the_build() -> None:
-    with pytest.raises(ValueError, match="0 places"):
+    with pytest.raises(ValueError, match="0 anchors"):
         patched("something else")
     assert patched("\n".join(patch.before for patch in PATCHES)) == "\n".join(patch.after for patch in PATCHES)
 

@@ -1,7 +1,7 @@
-// What tools are given, judged where it was written. The compiler judges a call as a whole, and only where it is made: of
-// a text that is one of several, of a list that is made step by step and of pairs for `parallel`, it knows too little.
+// Inputs of tool calls, checked where each value was written. The compiler checks a call as a whole: it misses constants
+// widened to `string`, arrays built step by step, and the pairs of `parallel`.
 
-// The type of a function's input, which an /async module declares as the rest of its parameters.
+// The type of a function's input; an /async module declares it as a rest parameter.
 function inputOf(signature, checker) {
   const parameter = signature?.parameters[0];
   if (parameter === undefined) return undefined;
@@ -10,7 +10,7 @@ function inputOf(signature, checker) {
   return isRest ? checker.getTypeArguments(type)[0] : type;
 }
 
-// The tool that an expression is: the signature that a stub declares for it.
+// The signature of the tool that an expression is.
 function toolOf(node, checker) {
   const [signature, ...others] = checker.getTypeAtLocation(node).getCallSignatures();
   const file = signature?.declaration?.getSourceFile();
@@ -18,35 +18,35 @@ function toolOf(node, checker) {
   return signature;
 }
 
-/** Judges everything that one program gives to tools. */
-class Inputs {
+/** Checks every tool input of one program. */
+class ToolInputs {
   constructor(checker, program) {
     this.checker = checker;
     this.program = program;
-    this.fitting = new Fitting(checker, program);
+    this.assignability = new Assignability(checker, program);
     this.origins = new Origins(checker, program);
   }
 
-  /** Calls and pairs with what is wrong about their input: [{call, problems}]. */
-  judged() {
+  /** Calls and pairs with the problems of their inputs: [{call, problems}]. */
+  findings() {
     const found = [], { checker } = this;
-    const add = (call, tool, input, isCompared) => {
+    const add = (call, tool, input, isCheckedByCompiler) => {
       const target = inputOf(tool, checker), problems = [], { declaration } = tool;
-      if (target !== undefined && input !== undefined) this.judge(input, target, problems, { declaration, isDirect: true, isCompared });
+      if (target !== undefined && input !== undefined) this.checkValue(input, target, problems, { declaration, isDirect: true, isCheckedByCompiler });
       if (problems.length) found.push({ call, problems });
     };
     const visit = (node) => {
       if (ts.isCallExpression(node) && node.arguments.length === 1) {
-        // The compiler remembers what it took a call for: most are none of a tool's.
+        // Resolved signatures are cached by the compiler; most calls are of no tool.
         const isOfTool = isStub(checker.getResolvedSignature(node)?.declaration?.getSourceFile());
         const tool = isOfTool ? toolOf(node.expression, checker) : undefined;
-        if (tool) add(node, tool, node.arguments[0], this.program.isUndisputed);
+        if (tool) add(node, tool, node.arguments[0], this.program.isFullyTyped);
       }
       if (ts.isArrayLiteralExpression(node) && (node.elements.length === 1 || node.elements.length === 2)) {
-        const tool = isForParallel(node) ? toolOf(node.elements[0], checker) : undefined;
+        const tool = isParallelPair(node) ? toolOf(node.elements[0], checker) : undefined;
         if (tool && node.elements.length === 2) add(node, tool, node.elements[1], false);
         const lacksInput = tool && node.elements.length === 1 && tool.minArgumentCount > 0;
-        if (lacksInput) found.push({ call: node, problems: [saysNothingGiven(node, tool)] });
+        if (lacksInput) found.push({ call: node, problems: [missingInput(node, tool)] });
       }
       ts.forEachChild(node, visit);
     };
@@ -54,69 +54,68 @@ class Inputs {
     return found;
   }
 
-  // `isCompared`: the compiler has compared this very expression with its target, and found nothing.
-  judge(node, target, problems, { declaration, isDirect = false, isCompared = false }) {
-    if (isCompared && this.isOfSureKind(node)) return;
-    const wanted = partsOf(target);
-    if (!wanted.length || wanted.some((each) => each.flags & KNOWS_NOTHING)) return;
+  // Appends to `problems`. `isCheckedByCompiler`: the compiler compared this expression with its target, without a diagnostic.
+  checkValue(node, target, problems, { declaration, isDirect = false, isCheckedByCompiler = false }) {
+    if (isCheckedByCompiler && this.isKnownPrimitive(node)) return;
+    const wanted = nonNullishParts(target);
+    if (!wanted.length || wanted.some((each) => each.flags & OPAQUE)) return;
     for (const origin of this.origins.of(node)) {
       const value = origin.node;
       if (ts.isObjectLiteralExpression(value) && wanted.some((each) => isPlainObject(each, this.checker))) {
         const isHere = value === unwrapped(node);
-        this.judgeObject(value, wanted, problems, { isDirect: isDirect && isHere, isCompared: isCompared && isHere });
+        this.checkObject(value, wanted, problems, { isDirect: isDirect && isHere, isCheckedByCompiler: isCheckedByCompiler && isHere });
       } else if (ts.isArrayLiteralExpression(value) && wanted.length === 1 && this.checker.isArrayType(wanted[0])) {
         const element = wanted[0].getNumberIndexType();
-        for (const each of value.elements) if (!ts.isSpreadElement(each)) this.judge(each, element, problems, { declaration });
-      } else if (!isNothing(value) && !isGuess(value, this.checker, this.program) && !this.fitting.mayFit(origin.type, target)) {
-                const place = this.isWrongHere(node, target) ? this.origins.itself(node) : origin;
-        problems.push(saysMisfit(place, target, declaration, this.checker));
+        for (const each of value.elements) if (!ts.isSpreadElement(each)) this.checkValue(each, element, problems, { declaration });
+      } else if (!isNullish(value) && !isMisinferred(value, this.checker, this.program) && !this.assignability.mayAssign(origin.type, target)) {
+        const place = this.isWrongAtUse(node, target) ? this.origins.itself(node) : origin;
+        problems.push(mismatch(place, target, declaration, this.checker));
       }
     }
   }
 
-  // A text or number of which the compiler knows that it is one, and needn't guess: it is no part of anything unknown.
-  isOfSureKind(node) {
+  // A primitive whose type the compiler knows without inference: no part of it is opaque.
+  isKnownPrimitive(node) {
     if (isLiteralValue(node)) return true;
-    if (ts.isObjectLiteralExpression(node) || ts.isArrayLiteralExpression(node)) return false; // without asking what is in it
+    if (ts.isObjectLiteralExpression(node) || ts.isArrayLiteralExpression(node)) return false; // without a look inside
     const { checker } = this, { parent } = node;
     const symbol = ts.isShorthandPropertyAssignment(parent) ? checker.getShorthandAssignmentValueSymbol(parent)
       : ts.isIdentifier(node) || ts.isPropertyAccessExpression(node) ? checker.getSymbolAtLocation(node) : undefined;
     const type = symbol ? checker.getTypeOfSymbol(symbol) : checker.getTypeAtLocation(node);
-    return !(typeFlagsOf(type) & ~(PRIMITIVE | NOTHING));
+    return !(typeFlagsOf(type) & ~(PRIMITIVE | NULLISH));
   }
 
-  // A list of texts whose numbers are wanted, or a number that something else needs as well, is right by itself: what is
-  // wrong is how it is used.
-  isWrongHere(node, target) {
+  // Whether the value is wrong at its use, not at its origin: strings used as numbers, or a number with other uses.
+  isWrongAtUse(node, target) {
     const type = this.checker.getTypeAtLocation(node);
-    if (this.fitting.mayFit(type, target)) return false;
-    const wanted = partsOf(target);
+    if (this.assignability.mayAssign(type, target)) return false;
+    const wanted = nonNullishParts(target);
     const isOfItsKind = TEXTS_AND_NUMBERS.some((kind) => type.flags & kind && wanted.every((each) => each.flags & kind));
-    return !type.isLiteral() || (!isOfItsKind && ts.isIdentifier(node) && this.program.names.get(node.text) > 2);
+    return !type.isLiteral() || (!isOfItsKind && ts.isIdentifier(node) && this.program.nameCounts.get(node.text) > 2);
   }
 
-  // An object that may have one of several forms is right if it has any of them, and else judged by the nearest.
-  judgeObject(literal, wanted, problems, how) {
+  // An object valid for one member of a union is valid; else the member with the fewest problems is reported.
+  checkObject(literal, wanted, problems, how) {
     let least;
     for (const type of wanted.filter((each) => isPlainObject(each, this.checker))) {
       const found = [];
-      this.judgeProperties(literal, type, found, how);
+      this.checkProperties(literal, type, found, how);
       if (least === undefined || found.length < least.length) least = found;
       if (!found.length) return;
     }
     problems.push(...least);
   }
 
-  judgeProperties(literal, type, problems, { isDirect, isCompared }) {
+  checkProperties(literal, type, problems, { isDirect, isCheckedByCompiler }) {
     const { checker, program } = this, index = type.getStringIndexType(), names = new Set();
     let isOpen = false;
     for (const property of literal.properties) {
       if (ts.isSpreadAssignment(property)) {
-        const spread = this.namesOf(checker.getTypeAtLocation(property.expression));
+        const spread = this.spreadNames(checker.getTypeAtLocation(property.expression));
         if (spread === undefined) isOpen = true;
         for (const each of spread ?? []) names.add(each);
         const isLast = (name) => !literal.properties.some((each) => each.pos > property.pos && keyOf(each.name) === name);
-        this.judgeSpread(property.expression, type, problems, isLast);
+        this.checkSpread(property.expression, type, problems, isLast);
         continue;
       }
       const name = keyOf(property.name);
@@ -128,36 +127,36 @@ class Inputs {
       const wanted = type.getProperty(name), value = property.initializer ?? property.name;
       const target = wanted ? checker.getTypeOfSymbol(wanted) : index;
       if (target === undefined) {
-        if (isDirect) problems.push(saysUnknown(property.name, type, checker));
+        if (isDirect) problems.push(unknownProperty(property.name, type, checker));
       } else if (!ts.isMethodDeclaration(property)) {
-        this.judge(value, target, problems, { declaration: wanted?.declarations?.[0], isCompared });
+        this.checkValue(value, target, problems, { declaration: wanted?.declarations?.[0], isCheckedByCompiler });
       }
     }
-    if (isOpen || problems.some((each) => OF_EXCESS.has(each.code))) return; // a name that is wrong is missing, too
+    if (isOpen || problems.some((each) => EXCESS_CODES.has(each.code))) return; // a misspelt property is also a missing one
     for (const wanted of type.getProperties()) {
       const isThere = names.has(wanted.name) || wanted.flags & ts.SymbolFlags.Optional;
-      if (!isThere && (isDirect || !program.assigned.has(wanted.name))) problems.push(saysMissing(literal, wanted, type, checker));
+      if (!isThere && (isDirect || !program.assigned.has(wanted.name))) problems.push(missingProperty(literal, wanted, type, checker));
     }
   }
 
-  // `...(cursor ? { cursor } : {})`: what is written out in it. What else the object needs may be elsewhere.
-  judgeSpread(expression, type, problems, isLast) {
+  // `...(cursor ? { cursor } : {})`: checks the literals; required properties may be elsewhere.
+  checkSpread(expression, type, problems, isLast) {
     for (const { node } of this.origins.of(expression)) {
       if (!ts.isObjectLiteralExpression(node)) continue;
       for (const each of node.properties) {
         const key = keyOf(each.name), wanted = propertyOf(type, key);
         if (!wanted || !ts.isPropertyAssignment(each) || !isLast(key)) continue;
         const target = this.checker.getTypeOfSymbol(wanted), declaration = wanted.declarations?.[0];
-        this.judge(each.initializer, target, problems, { declaration });
+        this.checkValue(each.initializer, target, problems, { declaration });
       }
     }
   }
 
-  // The names that a value of a type has or may have; undefined if it may have any.
-  namesOf(type) {
+  // The property names of a spread value; undefined if unknown.
+  spreadNames(type) {
     const names = [];
     for (const each of type.isUnion() ? type.types : [type]) {
-      if (each.flags & KNOWS_NOTHING || each.getStringIndexType()) return undefined;
+      if (each.flags & OPAQUE || each.getStringIndexType()) return undefined;
       names.push(...each.getProperties().map((property) => property.name));
     }
     return names;
@@ -169,50 +168,50 @@ function isPlainObject(type, checker) {
     !type.getCallSignatures().length && type.symbol?.name !== "Handle";
 }
 
-// A pair for `parallel`: in its argument, or, with an input that is written out, made before.
-function isForParallel(node) {
+// A pair for `parallel`: in its argument, or stored before, with a literal input.
+function isParallelPair(node) {
   if (node.elements.length === 2 && ts.isObjectLiteralExpression(unwrapped(node.elements[1]))) return true;
   return isIn(node.parent, (at) => ts.isCallExpression(at) && ts.isIdentifier(at.expression) && at.expression.text === "parallel");
 }
 
-// ---- what is said of it, in the compiler's words
+// ---- diagnostics in the compiler's words
 
-function complaint(node, code, messageText, declaration) {
+function diagnosticAt(node, code, messageText, declaration) {
   const file = node.getSourceFile(), start = node.getStart(file), stub = declaration?.getSourceFile();
   const name = declaration && (ts.getNameOfDeclaration(declaration) ?? declaration);
   const relatedInformation = isStub(stub) ? [{ file: stub, start: name.getStart(stub), code: 0, messageText: "" }] : [];
   return { file, start, length: node.end - start, code, messageText, relatedInformation };
 }
 
-function saysMisfit({ node, type }, target, declaration, checker) {
+function mismatch({ node, type }, target, declaration, checker) {
   const given = checker.typeToString(type), wanted = checker.typeToString(checker.getNonNullableType(target));
-  return complaint(node, 2322, `Type '${given}' is not assignable to type '${wanted}'.`, declaration);
+  return diagnosticAt(node, 2322, `Type '${given}' is not assignable to type '${wanted}'.`, declaration);
 }
 
-function saysUnknown(name, type, checker) {
+function unknownProperty(name, type, checker) {
   const key = keyOf(name), meant = checker.getSuggestedSymbolForNonexistentProperty(key, type), within = checker.typeToString(type);
   const [code, text] = meant
     ? [2561, `but '${key}' does not exist in type '${within}'. Did you mean to write '${meant.name}'?`]
     : [2353, `and '${key}' does not exist in type '${within}'.`];
-  return complaint(name, code, `Object literal may only specify known properties, ${text}`, (meant ?? type.symbol)?.declarations?.[0]);
+  return diagnosticAt(name, code, `Object literal may only specify known properties, ${text}`, (meant ?? type.symbol)?.declarations?.[0]);
 }
 
-function saysMissing(literal, wanted, type, checker) {
+function missingProperty(literal, wanted, type, checker) {
   const text = `Property '${wanted.name}' is missing, but required in type '${checker.typeToString(type)}'.`;
-  return complaint(literal, 2741, text, wanted.declarations?.[0]);
+  return diagnosticAt(literal, 2741, text, wanted.declarations?.[0]);
 }
 
-function saysNothingGiven(pair, tool) {
-  return complaint(pair.elements[0], 2554, "Expected 1 argument, but got 0.", tool.declaration);
+function missingInput(pair, tool) {
+  return diagnosticAt(pair.elements[0], 2554, "Expected 1 argument, but got 0.", tool.declaration);
 }
 
-/** The compiler's complaints that are mistakes, and what was found about inputs: of each call the one that knows more. A value
- * that was written elsewhere is told of there. */
-function withInputs(mistakes, judged) {
+/** The compiler's mistakes and the input problems: of each call the more specific. Problems elsewhere than in the call are
+ * reported there. */
+function mergeInputDiagnostics(mistakes, findings) {
   const isWithin = (each, node) => each.start >= node.pos && each.start < node.end;
   let all = mistakes;
-  for (const { call, problems } of judged) {
-    const said = mistakes.filter((each) => OF_FIT.has(each.code) && isWithin(each, call));
+  for (const { call, problems } of findings) {
+    const said = mistakes.filter((each) => ASSIGNABILITY_CODES.has(each.code) && isWithin(each, call));
     if (problems.every((each) => isWithin(each, call)) && said.length) continue;
     all = all.filter((each) => !said.includes(each)).concat(problems);
   }

@@ -1,4 +1,4 @@
-// What the program does to objects: which properties it sets, and which it only asks for.
+// Predicates over syntax nodes, and one scan of the program: the properties it assigns, reads and tests for presence.
 
 var { SyntaxKind } = ts;
 var IS_STRICT = new Set([SyntaxKind.EqualsEqualsEqualsToken, SyntaxKind.ExclamationEqualsEqualsToken]);
@@ -9,28 +9,28 @@ function isAssigned(node) {
     parent.operatorToken.kind >= ts.SyntaxKind.FirstAssignment && parent.operatorToken.kind <= ts.SyntaxKind.LastAssignment;
 }
 
-/** The key that a property's name stands for, however it is written: `a`, "a", ["a"], `a`, 1, [-1]; undefined if only a run knows. */
+/** A property name's key, however written: `a`, "a", ["a"], `a`, 1, [-1]; undefined if computed at run time. */
 function keyOf(name) {
   if (name !== undefined && ts.isNoSubstitutionTemplateLiteral(name)) return name.text; // of a read: value[`a`]
   const key = name !== undefined && ts.isPropertyName(name) ? ts.getPropertyNameForPropertyNameNode(name) : undefined;
   return key === undefined ? undefined : ts.unescapeLeadingUnderscores(key);
 }
 
-// The property that a type has under a key; none if only a run knows which that is.
+// A type's property under a key; undefined if the key is computed at run time.
 var propertyOf = (type, key) => (key === undefined ? undefined : type.getProperty(key));
 
-// `a.b`, `a["b"]`, `a[0]`: the key, if it is written out.
+// The literal key of a read: `a.b`, `a["b"]`, `a[0]`.
 function keyRead(access) {
   if (ts.isPropertyAccessExpression(access)) return access.name.text;
   const key = ts.isElementAccessExpression(access) ? access.argumentExpression : undefined;
   return key !== undefined && ts.isStringOrNumericLiteralLike(key) ? key.text : undefined;
 }
 
-// `{ __proto__: base }` adds no property: it says what the object inherits from. `["__proto__"]` and `{ __proto__ }` do add one.
+// `{ __proto__: base }` sets the prototype; `["__proto__"]` and `{ __proto__ }` add a property.
 var setsPrototype = (node) =>
   node !== undefined && ts.isPropertyAssignment(node) && !ts.isComputedPropertyName(node.name) && keyOf(node.name) === "__proto__";
 
-function isNothing(node) {
+function isNullish(node) {
   if (ts.isIdentifier(node)) return node.text === "undefined";
   return node.kind === ts.SyntaxKind.NullKeyword || ts.isVoidExpression(node);
 }
@@ -39,10 +39,10 @@ var isCondition = (node, parent) =>
   ((ts.isIfStatement(parent) || ts.isWhileStatement(parent) || ts.isDoStatement(parent)) && parent.expression === node) ||
   ((ts.isConditionalExpression(parent) || ts.isForStatement(parent)) && parent.condition === node);
 
-var ASKS = /^(?:Array\.isArray|Boolean)$/;
-var ASKS_BY_NAME = /^(?:Object\.hasOwn|Object\.prototype\.hasOwnProperty\.call|Reflect\.(?:has|get))$|\.hasOwnProperty$/;
+var PRESENCE_CALLS = /^(?:Array\.isArray|Boolean)$/;
+var KEY_CALLS = /^(?:Object\.hasOwn|Object\.prototype\.hasOwnProperty\.call|Reflect\.(?:has|get))$|\.hasOwnProperty$/;
 
-// Where the value of a property goes: up from `a.b` through parentheses, and through what is read of it as `a.b?.c`.
+// The outermost expression of a property read: up from `a.b` through parentheses, assertions and optional chains (`a.b?.c`).
 function wholeOf(node) {
   for (let at = node; ; at = at.parent) {
     const { parent } = at;
@@ -58,30 +58,30 @@ var isAnd = (node) => ts.isBinaryExpression(node) && node.operatorToken.kind ===
 var isOr = (node) => ts.isBinaryExpression(node) &&
   (node.operatorToken.kind === ts.SyntaxKind.QuestionQuestionToken || node.operatorToken.kind === ts.SyntaxKind.BarBarToken);
 
-// Asked outright whether it is there: `typeof a.b`, `a.b?.c === undefined`, `a.b != null`, `Array.isArray(a.b)`.
-function isAskedOutright(node) {
+// Explicit presence test: `typeof a.b`, `a.b?.c === undefined`, `a.b != null`, `Array.isArray(a.b)`.
+function isExplicitPresenceTest(node) {
   const whole = wholeOf(node), { parent } = whole;
   if (ts.isTypeOfExpression(parent)) return true;
-  if (ts.isCallExpression(parent) && parent.arguments.includes(whole)) return ASKS.test(parent.expression.getText());
+  if (ts.isCallExpression(parent) && parent.arguments.includes(whole)) return PRESENCE_CALLS.test(parent.expression.getText());
   if (!ts.isBinaryExpression(parent)) return false;
   const { left, right, operatorToken: { kind } } = parent, other = left === whole ? right : left;
-  return isNothing(other) && !(IS_STRICT.has(kind) && other.kind === ts.SyntaxKind.NullKeyword); // it is undefined, and not null
+  return isNullish(other) && !(IS_STRICT.has(kind) && other.kind === ts.SyntaxKind.NullKeyword); // a missing property is undefined, not null
 }
 
-// Only asked whether it is there, or what it is: `if (c && a.b)`, `a.b && f(a.b)`, `a.b === null`.
-function isTested(node) {
+// Presence test, explicit or by truthiness: `if (c && a.b)`, `a.b && f(a.b)`, `a.b === null`.
+function isPresenceTest(node) {
   const whole = wholeOf(node), { parent } = whole;
-  if (isAskedOutright(node) || isCondition(whole, parent)) return true;
+  if (isExplicitPresenceTest(node) || isCondition(whole, parent)) return true;
   if (ts.isPrefixUnaryExpression(parent)) return parent.operator === ts.SyntaxKind.ExclamationToken;
-  if (isAnd(parent)) return parent.left === whole || isTested(parent);
-  if (isOr(parent)) return isTested(parent);
-  return ts.isBinaryExpression(parent) && (isNothing(parent.left) || isNothing(parent.right));
+  if (isAnd(parent)) return parent.left === whole || isPresenceTest(parent);
+  if (isOr(parent)) return isPresenceTest(parent);
+  return ts.isBinaryExpression(parent) && (isNullish(parent.left) || isNullish(parent.right));
 }
 
-// All that `a ?? b || c` chooses from.
-function choices(node) {
+// The operands of `a ?? b || c`.
+function alternatives(node) {
   const at = ts.isParenthesizedExpression(node) ? node.expression : node;
-  return isOr(at) ? [...choices(at.left), ...choices(at.right)] : [at];
+  return isOr(at) ? [...alternatives(at.left), ...alternatives(at.right)] : [at];
 }
 
 function rootOf(node) {
@@ -92,26 +92,26 @@ function rootOf(node) {
 
 var NO_VALUE = /^(?:null|undefined|false|void 0)$/;
 
-/** Whether a property that a result doesn't have is one of several that the author looks for, of which another is always
- * there. If all that is left is a default, that is all that the program ever gets. */
-function isOneOfSeveral(access, checker, lacks) {
+/** Whether a missing property is one of several alternatives, of which another is always present. A lone default is no
+ * alternative: the program would always get it. */
+function hasFallback(access, checker, lacks) {
   const whole = wholeOf(access), root = rootOf(access), names = new Set(ts.isIdentifier(root) ? [root.text] : []);
-  const isSure = (each) => mentions(each, names) && (lacks(each) || !(typeFlagsOf(checker.getTypeAtLocation(each)) & NOTHING));
+  const isSure = (each) => mentions(each, names) && (lacks(each) || !(typeFlagsOf(checker.getTypeAtLocation(each)) & NULLISH));
   for (let top = whole; ; top = top.parent) {
     while (isOr(top.parent) || (ts.isParenthesizedExpression(top.parent) && isOr(top.parent.parent))) top = top.parent;
-    const others = choices(top).filter((each) => access.pos < each.pos || access.end > each.end);
+    const others = alternatives(top).filter((each) => access.pos < each.pos || access.end > each.end);
     if (others.some((each) => NO_VALUE.test(each.getText())) || others.some(isSure)) return true;
-    // `JSON.parse(a.b?.c ?? "null") || a`: what is left out is nothing to the call, whose value is one of several.
+    // `JSON.parse(a.b?.c ?? "null") || a`: the call's argument is missing, and its result has an alternative.
     if (whole === access || !ts.isCallExpression(top.parent) || ts.isFunctionLike(top)) return false;
   }
 }
 
 var typeFlagsOf = (type) => (type.isUnion() ? type.types : [type]).reduce((all, each) => all | each.flags, 0);
 
-// The variables that a node gives another value.
-function addChanged(node, changed) {
+// The variables that a node reassigns.
+function addReassigned(node, reassigned) {
   const add = (target) => {
-    if (ts.isIdentifier(target)) changed.add(target.text);
+    if (ts.isIdentifier(target)) reassigned.add(target.text);
     else if (ts.isArrayLiteralExpression(target) || ts.isObjectLiteralExpression(target)) ts.forEachChild(target, add);
     else if (ts.isPropertyAssignment(target)) add(target.initializer);
     else if (ts.isShorthandPropertyAssignment(target) || ts.isSpreadElement(target)) add(target.name ?? target.expression);
@@ -122,12 +122,12 @@ function addChanged(node, changed) {
   if ((ts.isForOfStatement(node) || ts.isForInStatement(node)) && !ts.isVariableDeclarationList(node.initializer)) add(node.initializer);
 }
 
-/** What the program does to properties and variables: by name, the objects whose property it sets, asks for or tests; whether it
- * sets some whose names only a run shows, and of which variables; which variables it gives another value; how often each
- * name stands in it; which properties it reads. */
-function assignments(file) {
-  const assigned = new Map(), asked = new Map(), tested = new Map(), changed = new Set(), names = new Map(), read = new Set(), keyed = new Set();
-  let isOpen = false;
+/** Facts of the program. By property name, the objects on which it is assigned, probed (explicit presence test) or tested;
+ * variables that are reassigned, or written by computed key; how often each name occurs; properties that are read. */
+function scanProgram(file) {
+  const assigned = new Map(), probed = new Map(), tested = new Map(), nameCounts = new Map();
+  const reassigned = new Set(), read = new Set(), keyWritten = new Set();
+  let hasComputedKeys = false;
   const add = (map, name, owner) => map.set(name, [...(map.get(name) ?? []), owner]);
   const addKeys = (node, owner) => {
     if (!ts.isObjectLiteralExpression(node)) return;
@@ -135,32 +135,32 @@ function assignments(file) {
   };
   const addCall = (called, values, { expression }) => {
     const owner = called.endsWith(".hasOwnProperty") ? expression.expression : values[0];
-    if (ASKS_BY_NAME.test(called)) values.filter(ts.isStringLiteralLike).forEach((each) => add(asked, each.text, owner));
+    if (KEY_CALLS.test(called)) values.filter(ts.isStringLiteralLike).forEach((each) => add(probed, each.text, owner));
     if (/^Object\.(?:assign|defineProperty|defineProperties|fromEntries)$/.test(called)) {
-      if (!called.endsWith("assign")) isOpen = true;
+      if (!called.endsWith("assign")) hasComputedKeys = true;
       values.forEach((each) => addKeys(each, owner));
     }
   };
   const visit = (node) => {
-    addChanged(node, changed);
-    if (ts.isIdentifier(node)) names.set(node.text, (names.get(node.text) ?? 0) + 1);
+    addReassigned(node, reassigned);
+    if (ts.isIdentifier(node)) nameCounts.set(node.text, (nameCounts.get(node.text) ?? 0) + 1);
     const isByName = ts.isPropertyAccessExpression(node);
     const key = isByName ? node.name : ts.isElementAccessExpression(node) ? node.argumentExpression : undefined;
     const isNamed = key !== undefined && (isByName || ts.isStringLiteralLike(key));
     if (isNamed && isAssigned(node)) add(assigned, key.text, node.expression);
-    else if (isNamed && isTested(node)) add(isAskedOutright(node) ? asked : tested, key.text, node.expression);
+    else if (isNamed && isPresenceTest(node)) add(isExplicitPresenceTest(node) ? probed : tested, key.text, node.expression);
     else if (key !== undefined && !isNamed && isAssigned(node)) {
-      isOpen = true;
-      keyed.add(rootOf(node).text);
+      hasComputedKeys = true;
+      keyWritten.add(rootOf(node).text);
     }
     if (isNamed) read.add(key.text);
     if (ts.isBinaryExpression(node) && node.operatorToken.kind === ts.SyntaxKind.InKeyword && ts.isStringLiteralLike(node.left)) {
-      add(asked, node.left.text, node.right);
+      add(probed, node.left.text, node.right);
     }
     if (ts.isBindingElement(node)) read.add(keyOf(node.propertyName ?? node.name));
     if (ts.isCallExpression(node)) addCall(node.expression.getText(file), node.arguments, node);
     ts.forEachChild(node, visit);
   };
   visit(file);
-  return { assigned, asked, tested, changed, names, read, keyed, isOpen };
+  return { assigned, probed, tested, reassigned, nameCounts, read, keyWritten, hasComputedKeys };
 }

@@ -1,12 +1,12 @@
-// Where the values that come to a place were written: through constants, choices, loops over lists that are written out,
-// and the program's own functions. What is written only to be given to a tool must be right wherever that is.
+// Data provenance: the expressions that a value comes from, through constants, conditionals, loops over literals and
+// user-defined functions; and whether it comes from a tool's result.
 
-var MOST_STEPS = 12;
-var MOST_ORIGINS = 5000; // in all: functions that call each other have more than anyone can follow
-var GOES_THROUGH = /^(?:map|forEach|flatMap|filter|some|every|find|findIndex|findLast)$/;
-var SAME_VALUES = /^(?:sort|reverse|toSorted|toReversed|values)$/;
+var MAX_STEPS = 12;
+var MAX_ORIGINS = 5000; // in all: mutually recursive functions have exponentially many
+var ITERATING = /^(?:map|forEach|flatMap|filter|some|every|find|findIndex|findLast)$/;
+var ELEMENT_PRESERVING = /^(?:sort|reverse|toSorted|toReversed|values)$/;
 
-// A value without what only the compiler reads, and without parentheses.
+// A value without parentheses and type-only wrappers.
 function unwrapped(node) {
   const isWrapped = (at) => ts.isParenthesizedExpression(at) || ts.isNonNullExpression(at) || ts.isSatisfiesExpression(at) ||
     (ts.isAsExpression(at) && ts.isConstTypeReference(at.type));
@@ -32,12 +32,11 @@ function mentions(node, names) {
 function conditionOf(node, child) {
   if ((ts.isIfStatement(node) || ts.isSwitchStatement(node)) && node.expression !== child) return node.expression;
   if (ts.isConditionalExpression(node) && node.condition !== child) return node.condition;
-  const isChoice = ts.isBinaryExpression(node) && node.right === child &&
-    (node.operatorToken.kind === ts.SyntaxKind.AmpersandAmpersandToken || node.operatorToken.kind === ts.SyntaxKind.BarBarToken);
-  return isChoice ? node.left : undefined;
+  const isChoice = isAnd(node) || (isOr(node) && node.operatorToken.kind === SyntaxKind.BarBarToken);
+  return isChoice && node.right === child ? node.left : undefined;
 }
 
-// Whether a place is only come to under a condition that names something.
+// Whether a place is reached only under a condition that mentions one of the names.
 function isConditional(node, names) {
   for (let at = node; at.parent && !ts.isFunctionLike(at); at = at.parent) {
     const condition = conditionOf(at.parent, at);
@@ -46,7 +45,7 @@ function isConditional(node, names) {
   return false;
 }
 
-// Whether the program looks at names, or what it made of them, before it comes to a place: then it may leave some values out.
+// Whether a condition before a place tests the names, or variables derived from them: it may exclude some values.
 function isGuarded(node, scope, names) {
   const seen = new Set(names);
   const follow = (at) => {
@@ -65,24 +64,21 @@ function isGuarded(node, scope, names) {
   return false;
 }
 
-/** Follows values back through one program. An origin is {node, type}, of a pair also {pair: [key's origins, value's]}. */
+/** Follows values back through one program. An origin is {node, type}; of a key-value pair also {pair: [key origins, value origins]}. */
 class Origins {
   constructor(checker, program) {
     this.checker = checker;
     this.program = program;
-    this.left = MOST_ORIGINS;
+    this.left = MAX_ORIGINS;
     this.uses = new Map();
   }
 
-  /** The expressions whose values come to a place, or the place itself if that is all that can be said. */
+  /** The origins of a value: itself, if they can't be followed. */
   of(node, steps = 0) {
     const value = unwrapped(node), again = (each) => this.of(each, steps + 1);
-    if (steps > MOST_STEPS || --this.left < 0) return [this.itself(value)];
+    if (steps > MAX_STEPS || --this.left < 0) return [this.itself(value)];
     if (ts.isConditionalExpression(value)) return [...again(value.whenTrue), ...again(value.whenFalse)];
-    const operator = ts.isBinaryExpression(value) ? value.operatorToken.kind : undefined;
-    if (operator === ts.SyntaxKind.QuestionQuestionToken || operator === ts.SyntaxKind.BarBarToken) {
-      return [...again(value.left), ...again(value.right)];
-    }
+    if (isOr(value)) return [...again(value.left), ...again(value.right)];
     const found = ts.isIdentifier(value) ? this.ofName(value, steps + 1)
       : ts.isPropertyAccessExpression(value) || ts.isElementAccessExpression(value) ? this.ofProperty(value, steps + 1) : [];
     return found.length ? found : [this.itself(value)];
@@ -97,14 +93,14 @@ class Origins {
     const symbol = ts.isShorthandPropertyAssignment(node.parent)
       ? checker.getShorthandAssignmentValueSymbol(node.parent) : checker.getSymbolAtLocation(node);
     const declaration = symbol?.valueDeclaration;
-    if (declaration?.getSourceFile() !== program.file || program.changed.has(node.text)) return [];
-    // What was ruled out on the way here does not come here.
+    if (declaration?.getSourceFile() !== program.file || program.reassigned.has(node.text)) return [];
+    // Values excluded by narrowing don't reach this place.
     if (!checker.isTypeAssignableTo(checker.getTypeOfSymbol(symbol), checker.getTypeAtLocation(node))) return [];
     return this.ofDeclaration(declaration, node, steps);
   }
 
   ofDeclaration(declaration, use, steps) {
-    if (steps > MOST_STEPS) return [];
+    if (steps > MAX_STEPS) return [];
     if (ts.isBindingElement(declaration)) return this.ofBinding(declaration, use, steps);
     if (ts.isParameter(declaration)) return this.ofParameter(declaration, use, steps);
     if (!ts.isVariableDeclaration(declaration)) return [];
@@ -113,7 +109,7 @@ class Origins {
       return isGuarded(use, loop.statement, boundNames(declaration.name)) ? [] : this.elements(loop.expression, steps + 1);
     }
     const names = boundNames(declaration.name);
-    if (!declaration.initializer || isConditional(use, names) || [...names].some((each) => this.program.keyed.has(each))) return [];
+    if (!declaration.initializer || isConditional(use, names) || [...names].some((each) => this.program.keyWritten.has(each))) return [];
     return this.of(declaration.initializer, steps + 1);
   }
 
@@ -121,19 +117,19 @@ class Origins {
     if (element.dotDotDotToken || element.initializer) return [];
     const pattern = element.parent, owner = pattern.parent;
     const key = ts.isArrayBindingPattern(pattern) ? pattern.elements.indexOf(element) : keyOf(element.propertyName ?? element.name);
-    return this.ofDeclaration(owner, use, steps + 1).flatMap((each) => this.part(each, key, steps));
+    return this.ofDeclaration(owner, use, steps + 1).flatMap((each) => this.memberAt(each, key, steps));
   }
 
   ofProperty(access, steps) {
     const key = keyRead(access);
     if (key === undefined || this.program.assigned.has(key)) return [];
-    return this.of(access.expression, steps).flatMap((each) => this.part(each, key, steps));
+    return this.of(access.expression, steps).flatMap((each) => this.memberAt(each, key, steps));
   }
 
-  // What is at a key of an object or list that is written out.
-  part({ node, pair }, key, steps) {
+  // The value at a key of an object or array literal.
+  memberAt({ node, pair }, key, steps) {
     if (pair) return pair[key] ?? [];
-    if (key === undefined) return []; // only the run knows which
+    if (key === undefined) return []; // known at run time only
     if (ts.isArrayLiteralExpression(node)) {
       const index = Number(key), before = node.elements.slice(0, index + 1);
       return before.length > index && !before.some(ts.isSpreadElement) ? this.of(node.elements[index], steps + 1) : [];
@@ -145,7 +141,7 @@ class Origins {
     return ts.isShorthandPropertyAssignment(property) ? this.of(property.name, steps + 1) : [];
   }
 
-  // What a list that is written out holds, as far as it can be seen.
+  // The elements of an array literal, as far as they can be followed.
   elements(list, steps) {
     return this.of(list, steps).flatMap(({ node }) => {
       if (ts.isArrayLiteralExpression(node)) {
@@ -155,7 +151,7 @@ class Origins {
       if (ts.isNewExpression(node) && node.expression.getText() === "Set" && node.arguments?.length) {
         return this.elements(node.arguments[0], steps + 1);
       }
-      if (isCalled(node, SAME_VALUES)) return this.elements(node.expression.expression, steps + 1);
+      if (isCalled(node, ELEMENT_PRESERVING)) return this.elements(node.expression.expression, steps + 1);
       return isCalled(node, /^(?:keys|entries)$/) && node.expression.expression.getText() === "Object" && node.arguments.length === 1
         ? this.entries(node.arguments[0], node.expression.name.text, steps + 1) : [];
     });
@@ -176,26 +172,26 @@ class Origins {
     const names = new Set(owner.parameters.flatMap((each) => [...boundNames(each.name)]));
     if (isGuarded(use, owner.body, names)) return [];
     if (ts.isCallExpression(call) && call.arguments[0] === owner) {
-      return index === 0 && isCalled(call, GOES_THROUGH) ? this.elements(call.expression.expression, steps + 1) : [];
+      return index === 0 && isCalled(call, ITERATING) ? this.elements(call.expression.expression, steps + 1) : [];
     }
     const name = owner.name ?? (ts.isVariableDeclaration(call) ? call.name : undefined);
     if (name === undefined || !ts.isIdentifier(name)) return [];
-    return this.usesOf(name).flatMap((each) => this.given(each, index, steps + 1));
+    return this.referencesTo(name).flatMap((each) => this.argumentOf(each, index, steps + 1));
   }
 
-  // What a use of a function gives to one of its parameters.
-  given(use, index, steps) {
+  // The argument that a reference to a function passes for a parameter.
+  argumentOf(use, index, steps) {
     const call = use.parent;
     if (!ts.isCallExpression(call)) return [];
     if (call.expression === use) {
       const given = call.arguments.slice(0, index + 1);
       return given.length > index && !given.some(ts.isSpreadElement) ? this.of(given[index], steps) : [];
     }
-    return index === 0 && call.arguments[0] === use && isCalled(call, GOES_THROUGH)
+    return index === 0 && call.arguments[0] === use && isCalled(call, ITERATING)
       ? this.elements(call.expression.expression, steps) : [];
   }
 
-  usesOf(name) {
+  referencesTo(name) {
     const { checker, program, uses } = this, symbol = checker.getSymbolAtLocation(name), found = [];
     if (uses.has(symbol)) return uses.get(symbol);
     const visit = (at) => {
@@ -206,4 +202,71 @@ class Origins {
     uses.set(symbol, found);
     return found;
   }
+}
+
+// ---- values from tools
+
+// Array and string methods whose result comes from wherever the receiver does.
+
+var PROVENANCE_PRESERVING = new Set([
+  ..."filter slice sort reverse toSorted toReversed concat find findLast at pop shift flat values".split(" "),
+  ..."trim toLowerCase toUpperCase toString toFixed join split replace replaceAll padStart padEnd substring".split(" "),
+]);
+
+function comesFromTool(node, checker, program, steps = 0) {
+  const again = (each) => each !== undefined && steps < MAX_STEPS && comesFromTool(each, checker, program, steps + 1);
+  const value = unwrapped(node);
+  if (isStubType(checker.getTypeAtLocation(value), checker)) return true;
+  if (ts.isAwaitExpression(value)) return again(value.expression);
+  if (ts.isElementAccessExpression(value) || ts.isSpreadElement(value)) return again(value.expression);
+  if (ts.isArrayLiteralExpression(value)) return value.elements.length > 0 && value.elements.every(again);
+  const place = ts.isCallExpression(value) ? value.expression : value;
+  const name = ts.isPropertyAccessExpression(place) ? place.name : place;
+  let symbol = checker.getSymbolAtLocation(name);
+  if (symbol && symbol.flags & ts.SymbolFlags.Alias) symbol = checker.getAliasedSymbol(symbol);
+  const declaration = symbol?.declarations?.[0], file = declaration?.getSourceFile();
+  if (isStub(file)) return true;
+  if (ts.isCallExpression(value)) {
+    if (!ts.isPropertyAccessExpression(place)) return false;
+    if (place.name.text === "all" && place.expression.getText() === "Promise") return value.arguments.every(again);
+    const [callback] = value.arguments;
+    if (/^(?:map|flatMap)$/.test(place.name.text) && callback && ts.isArrowFunction(callback)) return again(callback.body);
+    return PROVENANCE_PRESERVING.has(place.name.text) && again(place.expression);
+  }
+  if (ts.isPropertyAccessExpression(value)) return place.name.text === "length" && again(place.expression);
+  if (!ts.isIdentifier(value) || file !== program.file || program.reassigned.has(value.text)) return false;
+  return declarationComesFromTool(declaration, checker, program, again);
+}
+
+// An object type declared by a stub, or an array or promise of such.
+function isStubType(type, checker) {
+  const parts = nonNullishParts(type), isOne = (each) => {
+    if (!(each.flags & TypeFlags.Object) || each.getCallSignatures().length) return false;
+    if (isPromise(each)) return isStubType(checker.getAwaitedType(each), checker);
+    if (checker.isArrayType(each)) return isStubType(each.getNumberIndexType(), checker);
+    return isStub(each.symbol?.declarations?.[0]?.getSourceFile());
+  };
+  return parts.length > 0 && parts.every(isOne);
+}
+
+function declarationComesFromTool(declaration, checker, program, again) {
+  if (ts.isBindingElement(declaration)) {
+    const pattern = declaration.parent, key = keyOf(declaration.propertyName ?? declaration.name);
+    if (declaration.dotDotDotToken) return false;
+    if (ts.isArrayBindingPattern(pattern)) return ts.isVariableDeclaration(pattern.parent) && again(pattern.parent.initializer);
+    const property = propertyOf(checker.getTypeAtLocation(pattern), key);
+    return isStub(property?.declarations?.[0]?.getSourceFile());
+  }
+  if (declaration.type) return false; // the annotation decides
+  if (ts.isVariableDeclaration(declaration)) {
+    const loop = declaration.parent.parent;
+    return again(ts.isForOfStatement(loop) ? loop.expression : declaration.initializer);
+  }
+  if (!ts.isParameter(declaration) || declaration.dotDotDotToken) return false;
+  const owner = declaration.parent, call = owner.parent;
+  if (!ts.isCallExpression(call) || call.arguments[0] !== owner) return false;
+  const index = owner.parameters.indexOf(declaration);
+  const isElement = (isCalled(call, ITERATING) && index === 0) || (isCalled(call, /^(?:sort|toSorted)$/) && index < 2) ||
+    (isCalled(call, /^reduce(?:Right)?$/) && (index === 1 || (index === 0 && call.arguments.length === 1)));
+  return isElement && again(call.expression.expression);
 }
