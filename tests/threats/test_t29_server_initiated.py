@@ -147,19 +147,6 @@ def test_a_handler_learns_which_server_asks_and_its_answer_reaches_that_server()
     assert host.asked == [("curious", "What is your password?"), ("curious", 10), ("curious", "roots")]
 
 
-def test_the_roots_that_a_server_was_told_are_known_as_configured_paths() -> None:
-    """So that its errors may name them."""
-
-    async def main() -> tuple[str, ...]:
-        with processes_by_a_word() as word:
-            servers = [fault_server("curious", "ask-roots", word)]
-            async with manager_of(servers, LIMITS, **Host().handlers) as manager:
-                await manager.call("curious", "faulty", {"text": "x"})
-                return manager.configured_paths("curious")
-
-    assert "file:///srv/project" in anyio.run(main)
-
-
 def test_handlers_serve_the_questions_of_the_newer_era_too() -> None:
     host = Host()
     replies = reply_to("input-required", "--modern", **host.handlers)

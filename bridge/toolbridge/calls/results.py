@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import unquote
@@ -30,7 +30,7 @@ from toolbridge.json_codec import (
     without_large_integers,
 )
 from toolbridge.limits import Limits
-from toolbridge.trust.text.sanitise import argument_texts, for_error, for_guest_error, masked, masked_bytes
+from toolbridge.trust.text.sanitise import for_error, for_guest_error, masked, masked_bytes
 from toolbridge_codegen.catalog import ToolSpec
 from toolbridge_codegen.derive.tools import is_wrapped_result
 
@@ -393,12 +393,10 @@ def unwrap(
     inline_bytes: int,
     secrets: Collection[str] = (),
     exact_integers: bool = False,
-    keep: Iterable[str] = (),
 ) -> Unwrapped:
     """What guest code gets for a raw result.
 
-    `exact_integers` is for guests whose integers have no bounds. `keep` has the strings of the call's arguments,
-    which an error may repeat as they are.
+    `exact_integers` is for guests whose integers have no bounds.
 
     Raises:
         ServerProtocolError: it is no result at all, or can't be given to anybody.
@@ -409,12 +407,12 @@ def unwrap(
             structured = cast("dict[str, Any]", result).get("structuredContent")
             if structured is not None:  # and nothing else, as of most of a host's own tools
                 return _finished(delivery.value(_inner(structured, tool)), delivery)
-        return _unwrap(cast("object", result), tool, delivery, keep)
+        return _unwrap(cast("object", result), tool, delivery)
     except NotJsonError as error:
         raise ServerProtocolError(tool.server, f"gave an unusable result for {tool.name!r}: {error}") from None
 
 
-def _unwrap(result: object, tool: ToolSpec, delivery: Delivery, keep: Iterable[str]) -> Unwrapped:
+def _unwrap(result: object, tool: ToolSpec, delivery: Delivery) -> Unwrapped:
     if not isinstance(result, Mapping):
         raise NotJsonError("it is not an object")
     fields = cast("Mapping[str, Any]", result)
@@ -427,7 +425,7 @@ def _unwrap(result: object, tool: ToolSpec, delivery: Delivery, keep: Iterable[s
     if is_marked_not_utf8(fields):
         delivery.note("bytes that are not UTF-8 are given as U+FFFD")
     if fields.get("isError") in (True, "true"):
-        error = for_guest_error(_error_text(blocks, structured), delivery.secrets, keep=keep)
+        error = for_guest_error(_error_text(blocks, structured), delivery.secrets)
         return Unwrapped(None, notes=tuple(delivery.notes), error=error)
     if structured is not None:
         return _finished(delivery.value(_inner(structured, tool)), delivery, _left_out(blocks))
@@ -557,17 +555,11 @@ class Replies:
             inline_bytes=self._limits.result_bytes,
             secrets=self._manager.secrets(checked.spec.server),
             exact_integers=self._rules.exact_integers,
-            keep=self._named_paths(checked),
         )
         if result.error is not None:
             raise CallFailed(ErrorFrame("failed", result.error), (*checked.notes, *result.notes))
         is_declared = checked.spec.output_schema is not None and not result.blobs
         return result, checked.checks.result_problem(result.value) if is_declared else ""
-
-    def _named_paths(self, checked: CheckedCall) -> Iterator[str]:
-        """Paths that the call or the configuration names; a generator, because only errors need them."""
-        yield from argument_texts(checked.arguments)
-        yield from self._manager.configured_paths(checked.spec.server)
 
     def _framed(self, checked: CheckedCall, result: Unwrapped, problem: str) -> Reply:
         spec, notes = checked.spec, (*checked.notes, *result.notes)

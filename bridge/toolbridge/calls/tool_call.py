@@ -12,7 +12,7 @@ import base64
 import logging
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -54,7 +54,7 @@ from toolbridge.schema.validate import CheckStore, ToolChecks
 from toolbridge.servers.manager import tell
 from toolbridge.tools.server import begin
 from toolbridge.trust.gate.gate import Decision, RunGate
-from toolbridge.trust.text.sanitise import argument_texts, for_guest_error
+from toolbridge.trust.text.sanitise import for_guest_error
 from toolbridge_codegen.catalog import ToolSpec, module_specifier
 
 if TYPE_CHECKING:
@@ -310,14 +310,14 @@ def kind_of(error: ServerError) -> str:
     return next((kind for errors, kind in _KINDS if isinstance(error, errors)), "failed")
 
 
-def call_error(error: ServerError, secrets: Collection[str], keep: Iterable[str] = ()) -> ErrorFrame:
-    """A server's trouble, for guest code. `keep`: texts that name paths, of the call and the configuration."""
-    return ErrorFrame(kind_of(error), for_guest_error(str(error), secrets, keep=keep))
+def call_error(error: ServerError, secrets: Collection[str]) -> ErrorFrame:
+    """A server's trouble, for guest code."""
+    return ErrorFrame(kind_of(error), for_guest_error(str(error), secrets))
 
 
 def import_failed(error: ServerError, server: str, manager: ServerManager) -> CallFailed:
     """The same for a module whose server can't be connected."""
-    frame = call_error(error, manager.secrets(server), manager.configured_paths(server))
+    frame = call_error(error, manager.secrets(server))
     return CallFailed(frame._replace(name="ModuleError", server=server))
 
 
@@ -479,13 +479,12 @@ class ToolCalls:
         return self._failed(problem, error, await to_thread.run_sync(error_notes, error.message))
 
     def _error(self, problem: Exception, request: _Request) -> ErrorFrame:
-        _, server, tool, given = request
+        _, server, tool, _ = request
         if isinstance(problem, CallFailed):
             error = problem.error
         elif isinstance(problem, ServerError):
             self.heard(problem, server)
-            keep = (*argument_texts(given), *self._manager.configured_paths(server))
-            error = call_error(problem, self._manager.secrets(server), keep)
+            error = call_error(problem, self._manager.secrets(server))
         else:
             _log.error("The call of %r of server %r failed inside toolbridge", tool, server, exc_info=problem)
             error = ErrorFrame("failed", "toolbridge failed in the middle of this call; the host's log says why.")

@@ -103,7 +103,7 @@ def problem_text(runtime: Runtime, server: str, error: ServerError) -> str:
     if isinstance(error, ServerNotApprovedError):
         return for_error(str(error), limit=2_000)
     servers = runtime.servers
-    return for_guest_error(str(error), servers.secrets(server), keep=servers.configured_paths(server), limit=1_000)
+    return for_guest_error(str(error), servers.secrets(server), limit=1_000)
 
 
 _MOST_TOOLS = 200
@@ -239,7 +239,7 @@ class Management:
         if not status.last_error:
             return None
         servers, name = self._runtime.servers, status.name
-        return for_guest_error(status.last_error, servers.secrets(name), keep=servers.configured_paths(name))
+        return for_guest_error(status.last_error, servers.secrets(name))
 
     def _facts(self, status: ServerStatus) -> dict[str, Any]:
         is_enabled = status.name in self._runtime.servers.enabled_servers()

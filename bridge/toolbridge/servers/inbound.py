@@ -271,7 +271,6 @@ def _list_roots(server: str, requests: ServerRequests) -> Any:
         try:
             assert requests.list_roots is not None
             roots = tuple(await requests.list_roots(server))
-            requests.listed_roots[server] = roots
             return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in roots]})
         except BaseException as error:
             if not isinstance(error, Exception) and not is_foreign(error):

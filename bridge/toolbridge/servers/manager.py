@@ -443,24 +443,6 @@ class ServerManager(KnownServers):
         if not slot.users:
             self._connecting.places.notice()
 
-    def configured_paths(self, server: str) -> tuple[str, ...]:
-        """Texts of a server's configuration that may name directories: arguments, variables, `cwd` and roots.
-
-        One that begins with `~` or `.` is there as the server may resolve it, too.
-        """
-        slot = self._slots.get(server)
-        if slot is None:
-            return ()
-        directory = slot.server.cwd or _working_directory()
-        texts = (*slot.server.args, *slot.server.env.values())
-        values = (text.rpartition("=")[2] for text in texts)
-        resolved = (
-            os.path.abspath(os.path.join(directory, os.path.expanduser(value)))
-            for value in values
-            if value.startswith(("~", "."))
-        )
-        return (*texts, *resolved, directory, *self._connecting.roots_of(server))
-
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def call(
@@ -638,13 +620,6 @@ class ServerManager(KnownServers):
         await slot.wait_until_idle()
         slot.started = 0
         self._set_state(slot, "closed")
-
-
-def _working_directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it may be gone
-        return ""
 
 
 def _sign_in_of(given: SignInLike | None) -> SignIn | None:

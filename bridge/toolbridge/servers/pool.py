@@ -390,10 +390,6 @@ class Connecting:
         self._is_configured = is_configured
         self._tasks: anyio.abc.TaskGroup | None = None
 
-    def roots_of(self, server: str) -> tuple[str, ...]:
-        """The roots that a server was told last."""
-        return self._requests.listed_roots.get(server, ())
-
     async def open(self) -> None:
         """From now on there can be connections."""
         if self._tasks is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from toolbridge.callbacks import callback
@@ -73,7 +73,6 @@ class ServerRequests:
     elicit: _Handler = None
     sample: _Handler = None
     list_roots: _Handler = None
-    listed_roots: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """The roots that each server was told last."""
 
     @classmethod

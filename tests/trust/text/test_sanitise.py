@@ -1,9 +1,8 @@
-"""A server's words in errors: secrets masked however they are encoded, inert, and the useful part still there."""
+"""Text from servers in errors: secrets redacted, inert, bounded, and the message still there."""
 
 from __future__ import annotations
 
 import base64
-import html
 import json
 import tempfile
 import urllib.parse
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from codegen.stub_syntax import hidden_characters, is_hidden
 from growth import is_at_most
 from toolbridge.trust.text.sanitise import (
-    argument_texts,
     for_error,
     for_guest_error,
     for_terminal,
@@ -29,41 +27,6 @@ SECRET = 'hunter2/+ "é'
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "hostile" / "texts"
 ERRORS: list[dict[str, Any]] = json.loads((FIXTURES / "server_errors.json").read_text("utf-8"))["cases"]
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----"
-
-
-@pytest.mark.parametrize(
-    "echoed",
-    [
-        SECRET,
-        json.dumps(SECRET),
-        json.dumps(SECRET, ensure_ascii=False),
-        json.dumps(SECRET).replace("/", "\\/"),
-        html.escape(SECRET),
-        urllib.parse.quote(SECRET),
-        urllib.parse.quote(SECRET, safe=""),
-        urllib.parse.quote(SECRET, safe="").replace("%2F", "%2f").replace("%2B", "%2b").replace("%C3%A9", "%c3%a9"),
-        urllib.parse.quote_plus(SECRET),
-        "".join(f"%{byte:02x}" for byte in SECRET.encode()),
-        SECRET.encode().hex(),
-        SECRET.encode().hex().upper(),
-        base64.b64encode(SECRET.encode()).decode(),
-        base64.urlsafe_b64encode(SECRET.encode()).decode(),
-        *(base64.b64encode((before + SECRET + "!").encode()).decode() for before in ("", "a", "ab", "Bearer ")),
-        base64.b64encode(SECRET.encode("utf-16-le")).decode(),
-        base64.b64encode(SECRET.encode("utf-16-be")).decode(),
-        SECRET.encode().hex(":"),
-        SECRET.encode().hex(" ").upper(),
-    ],
-)
-@pytest.mark.parametrize("sanitise", [for_error, for_guest_error])
-def test_a_known_secret_is_masked_in_every_common_encoding(sanitise: Any, echoed: str) -> None:
-    text = sanitise(f"401 for {echoed} at /login", [SECRET])
-    assert "***" in text
-    assert text.startswith("401 for ")
-    assert text.endswith(" at /login")
-    core = base64.b64encode(SECRET.encode())[2:-4].decode()
-    for form in (SECRET, json.dumps(SECRET)[1:-1], urllib.parse.quote(SECRET, safe=""), core):
-        assert form not in text
 
 
 @settings(max_examples=100, derandomize=True, deadline=None)
@@ -124,17 +87,11 @@ def test_a_secret_with_hidden_characters_in_it_is_masked_for_a_guest() -> None:
 
 
 @pytest.mark.parametrize("case", ERRORS, ids=[case["name"] for case in ERRORS])
-def test_what_a_servers_error_says_stays_and_what_it_tells_of_the_host_goes(case: dict[str, Any]) -> None:
-    shown = for_guest_error(case["text"], ["unrelated-secret"], keep=case["keep"])
+def test_an_error_keeps_its_message_and_loses_frames_and_home_directories(case: dict[str, Any]) -> None:
+    shown = for_guest_error(case["text"], ["unrelated-secret"])
     assert shown == case["shown"]
-    if not case["keep"]:
-        assert "alice" not in shown
-    # What was made harmless once stays as it is.
-    assert for_guest_error(shown, keep=case["keep"]) == shown
-
-
-def test_there_are_thirty_kinds_of_errors() -> None:
-    assert len(ERRORS) >= 30
+    assert "alice" not in shown
+    assert for_guest_error(shown) == shown
 
 
 @pytest.fixture(autouse=True)
@@ -165,29 +122,19 @@ def test_the_home_directory_of_this_user_is_hidden_wherever_it_is(
 
 
 @pytest.mark.parametrize(
-    ("text", "keep", "shown"),
+    ("text", "shown"),
     [
-        ("at file:///home/bob/a/b.js:3:4", [], "at file://~/a/b.js:3:4"),
-        ("no \\/home\\/bob\\/x there", [], "no ~\\/x there"),
-        ('{"path":"\\\\/home\\\\/bob\\\\/x"}', [], '{"path":"~\\\\/x"}'),
-        ("no /mnt/c/Users/bob/x", [], "no ~/x"),
-        ("in /home/bob", [], "in ~"),
-        (
-            "see https://example.com/home/bob and /api/home/bob",
-            [],
-            "see https://example.com/home/bob and /api/home/bob",
-        ),
-        ("no /home/a/b/c.txt", ["/home/a/b"], "no /home/a/b/c.txt"),
-        ("no /home/a/bcd/c.txt", ["/home/a/b"], "no ~/bcd/c.txt"),
-        ("no /home/a/c.txt", ["/home"], "no ~/c.txt"),
-        ("no /home/a.", ["/home/a/c.txt"], "no /home/a."),
-        ("no /home/b/c.txt", ["/home/a/c.txt"], "no ~/c.txt"),
-        ("no /home/a/c.txt", ["a file:///home/a/ to read"], "no /home/a/c.txt"),
-        ("no C:\\Users\\a\\b\\c.txt", ["C:\\Users\\a\\b"], "no C:\\Users\\a\\b\\c.txt"),
+        ("at file:///home/bob/a/b.js:3:4", "at file://~/a/b.js:3:4"),
+        ("no \\/home\\/bob\\/x there", "no ~\\/x there"),
+        ('{"path":"\\\\/home\\\\/bob\\\\/x"}', '{"path":"~\\\\/x"}'),
+        ("no /mnt/c/Users/bob/x", "no ~/x"),
+        ("in /home/bob", "in ~"),
+        ("see https://example.com/home/bob and /api/home/bob", "see https://example.com/home/bob and /api/home/bob"),
+        ("no C:\\Users\\a\\b\\c.txt", "no ~\\b\\c.txt"),
     ],
 )
-def test_a_home_directory_is_hidden_except_in_paths_that_were_named(text: str, keep: list[str], shown: str) -> None:
-    assert for_guest_error(text, keep=keep) == shown
+def test_a_home_directory_is_a_tilde(text: str, shown: str) -> None:
+    assert for_guest_error(text) == shown
 
 
 def test_where_nobody_can_write_an_error_says_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,18 +145,6 @@ def test_where_nobody_can_write_an_error_says_what_it_says(tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
     assert for_guest_error("no /home/alice/notes.txt") == "no ~/notes.txt"
-
-
-def test_the_strings_of_arguments_are_found_at_any_depth_and_never_without_end() -> None:
-    deep: Any = "/bottom"
-    for _ in range(5000):
-        deep = [deep]
-    assert argument_texts({"a": ["/x/y", {"b": "c\\d", "e": "word"}], "n": 1}) == ("c\\d", "/x/y")
-    assert argument_texts(deep) == ("/bottom",)
-    assert len(argument_texts(["/x"] * 10**6)) == 200
-    assert sum(map(len, argument_texts(["/x" * 2000] * 10**6))) <= 20_000
-    assert argument_texts([1] * 10**6) == ()
-    assert argument_texts("x" * 10**6) == ()
 
 
 @pytest.mark.parametrize(
@@ -235,22 +170,10 @@ def test_the_strings_of_arguments_are_found_at_any_depth_and_never_without_end()
 )
 def test_the_time_for_an_error_does_not_depend_on_its_length(text: str) -> None:
     def clean(text: str) -> None:
-        for_guest_error(text, ["some-secret"], keep=["/home/x/y"] * 200)
+        for_guest_error(text, ["some-secret"])
         for_error(text, ["some-secret"])
 
     assert is_at_most(2.5, lambda: clean(text), lambda: clean(text[:200_000]))
-
-
-@pytest.mark.parametrize("named", ["/srv/%d/", "/home/x/%d/"])
-def test_the_time_for_an_error_is_linear_in_itself_and_the_arguments_of_the_call(named: str) -> None:
-    """A server that repeats its arguments, which name many paths, in an error: each path against each took 17 s."""
-
-    arguments = [(named % number * 600)[:4000] for number in range(10)]
-
-    def clean(paths: int, keep: list[str]) -> None:
-        for_guest_error("'/home/x" * paths, (), keep=keep)
-
-    assert is_at_most(2.5, lambda: clean(2000, arguments), lambda: clean(1000, arguments[:5]))
 
 
 @settings(max_examples=300, derandomize=True, deadline=None)

@@ -1,1 +1,1 @@
-"""SECURITY: foreign text: sanitising, redaction of secrets, tracebacks."""
+"""SECURITY: foreign text: sanitising and redaction of secrets."""

@@ -1,21 +1,19 @@
-"""SECURITY: the only place where foreign text is made harmless.
+"""SECURITY: sanitises foreign text for terminals, errors, questions and guest code: inert, redacted, bounded (T20).
 
-What is emitted into stubs is cleaned by `toolbridge_codegen.sanitise`, with the same table of hidden characters.
+Text in stubs is cleaned by `toolbridge_codegen.escaping`, whose table of hidden characters is used here too.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from toolbridge_codegen.escaping import CUT_MARK, HIDDEN, clean_text, written_out
 
-# SECURITY: text that a person decides by: nothing in it is hidden, obeyed by a terminal, or told apart only by luck.
-#
-# Stricter than `sanitise.for_terminal`: always one line, and whatever has no shape of its own is written out.
-
+# SECURITY: text that a person decides by. Stricter than `for_terminal`: one line, everything invisible escaped.
 
 _PLAIN = re.compile(r"[ -~]*")
 _BARE_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./^~*?\[\]{}#!&-]+")
@@ -25,29 +23,26 @@ _MOST_MARKS = 2
 
 
 def visible(text: str) -> str:
-    """The text on one line, with everything that is invisible, or that a terminal obeys, written out (`\\x1b`)."""
+    """The text on one line, with everything invisible, or that a terminal obeys, escaped (`\\x1b`)."""
     return text if _PLAIN.fullmatch(text) else "".join(_shown(text))
 
 
 def word(text: str) -> str:
-    """One argument of a command: bare where it is plain, else in quotes, where a backslash is written as two.
-
-    Two different arguments never look the same, and one never looks like two.
-    """
+    """One argument of a command, quoted and escaped if not plain: two different arguments never look the same."""
     if _BARE_WORD.fullmatch(text):
         return text
     return '"' + "".join(_SHORT.get(piece, piece) for piece in _shown(text)) + '"'
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal visible text takes."""
+    """The width of visible text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(_width(character) for character in text)
 
 
 def wrapped(words: Iterable[str], width: int) -> list[str]:
-    """Words on lines of at most this width. One that is longer than a line is broken, which a `\\` at the end shows."""
+    """Wraps words to lines of at most this width; a word longer than a line is broken, marked by a `\\` at its end."""
     lines: list[str] = []
     line, used = "", 0
     for each in words:
@@ -102,31 +97,18 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-__all__ = [
-    "MAX_ERROR",
-    "MAX_GUEST_ERROR",
-    "argument_texts",
-    "for_error",
-    "for_form",
-    "for_guest_error",
-    "for_terminal",
-    "masked",
-    "masked_bytes",
-]
+MAX_ERROR = 1_000
+MAX_GUEST_ERROR = 4_000
+_NO_MESSAGE = "(no message)"
 
 # One selector behind a symbol only says whether it is drawn in colour.
 _SHOWN_SYMBOL = re.compile(
     "([\u00a9\u00ae\u203c-\u27ff\u2900-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]|" + HIDDEN.pattern
 )
 
-MAX_ERROR = 1_000
-MAX_GUEST_ERROR = 4_000
-_MOST_ARGUMENT_TEXT = 16_384
-_NO_MESSAGE = "(no message)"
-
 
 def for_terminal(text: str) -> str:
-    """Text that a terminal shows and never obeys: what can't be seen is written out (`\\x1b`)."""
+    """Text that a terminal shows and never obeys: control and invisible characters are escaped (`\\x1b`)."""
     return _SHOWN_SYMBOL.sub(_visible, text.replace("\r\n", "\n"))
 
 
@@ -135,84 +117,52 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
-    """A server's own words in an error for a person: secrets masked in any common encoding, on one line, cut, inert.
-
-    Of a stack trace the message stays: on one line, nobody could take the frames out of it any more.
-    """
-    text = _bounded_and_masked(text, frozenset(secrets), 16 * limit)
-    if "\n" in text:
-        from toolbridge.trust.text.tracebacks import without_traces  # here: every command imports this module
-
-        text = without_traces(text)
+    """A server's text in an error for a person: secrets redacted, no stack frames, one line, cut, inert."""
+    text = without_frames(_bounded_and_masked(text, frozenset(secrets), 16 * limit))
     text = " ".join(text.encode("utf-8", "replace").decode().split())
     return _cut(for_terminal(text[: limit + 1]), limit)
 
 
-def masked(text: str, secrets: Iterable[str]) -> str:
-    """Text in which known secrets are `***`, in any common encoding."""
-    known = secrets if isinstance(secrets, frozenset) else frozenset(secrets)
-    if not known:
-        return text
-    from toolbridge.trust.text import secrets as secret_masks  # here: most commands know no secrets
+def for_guest_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_GUEST_ERROR) -> str:
+    """A server's text in an error for guest code and the model: the message, and nothing about the host.
 
-    return secret_masks.masked(text, known)
-
-
-def masked_bytes(data: bytes, secrets: Iterable[str]) -> bytes:
-    """Data that is no text, with every known secret in it written over; all else stays where it is."""
-    from toolbridge.trust.text import secrets as secret_masks
-
-    return secret_masks.masked_bytes(data, frozenset(secrets))
+    Stack frames are removed, home directories become `~`, secrets and passwords in URLs are redacted, and hidden
+    characters removed. Several lines may be left.
+    """
+    known = frozenset(secrets)
+    most = 16 * limit
+    text = clean_text(without_frames(_bounded_and_masked(text, known, most)), limit=most)
+    # Once more: without the hidden characters in it, a secret may be whole again.
+    text = _bounded_and_masked(text, known, 4 * limit)
+    text = _home_directories(os.path.expanduser("~")).sub("~", _PASSWORD.sub("***@", text))
+    return _cut(text.strip(), limit) or _NO_MESSAGE
 
 
 def for_form(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
-    """A server's own words in a question to a person: secrets masked, inert, cut. Several lines may be left."""
+    """A server's text in a question to a person: secrets redacted, inert, cut. Several lines may be left."""
     text = _bounded_and_masked(text, frozenset(secrets), 16 * limit)
     return _cut(for_terminal(text[: 2 * limit]), limit)  # of two characters, CRLF, one is left
 
 
-def for_guest_error(
-    text: str, secrets: Iterable[str] = (), *, keep: Iterable[str] = (), limit: int = MAX_GUEST_ERROR
-) -> str:
-    """A server's own words in an error for guest code and model: what it says of the failure, and nothing of the host.
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Redaction: text in which known secrets are `***`, in any common encoding."""
+    known = secrets if isinstance(secrets, frozenset) else frozenset(secrets)
+    if not known:
+        return text
+    from toolbridge.trust.text import secrets as redaction  # here: most commands know no secrets
 
-    Stack traces lose their frames, and home directories become `~` except in paths that `keep` names: the strings of
-    the call's arguments (`argument_texts`) and of the server's configuration. Secrets are masked, hidden characters
-    removed. Several lines may be left.
-    """
-    known = frozenset(secrets)
-    most = 16 * limit
-    text = _bounded_and_masked(text, known, most)
-    from toolbridge.trust.text.tracebacks import without_host_paths, without_traces
-
-    text = clean_text(without_traces(text), limit=most)
-    # Once more: without the hidden characters in it, a secret may be whole again.
-    text = without_host_paths(_bounded_and_masked(text, known, 4 * limit), keep)
-    return _cut(text.strip(), limit) or _NO_MESSAGE
+    return redaction.masked(text, known)
 
 
-def argument_texts(arguments: object, *, most: int = 200) -> tuple[str, ...]:
-    """The strings in a call's arguments, at any depth, that may be paths which an error has to repeat."""
-    found: list[str] = []
-    waiting: list[object] = [arguments]
-    looked = 0
-    room = _MOST_ARGUMENT_TEXT
-    while waiting and len(found) < most and looked < 50 * most:
-        looked += 1
-        value = waiting.pop()
-        if isinstance(value, str):
-            if len(value) <= min(4096, room) and ("/" in value or "\\" in value):
-                found.append(value)
-                room -= len(value)
-        elif isinstance(value, Mapping):
-            waiting.extend(cast("Mapping[str, Any]", value).values())
-        elif isinstance(value, (list, tuple)):
-            waiting.extend(cast("list[Any]", value))
-    return tuple(found)
+def masked_bytes(data: bytes, secrets: Iterable[str]) -> bytes:
+    """Redaction of binary data: every known secret is overwritten, byte by byte; all else stays in place."""
+    from toolbridge.trust.text import secrets as redaction
+
+    return redaction.masked_bytes(data, frozenset(secrets))
 
 
 def _bounded_and_masked(text: str, secrets: frozenset[str], most: int) -> str:
-    """As much as will be looked at, without secrets: not even the half of one that the cut leaves."""
+    """The first `most` characters without secrets: not even the half of one that the cut leaves."""
     if not secrets or len(text) <= most:
         return masked(text[:most], secrets)
     from toolbridge.trust.text.secrets import encodings
@@ -224,3 +174,47 @@ def _bounded_and_masked(text: str, secrets: frozenset[str], most: int) -> str:
 
 def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + CUT_MARK
+
+
+# Stack traces and home directories: they tell a model the user's name and the layout of the host.
+
+_FRAME = re.compile(r"\s+at \S[^\n]*(?:[\d)>]|\{)$")
+"""A frame of JavaScript, Java or .NET: `    at f (file.js:1:2)`."""
+_TRACEBACK = "Traceback (most recent call last):"
+_GROUP_BORDER = re.compile(r"\s{0,80}[|+](?:[-+ ]*\d*[-+ ]*$| ?)")
+
+_PASSWORD = re.compile(r"(?<=://)[^/?#@\s]{0,256}:[^/@\s]{1,256}@")
+_PART = r"[^\s\"'`<>|*?:;,()\[\]{}\\/]"
+_SEPARATOR = r"(?:\\{0,4}/|\\{1,4})"
+"""Slashes and backslashes, as JSON may escape them."""
+
+
+def without_frames(text: str) -> str:
+    """Text without the frames of Python's, JavaScript's, Java's and .NET's stack traces: messages stay."""
+    if "\n" not in text:
+        return text
+    is_group = "Exception Group Traceback" in text
+    kept: list[str] = []
+    is_inside = False
+    for each in text.replace("\r\n", "\n").split("\n"):
+        line = _GROUP_BORDER.sub("", each, count=1) if is_group else each
+        before, traceback, _ = line.partition(_TRACEBACK)
+        if traceback:
+            is_inside = True
+            kept += [before] if before.strip(" |+-") not in ("", "Exception Group") else []
+        elif is_inside and (not line.strip() or line[0] in " \t"):
+            continue
+        elif not _FRAME.match(line):
+            is_inside = False
+            kept.append(line)
+    return "\n".join(kept)
+
+
+@lru_cache(maxsize=8)
+def _home_directories(own: str) -> re.Pattern[str]:
+    word = rf"{_PART}{{1,64}}"
+    unix = rf"(?:\\{{0,4}}/mnt\\{{0,4}}/[a-z])?\\{{0,4}}/(?:home|Users)\\{{0,4}}/{_PART}{{1,255}}"
+    windows = rf"[A-Za-z]:{_SEPARATOR}Users{_SEPARATOR}(?:{word}(?: {word}){{1,2}}(?=[\\/])|{word})"
+    mine = rf"|{re.escape(own)}(?![\w.-])" if len(own) > 1 and os.path.isabs(own) else ""
+    # Not behind a slash, but for `file:///`: `//home/item` is an XPath.
+    return re.compile(rf"(?<![\w.~%@\\-])(?<!(?<!file:/)/)(?:{unix}|{windows}{mine})")

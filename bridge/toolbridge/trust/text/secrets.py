@@ -1,8 +1,8 @@
-"""SECURITY: known secrets in foreign text and data are masked: plain, truncated, and in their usual encodings.
+"""SECURITY: redaction: known secrets in foreign text and data become `***`, plain, truncated or encoded (T4).
 
-The encodings of a secret are computed once and searched for as substrings, so the time is linear in the text whatever
-it holds. A text is searched in pieces: between two of them a worker thread releases the GIL, and stops once its call is
-cancelled.
+The secret encodings that software writes by itself are computed once and searched for as substrings, so that the time
+is linear in the text. A text is searched in pieces: between two of them a worker thread releases the GIL, and stops if
+its call was cancelled.
 """
 
 from __future__ import annotations
@@ -18,26 +18,18 @@ MASK = "***"
 _LEAST = 4
 """A shorter encoding would mask parts of ordinary words."""
 _LEAST_ANY_CASE = 8
-"""From here on, no other text differs from it by the case of its letters alone."""
+"""From this length on, no other text differs from it by case alone."""
 _LEAST_LIST = 8
 _LEAST_IN_BINARY = 8
 """Shorter ones are in every image by chance."""
 _LEAST_LINE = 16
-"""Of a key of many lines, a server may show just one."""
+"""A server may show a single line of a key of many lines."""
 _LEAST_TRUNCATED = 24
 """Of a secret of this length, its first or last two thirds are masked by themselves."""
 _PIECE = 2**18
 
 # Left as they are by JavaScript's encodeURIComponent and encodeURI; Python's `quote` escapes them.
 _URI_SAFE = ("", "/", "!'()*", "!'()*;,/?:@&=+$#")
-_HTML = (
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;"},
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"},
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"},  # Python, Django, React
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"},  # lodash, Jinja, PHP
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&#34;", "'": "&#39;", "+": "&#43;"},  # Go
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"},  # Handlebars
-)
 _PERCENT = re.compile("%..")
 
 Span = tuple[int, int]
@@ -69,7 +61,7 @@ def masked(text: str, secrets: frozenset[str]) -> str:
 
 
 def masked_bytes(data: bytes, secrets: frozenset[str]) -> bytes:
-    """Data that is no text, with every known secret in it written over; all else stays where it is."""
+    """Binary data in which every known secret is overwritten; all else stays in place."""
     for encoding in byte_encodings(secrets):
         if encoding in data:
             data = data.replace(encoding, b"*" * len(encoding))
@@ -78,7 +70,7 @@ def masked_bytes(data: bytes, secrets: frozenset[str]) -> bytes:
 
 @lru_cache(maxsize=256)
 def encodings(secrets: frozenset[str]) -> Encodings:
-    """What to search a text for."""
+    """The encodings of these secrets to search a text for."""
     exact: set[str] = set()
     any_case: set[str] = set()
     truncated: set[str] = set()
@@ -99,7 +91,7 @@ def encodings(secrets: frozenset[str]) -> Encodings:
 
 @lru_cache(maxsize=256)
 def byte_encodings(secrets: frozenset[str]) -> tuple[bytes, ...]:
-    """What to search binary data for, the longest first."""
+    """The encodings to search binary data for, the longest first."""
     parts = {part for secret in secrets for part in _parts(secret)}
     found = {form.encode("utf-8", "surrogatepass") for part in parts for form in _encoded(part)}
     found |= {secret.encode(encoding, "surrogatepass") for secret in secrets for encoding in ("utf-16-le", "utf-16-be")}
@@ -110,7 +102,7 @@ def byte_encodings(secrets: frozenset[str]) -> tuple[bytes, ...]:
 
 
 def _spans(text: str, found: Encodings) -> Iterator[Span]:
-    """Where encodings are, piece by piece; pieces overlap, so that none hides between two."""
+    """The places of encodings, piece by piece; pieces overlap, so that none hides between two."""
     for start in range(0, len(text), _PIECE):
         if start:
             _stop_if_cancelled()
@@ -187,59 +179,34 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _encoded(secret: str) -> set[str]:
-    """A secret in every encoding that is masked, and each of these in JSON, and in JSON within JSON."""
+    """A secret in plain, URL, HTML, hex, base64 and UTF-16, as a list of bytes, and each of these in JSON, and in JSON within JSON."""
+    import html
     import json
+    from urllib.parse import quote, quote_plus
 
-    forms = {secret, *_escaped(secret)}
     raw = secret.encode("utf-8", "surrogatepass")
+    urls = {*(quote(raw, safe=safe) for safe in _URI_SAFE), quote_plus(raw), "".join(f"%{byte:02X}" for byte in raw)}
+    urls |= {_PERCENT.sub(lambda match: match[0].lower(), url) for url in urls}
+    escaped = html.escape(secret)
+    forms = {secret, *urls, escaped, escaped.replace("&#x27;", "&#39;"), html.escape(secret, quote=False)}
+    forms |= {json.dumps(secret)[1:-1], "\0".join(secret)}
     if len(raw) >= _LEAST:
-        forms |= set(_in_hex(raw)) | set(_in_base64(raw))
         wide = secret.encode("utf-16-le", "surrogatepass")
-        forms |= set(_in_base64(wide[:-1]))  # without its last byte it is part of UTF-16 in either byte order
-        forms.add("\0".join(secret))
+        # Without its last byte it is part of UTF-16 in either byte order.
+        forms |= {raw.hex(), raw.hex().upper(), *_in_base64(raw), *_in_base64(wide[:-1])}
+    if len(raw) >= _LEAST_LIST:
+        forms |= {separator.join(map(str, raw)) for separator in (",", ", ")}  # as Node writes a Buffer
     for _ in range(2):
         forms |= {json.dumps(form, ensure_ascii=False)[1:-1] for form in forms}
     return forms | {form.replace("/", "\\/") for form in forms}
 
 
-def _escaped(secret: str) -> Iterator[str]:
-    """For JSON, for a program, for a URL, and a URL in a URL, and for HTML."""
-    import json
-    from urllib.parse import quote, quote_plus
-
-    raw = secret.encode("utf-8", "surrogatepass")
-    units = memoryview(secret.encode("utf-16-le", "surrogatepass")).cast("H")
-    yield json.dumps(secret)[1:-1]
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield from (repr(secret)[1:-1], repr(raw)[2:-1], secret.encode("unicode_escape").decode())
-    yield "".join(f"\\u{unit:04x}" for unit in units)
-    yield secret.replace(" ", "+")
-    for url in (*(quote(raw, safe=safe) for safe in _URI_SAFE), quote_plus(raw), "".join(f"%{b:02X}" for b in raw)):
-        yield url
-        yield _PERCENT.sub(lambda match: match[0].lower(), url)
-        yield quote(url, safe="")
-    for entities in _HTML:
-        yield "".join(entities.get(character, character) for character in secret)
-
-
-def _in_hex(raw: bytes) -> Iterator[str]:
-    """In hex, and as a list of numbers."""
-    for digits in (raw.hex(), raw.hex(" "), raw.hex(":")):
-        yield digits
-        yield digits.upper()
-    if len(raw) >= _LEAST_LIST:
-        yield ",".join(map(str, raw))
-        yield ", ".join(map(str, raw))
-
-
 def _in_base64(raw: bytes) -> Iterator[str]:
-    """In base64, wherever in it they stand: without the characters that depend on their neighbours."""
+    """Base64 of a secret anywhere in longer data: without the characters that depend on its neighbours."""
     import base64
     from urllib.parse import quote
 
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw).decode()
         middle = encoded[-(-8 * shift // 6) : 8 * (shift + len(raw)) // 6]
-        yield middle
-        yield middle.replace("+", "-").replace("/", "_")
-        yield quote(middle, safe="")
+        yield from (middle, middle.replace("+", "-").replace("/", "_"), quote(middle, safe=""))
