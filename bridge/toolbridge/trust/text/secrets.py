@@ -179,7 +179,7 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _encoded(secret: str) -> set[str]:
-    """A secret in plain, URL, HTML, hex, base64 and UTF-16, as a list of bytes, and each of these in JSON, and in JSON within JSON."""
+    """A secret in plain, URL, HTML, hex, base64, UTF-16 and as a list of bytes; each in JSON, and in JSON twice."""
     import html
     import json
     from urllib.parse import quote, quote_plus
