@@ -128,12 +128,13 @@ def test_every_command_in_the_readme_works_in_its_order_without_an_activated_env
         assert code == 0, (line, shown)
 
 
-# ---- docs/write-programs.md
+# ---- the guides
 
 
 PROGRAM_AND_VALUE = re.compile(r"^```javascript\n(.*?)^```\n\n```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IN_PYTHON = re.compile(r"^```python\n([^`]*?)^```\n\n```json\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GUIDE = (ROOT / "docs/write-programs.md").read_text(encoding="utf-8")
+GUIDES = ("docs/connect-servers.md", "docs/write-programs.md", "docs/use-the-command-line.md")
+GUIDE = "\n".join((ROOT / path).read_text(encoding="utf-8") for path in GUIDES)
 PROGRAMS: list[tuple[str, str]] = PROGRAM_AND_VALUE.findall(GUIDE)
 
 
@@ -149,8 +150,8 @@ def value_of(program: str, directory: Path, *servers: ServerConfig, language: La
     return result.value
 
 
-def test_every_program_in_the_guide_to_mcp_has_its_value() -> None:
-    assert len(PROGRAMS) == len(blocks("docs/write-programs.md", "javascript"))
+def test_every_program_in_the_guides_has_its_value() -> None:
+    assert len(PROGRAMS) == sum(len(blocks(path, "javascript")) for path in GUIDES)
     assert (
         len(OWN_IN_PYTHON)
         == len([text for text in blocks("docs/write-programs.md", "python") if "from host." in text])
@@ -163,7 +164,7 @@ OWN_IN_PYTHON = [(*pair, "python") for pair in IN_PYTHON.findall(GUIDE)]
 
 
 @pytest.mark.parametrize(("program", "value", "language"), [*OWN, *OWN_IN_PYTHON])
-def test_a_program_in_the_guide_to_mcp_gives_what_it_says(
+def test_a_program_in_the_guides_gives_what_it_says(
     program: str, value: str, language: Language, tmp_path: Path
 ) -> None:
     from toolbridge.demo import atlas, weather
@@ -194,7 +195,7 @@ def test_the_program_for_the_everything_server_gives_what_it_says(tmp_path: Path
     assert value_of(program, tmp_path, node_server("everything", "server-everything")) == json.loads(value)
 
 
-def test_the_packages_in_the_guide_to_mcp_are_those_that_are_tested() -> None:
+def test_the_packages_in_the_guides_are_those_that_are_tested() -> None:
     named = set(re.findall(r"@modelcontextprotocol/[\w.@-]+", GUIDE))
     assert len(named) == 2
     assert named <= set(NODE_PACKAGES)
@@ -207,21 +208,21 @@ CONFIGURATIONS = [text for text in JSON_BLOCKS if "mcpServers" in text]
 @pytest.mark.parametrize(
     ("text", "name"), [*zip(CONFIGURATIONS, ["weather", "files", "github", "everything"], strict=True)]
 )
-def test_a_configuration_in_the_guide_to_mcp_can_be_used(text: str, name: str, tmp_path: Path) -> None:
+def test_a_configuration_in_the_guides_can_be_used(text: str, name: str, tmp_path: Path) -> None:
     file = tmp_path / "toolbridge.json"
     file.write_text(text, encoding="utf-8")
     config = load_config(file)
     assert (list(config.servers), config.warnings) == ([name], ())
 
 
-def test_the_guide_to_mcp_has_every_command() -> None:
+def test_the_guides_have_every_command() -> None:
     from toolbridge.cli.commands import toolbridge
 
     commands = re.findall(r"`(?:toolbridge )?([a-z-]+)(?: [A-Z][^`]*)?`", GUIDE.split("## Commands")[1].split("## ")[0])
     assert set(toolbridge.list_commands(click.Context(toolbridge))) <= set(commands)
 
 
-def test_the_guide_to_mcp_has_every_kind_of_error_and_its_class() -> None:
+def test_the_guides_have_every_kind_of_error_and_its_class() -> None:
     from toolbridge_codegen.stubs import bridge_dts
 
     declared = re.findall(r'class (Tool\w+Error) extends ToolError \{ readonly kind: "(\w+)" \}', bridge_dts())
@@ -230,12 +231,12 @@ def test_the_guide_to_mcp_has_every_kind_of_error_and_its_class() -> None:
         assert f"| `{kind}` | `{name}` |" in GUIDE
 
 
-def test_the_permission_example_in_the_guide_to_mcp_runs() -> None:
+def test_the_permission_example_runs() -> None:
     from toolbridge import ToolUse
     from toolbridge.approval import Decision
 
     names: dict[str, Any] = {}
-    exec(block("docs/write-programs.md", "python", having="can_use_tool"), names)
+    exec(block("docs/set-permissions.md", "python", having="can_use_tool"), names)
 
     async def answers() -> list[Decision]:
         return [await names["can_use_tool"](ToolUse("weather", tool)) for tool in ("list_stations", "big")]
@@ -246,7 +247,7 @@ def test_the_permission_example_in_the_guide_to_mcp_runs() -> None:
 # ---- other guides
 
 
-def test_the_example_in_the_guide_to_servers_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_a_server_manager_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     names: dict[str, object] = {}
     (example,) = blocks("docs/connect-servers.md", "python")
@@ -279,16 +280,23 @@ DOCUMENTS = [
     ".github/CONTRIBUTING.md",
     ".github/SECURITY.md",
     "examples/plugin/README.md",
-    *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
 ]
+
+
+def anchors(file: Path) -> set[str]:
+    """The anchors that GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS)
 def test_links_and_paths_in_a_document_exist(path: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)", text):
-        if not target.startswith("http"):
-            assert ((ROOT / path).parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]*))?\)", text):
+        file = (ROOT / path).parent / target if target else ROOT / path
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
     for target in re.findall(r"`((?:bridge|guest|docs|tests|fixtures|bench|examples)/[\w./-]*)`", text):
         assert (ROOT / target).exists(), target
 

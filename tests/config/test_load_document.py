@@ -1,4 +1,4 @@
-"""docs/configure-servers.md says what is so: its examples load, its tables are those of the code."""
+"""The pages on configuration: their examples load, their tables are those of the code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from toolbridge.config.server_config import RANGES, ServerLimits
 from toolbridge.config.values import RESERVED_NAMES, name_for
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDE = (DOCS / "configure-servers.md").read_text(encoding="utf-8")
+PAGES = ("configure-servers.md", "set-permissions.md")
+GUIDE = "\n".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 ENVIRON = {"PATH": "/bin", "HOME": "/home/me"}
 
 
