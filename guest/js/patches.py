@@ -1,8 +1,8 @@
 """Our edits to the pinned engine source, applied at build time.
 
 Each edit finds one short anchor that occurs exactly once; a new engine version that moves one
-fails the build instead of silently building something else. What the inserted calls do is in
-`shim/program_syntax.c` and `shim/native.c`.
+fails the build instead of silently building something else. The inserted calls are implemented in
+`shim/program_syntax.c`, `shim/guest_location.c` and `shim/native.c`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ PATCHES = (
         ),
     ),
     Patch(
-        why="The prelude's functions don't keep their source: it is large, and nobody's business",
+        why="The prelude's functions don't keep their source: it is large, and private",
         anchor="b->source_len = fd->source_len;",
         before=(
             "if (strip_sources) { js_free(ctx, fd->source); b->source = fd->source = NULL; fd->source_len = 0; }\n    "

@@ -19,34 +19,9 @@ ENGINE_FILES = ("libregexp.c", "libunicode.c", "dtoa.c")
 
 # The order in which the prelude's files are evaluated.
 PRELUDE = (
-    "dom_exception.js",
-    "encoding.js",
-    "url_host.js",
-    "url_parser.js",
-    "url_setters.js",
-    "url_search_params.js",
-    "url.js",
-    "handles.js",
-    "kinds.js",
-    "clone.js",
-    "locale.js",
-    "number_tables.js",
-    "number_digits.js",
-    "number_format.js",
-    "date_format.js",
-    "word_formats.js",
-    "collator.js",
-    "inspect_layout.js",
-    "inspect_titles.js",
-    "inspect_entries.js",
-    "inspect.js",
-    "console_table.js",
-    "console.js",
-    "errors.js",
-    "parallel.js",
-    "modules.js",
-    "timers.js",
-    "globals.js",
+    *("encoding.js", "url_search_params.js", "url.js", "handles.js", "kinds.js", "clone.js"),
+    *("intl.js", "intl_number.js", "intl_date.js", "intl_text.js", "inspect.js", "console.js"),
+    *("errors.js", "parallel.js", "modules.js", "timers.js", "globals.js"),
 )
 
 COMPILE_FLAGS = (
@@ -54,7 +29,7 @@ COMPILE_FLAGS = (
     *("-fno-strict-aliasing", "-funsigned-char", "-fwrapv", "-w"),
     *("-Wl,-z,stack-size=4194304", "-Wl,--export=__stack_pointer", "-Wl,--strip-all"),
 )
-# What a run may allocate before its first collection of garbage.
+# Bytes that a run may allocate before its first garbage collection.
 GARBAGE_BYTES = 1 << 20
 
 

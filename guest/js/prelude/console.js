@@ -1,16 +1,16 @@
-// console: what programs print. log, info, debug, dir, table, group and count go to stdout, warnings and errors to
-// stderr; one call prints at most 65,536 characters.
+// console: log, info, debug, dir, table, group, count and time print to stdout; warn, error, assert and trace to stderr.
+// One call prints at most 65,536 characters.
 
-const { inspect, formatTable } = shared;
-const { formatNumber, dataProperty, ownProperty } = shared.titles;
+const { inspect, kindOf } = shared;
+const { makeList, join, formatNumber, ownProperty } = shared.inspecting;
+const { ownKeys } = Reflect;
+const { isArray } = Array;
 const { String, Number, Map, parseInt, parseFloat } = globalThis;
 const { captureStackTrace } = Error;
 const { stringify } = JSON;
-const { floor } = Math;
 const uncurry = (method) => Function.prototype.call.bind(method);
 const slice = uncurry(String.prototype.slice);
 const indexOf = uncurry(String.prototype.indexOf);
-const padStart = uncurry(String.prototype.padStart);
 const repeat = uncurry(String.prototype.repeat);
 const charCodeAt = uncurry(String.prototype.charCodeAt);
 const toWellFormed = uncurry(String.prototype.toWellFormed);
@@ -18,16 +18,14 @@ const toFixed = uncurry(Number.prototype.toFixed);
 const getMap = uncurry(Map.prototype.get);
 const setMap = uncurry(Map.prototype.set);
 const deleteMap = uncurry(Map.prototype.delete);
-const builtinToStrings = [
-  Object.prototype.toString, Error.prototype.toString, Array.prototype.toString, Date.prototype.toString,
-  RegExp.prototype.toString,
-];
-
 const STDOUT = 1;
 const STDERR = 2;
 const LONGEST = 65536;
 const CUT = "\n... [cut: one console call prints at most 65536 characters]";
 const DEEPEST_INDENTATION = 40;
+const MOST_COLUMNS = 1000;
+
+const isObject = (value) => typeof value === "object" && value !== null;
 
 let groups = 0;
 const counts = new Map();
@@ -66,51 +64,25 @@ function guarded(convert) {
   }
 }
 
-// Whether the program has said how the object is to be written.
-function hasItsOwnToString(value) {
-  const method = dataProperty(value, "toString");
-  if (typeof method !== "function") return false;
-  for (let index = 0; index < builtinToStrings.length; index++) if (method === builtinToStrings[index]) return false;
-  return true;
-}
-
 // One %-specifier; undefined if there is no such one.
 function substitute(specifier, value) {
-  const isObject = typeof value === "object" && value !== null;
+  const isBigInt = typeof value === "bigint";
+  const number = (convert) => {
+    if (isBigInt) return String(value) + "n";
+    return typeof value === "symbol" ? "NaN" : formatNumber(convert(value));
+  };
   switch (specifier) {
     case "s":
-      if (typeof value === "number") return formatNumber(value);
-      if (typeof value === "bigint") return String(value) + "n";
-      if (isObject && !hasItsOwnToString(value)) return inspect(value, { __proto__: null, depth: 0 });
-      return String(value);
-    case "d":
-      if (typeof value === "bigint") return String(value) + "n";
-      return typeof value === "symbol" ? "NaN" : formatNumber(Number(value));
-    case "i":
-      if (typeof value === "bigint") return String(value) + "n";
-      return typeof value === "symbol" ? "NaN" : formatNumber(parseInt(value));
-    case "f":
-      return typeof value === "symbol" ? "NaN" : formatNumber(parseFloat(value));
-    case "j":
-      return formatJson(value);
+      if (isObject(value)) return inspect(value, { __proto__: null, depth: 0 });
+      return typeof value === "number" || isBigInt ? number(Number) : String(value);
+    case "d": return number(Number);
+    case "i": return number(parseInt);
+    case "f": return number(parseFloat);
+    case "j": return String(stringify(value));
     case "o":
-      return inspect(value, { __proto__: null, depth: 4 });
-    case "O":
-      return inspect(value);
-    case "c":
-      return "";
-    default:
-      return undefined;
-  }
-}
-
-function formatJson(value) {
-  try {
-    return String(stringify(value));
-  } catch (error) {
-    const message = typeof error === "object" && error !== null ? dataProperty(error, "message") : "";
-    if (typeof message === "string" && indexOf(message, "circular") >= 0) return "[Circular]";
-    throw error;
+    case "O": return inspect(value);
+    case "c": return "";
+    default: return undefined;
   }
 }
 
@@ -155,16 +127,8 @@ function format(values) {
 }
 
 const labelOf = (label) => (label === undefined ? "default" : guarded(() => String(label)));
-const twoDigits = (number) => padStart(String(number), 2, "0");
-
-function formatDuration(milliseconds) {
-  if (milliseconds < 1000) return String(Number(toFixed(milliseconds, 3))) + "ms";
-  const seconds = milliseconds / 1000;
-  if (seconds < 60) return toFixed(seconds, 3) + "s";
-  const minutes = floor(seconds / 60);
-  if (minutes < 60) return minutes + ":" + padStart(toFixed(seconds % 60, 3), 6, "0") + " (m:ss.mmm)";
-  return floor(minutes / 60) + ":" + twoDigits(minutes % 60) + ":" + twoDigits(floor(seconds % 60)) + " (h:mm:ss)";
-}
+const formatDuration = (milliseconds) =>
+  milliseconds < 1000 ? Number(toFixed(milliseconds, 3)) + "ms" : toFixed(milliseconds / 1000, 3) + "s";
 
 function warn(...values) {
   print(STDERR, format(values));
@@ -200,25 +164,123 @@ function group(...values) {
   groups++;
 }
 
+// ---- console.table
+
+// On one line, and not deep: of an object with more than two properties only the name.
+function showCell(property) {
+  if (property.get !== undefined) return "[Getter]";
+  const { value } = property;
+  const isLarge = isObject(value) && !isArray(value) && ownKeys(value).length > 2;
+  return inspect(value, { __proto__: null, depth: isLarge ? -1 : 0, maxArrayLength: 3, lineWidth: Infinity });
+}
+
+// The names and descriptors of the enumerable properties that have text for a name.
+function enumerableProperties(object) {
+  const found = makeList();
+  const keys = ownKeys(object);
+  for (let index = 0; index < keys.length && index <= LONGEST; index++) {
+    const key = keys[index];
+    const property = typeof key === "symbol" ? undefined : ownProperty(object, key);
+    if (property !== undefined && property.enumerable) found[found.length] = { __proto__: null, key, property };
+  }
+  return found;
+}
+
+// The lines of a table as lists of cells, its titles first: one row per property of `data`, one column per property of
+// a row, and a last one, Values, for rows that aren't objects.
+function tableLines(data, wanted) {
+  const titles = makeList();
+  titles[0] = "(index)";
+  const columns = { __proto__: null }; // name → place in a line
+  const addColumn = (name) => {
+    if (columns[name] !== undefined || titles.length > MOST_COLUMNS) return;
+    columns[name] = titles.length;
+    titles[titles.length] = name;
+  };
+  if (wanted !== undefined) for (let index = 0; index < wanted.length; index++) addColumn(String(wanted[index]));
+  const rows = enumerableProperties(data);
+  let hasValues = false;
+  for (let index = 0; index < rows.length; index++) {
+    const { property } = rows[index];
+    const cells = isObject(property.value) ? enumerableProperties(property.value) : undefined;
+    rows[index].cells = cells;
+    hasValues ||= cells === undefined;
+    if (wanted !== undefined || cells === undefined) continue;
+    for (let cell = 0; cell < cells.length; cell++) addColumn(cells[cell].key);
+  }
+  const width = titles.length;
+  if (hasValues) titles[width] = "Values";
+  const lines = makeList();
+  lines[0] = titles;
+  let characters = 0; // text that doesn't fit would be cut anyway
+  for (let index = 0; index < rows.length && characters < LONGEST; index++) {
+    const { key, property, cells } = rows[index];
+    const line = makeList();
+    line[0] = key;
+    for (let column = 1; column < titles.length; column++) line[column] = "";
+    if (cells === undefined) line[width] = showCell(property);
+    for (let cell = 0; cells !== undefined && cell < cells.length && characters < LONGEST; cell++) {
+      const column = columns[cells[cell].key];
+      if (column === undefined) continue;
+      line[column] = showCell(cells[cell].property);
+      characters += line[column].length;
+    }
+    characters += key.length + 3 * line.length;
+    lines[lines.length] = line;
+  }
+  return lines;
+}
+
+function drawTable(lines) {
+  const widths = makeList();
+  for (let column = 0; column < lines[0].length; column++) {
+    widths[column] = 0;
+    for (let index = 0; index < lines.length; index++) {
+      const { length } = lines[index][column];
+      if (length > widths[column]) widths[column] = length;
+    }
+  }
+  const rule = (left, middle, right) => {
+    const parts = makeList();
+    for (let index = 0; index < widths.length; index++) parts[index] = repeat("─", widths[index] + 2);
+    return left + join(parts, middle) + right;
+  };
+  const row = (cells) => {
+    const parts = makeList();
+    for (let index = 0; index < widths.length; index++) {
+      parts[index] = " " + cells[index] + repeat(" ", widths[index] - cells[index].length + 1);
+    }
+    return "│" + join(parts, "│") + "│\n";
+  };
+  let text = rule("┌", "┬", "┐\n") + row(lines[0]) + rule("├", "┼", "┤\n");
+  for (let index = 1; index < lines.length && text.length <= LONGEST; index++) text += row(lines[index]);
+  return text + rule("└", "┴", "┘");
+}
+
+// The table as text; null for a value that isn't an array or a plain object, or can't be read (a Proxy's trap threw).
+function formatTable(data, wanted) {
+  if (!isObject(data)) return null;
+  try {
+    const kind = kindOf(data);
+    if (kind !== "Array" && kind !== "Object") return null;
+    return drawTable(tableLines(data, isArray(wanted) ? wanted : undefined));
+  } catch {
+    return null;
+  }
+}
+
+// ---- the object
+
 const console = {
   log,
   warn,
   trace,
   group,
-  info(...values) {
-    print(STDOUT, format(values));
-  },
-  debug(...values) {
-    print(STDOUT, format(values));
-  },
-  error(...values) {
-    print(STDERR, format(values));
-  },
+  info: log,
+  debug: log,
+  error: warn,
   dir(value, options = undefined) {
     print(STDOUT, guarded(() => inspect(value, options)));
-  },
-  dirxml(...values) {
-    print(STDOUT, format(values));
   },
   table(data, columns = undefined) {
     const text = formatTable(data, columns);
@@ -227,14 +289,9 @@ const console = {
   },
   assert(condition, ...values) {
     if (condition) return;
-    if (values.length === 0) {
-      warn("Assertion failed");
-    } else if (typeof values[0] === "string") {
-      values[0] = "Assertion failed: " + values[0];
-      print(STDERR, format(values));
-    } else {
-      print(STDERR, "Assertion failed " + format(values));
-    }
+    const isText = typeof values[0] === "string";
+    if (isText) values[0] = "Assertion failed: " + values[0];
+    print(STDERR, (isText ? "" : values.length === 0 ? "Assertion failed" : "Assertion failed ") + format(values));
   },
   count(label = "default") {
     label = labelOf(label);
@@ -246,10 +303,7 @@ const console = {
     label = labelOf(label);
     if (!deleteMap(counts, label)) warn("Warning: Count for '" + label + "' does not exist");
   },
-  groupCollapsed(...values) {
-    if (values.length > 0) print(STDOUT, format(values));
-    groups++;
-  },
+  groupCollapsed: group,
   groupEnd() {
     if (groups > 0) groups--;
   },

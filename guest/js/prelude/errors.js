@@ -1,4 +1,4 @@
-// Errors that cross the boundary: ToolError, and the description of whatever a program threw.
+// Errors that cross the boundary: ToolError, and the description of a thrown value.
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
 const { defineProperty } = Object;
 const { captureStackTrace } = Error;
@@ -42,8 +42,7 @@ for (const name of Object.keys(toolErrors)) {
   Object.freeze(toolErrors[name]); // the prototypes stay as they are: an error's name may be assigned
 }
 
-// Of a tool, server and tool are what a program should see; of any other host function, module and function.
-// The rest is there too, but not in what is printed.
+// Enumerable (and so printed) are server and tool of a tool's error, module and function of any other host function's.
 function toolError(frame, module, name, stack) {
   const field = (key) => getOwnPropertyDescriptor(frame, key)?.value; // not what a guest put on Object.prototype
   const kind = field("kind");
@@ -96,7 +95,7 @@ function describeOne(value, stack) {
   return description;
 }
 
-/** What the outcome frame says of a thrown value: its own text and that of its causes. `stack`: if it is no Error. */
+/** The error of an outcome frame: the text of a thrown value and of its causes. `stack`: if it is no Error. */
 function describeError(value, stack) {
   const description = describeOne(value, stack);
   const causes = [];
@@ -115,7 +114,7 @@ function describeError(value, stack) {
     current = next;
   }
   try {
-    // What Promise.any gives when all have failed: each of them, not only the first.
+    // An AggregateError, as of Promise.any: each error, not only the first.
     for (let i = 1; i < MAX_CAUSES && i < value?.errors?.length; i++) {
       const cause = describeOne(value.errors[i]);
       causes[causes.length] = cause.name ? cause.name + ": " + cause.message : cause.message;

@@ -32,7 +32,8 @@ const crypto = {
       throw new TypeError("crypto.getRandomValues takes an integer typed array");
     }
     if (array.byteLength > MAX_RANDOM_BYTES) {
-      throw new shared.DOMException(`crypto.getRandomValues gives at most ${MAX_RANDOM_BYTES} bytes at once`, "QuotaExceededError");
+      const message = `crypto.getRandomValues gives at most ${MAX_RANDOM_BYTES} bytes at once`;
+      throw new DOMException(message, "QuotaExceededError");
     }
     native.randomFill(new Bytes(array.buffer, array.byteOffset, array.byteLength));
     return array;
@@ -47,7 +48,7 @@ const performance = { now: () => now() };
 defineProperty(performance, "timeOrigin", { get: () => Date.now() - now(), enumerable: true, configurable: true });
 install(globalThis, "performance", performance);
 
-// ---- JSON: what would silently become {} becomes data
+// ---- JSON: toJSON for values that would silently become {}
 install(Map.prototype, "toJSON", function toJSON() {
   const object = {};
   const entries = [];

@@ -1,6 +1,6 @@
 // Handle: a large or binary result that stays on the host. A program reads parts of it, or passes it on to a tool.
 //
-// Programs will treat a handle as the value it stands for, so whatever it lacks throws an error that says what to do.
+// Programs will treat a handle as the value it stands for, so any missing property throws an error that says what to do.
 // No template literals here: they call String.prototype.concat, which a guest may have replaced.
 const { apply, getOwnPropertyDescriptor } = Reflect;
 const { create, defineProperty, freeze, hasOwn, setPrototypeOf } = Object;
@@ -18,7 +18,7 @@ const { isWritingCall } = native;
 
 const MARK = "\0handle"; // in a call's arguments: {"\0handle": id}
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
-const SECRET = create(null); // whoever has it may make handles
+const SECRET = create(null); // capability: only this file can construct handles
 const MEDIA_TYPE = /^[\w.+-]{1,60}\/[\w.+-]{1,60}/;
 const READABLE = /^text\/|[/+](?:json|xml|yaml|csv|javascript)$/;
 const LONGEST_NAME = 80;
@@ -107,7 +107,7 @@ function define(object, key, value) {
   defineProperty(object, key, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
 }
 
-// What a handle shows as, to a model too: <image/png 34 KB "chart.png">
+// The text of a handle, for logs and models: <image/png 34 KB "chart.png">
 function described(handle) {
   if (!isHandle(handle)) return "Handle"; // its prototype, or what a program made of that
   const { mime, size, name } = handle;
@@ -124,7 +124,7 @@ function notTheValue(handle) {
     ", or pass it to a tool.");
 }
 
-// What the language itself, or a logger, asks any object for: never an error.
+// Names that the language itself, or a logger, reads of any object: never an error.
 const asked = freeze({
   __proto__: null, hasOwnProperty, isPrototypeOf, propertyIsEnumerable, toLocaleString,
   then: undefined, valueOf: undefined, inspect: undefined, nodeType: undefined, __esModule: undefined,

@@ -11,7 +11,6 @@ const getMap = uncurry(Map.prototype.get);
 const LONGEST_CHAIN = 1000; // a Proxy could make one without end
 
 const typedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
-const objectToString = uncurry(Object.prototype.toString);
 const noArguments = [];
 const oneObject = [{}];
 
@@ -42,11 +41,10 @@ const entries = [
   [Promise.prototype, "Promise", always],
   [Date.prototype, "Date", accepts(Date.prototype.getTime)],
   [RegExp.prototype, "RegExp", accepts(getter(RegExp.prototype, "source"))],
-  [shared.DOMException.prototype, "DOMException", accepts(getter(shared.DOMException.prototype, "name"))],
+  [DOMException.prototype, "DOMException", accepts(getter(DOMException.prototype, "name"))],
   [Error.prototype, "Error", isError],
   [shared.Handle.prototype, "Handle", shared.isHandle],
   [ArrayBuffer.prototype, "ArrayBuffer", accepts(getter(ArrayBuffer.prototype, "byteLength"))],
-  [SharedArrayBuffer.prototype, "SharedArrayBuffer", accepts(getter(SharedArrayBuffer.prototype, "byteLength"))],
   [DataView.prototype, "DataView", accepts(getter(DataView.prototype, "byteLength"))],
   [typedArrayPrototype, "TypedArray", (object) => typedArrayName(object) !== undefined],
   [Boolean.prototype, "Boolean", accepts(Boolean.prototype.valueOf)],
@@ -67,7 +65,6 @@ shared.kindOf = function kindOf(object) {
     const found = getMap(kindOfPrototype, prototype);
     if (found !== undefined) {
       const { kind, check } = found;
-      if (kind === "Object") return isArguments(object) ? "Arguments" : "Object";
       // The prototypes themselves (Map.prototype, say) are in the chains of nothing but ordinary objects.
       return check(object) ? kind : "Object";
     }
@@ -76,9 +73,9 @@ shared.kindOf = function kindOf(object) {
   return "Object";
 };
 
-// Only `arguments` has this tag without a toStringTag; an own one would be the program's, so it isn't asked then.
-function isArguments(object) {
-  if (getOwnPropertyDescriptor(object, "callee") === undefined) return false;
-  if (getOwnPropertyDescriptor(object, Symbol.toStringTag) !== undefined) return false;
-  return objectToString(object) === "[object Arguments]";
-}
+shared.unbox = {
+  __proto__: null,
+  Boolean: uncurry(Boolean.prototype.valueOf), Number: uncurry(Number.prototype.valueOf),
+  String: uncurry(String.prototype.valueOf), Symbol: uncurry(Symbol.prototype.valueOf),
+  BigInt: uncurry(BigInt.prototype.valueOf),
+};

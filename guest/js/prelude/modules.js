@@ -68,7 +68,7 @@ const ASKED_OF_ANY_OBJECT = {
   toString: true, valueOf: true, inspect: true, nodeType: true, length: true, name: true, prototype: true,
 };
 
-// A module object holds its exports; what it lacks is looked up in this prototype, which throws.
+// A module object holds its exports; any other name is looked up in this prototype, which throws.
 function withHelpfulPrototype(specifier, exports, names) {
   const missing = new Proxy(freeze(create(null)), {
     get(target, key) {

@@ -1,8 +1,7 @@
 // parallel(calls, options): many host calls at once, for code that doesn't want promises.
 //
-// First everything that can run a program's own code is done: the list is read, and the arguments are written. Then
-// the calls are started, and from there on only this file's code runs. So a mistake in the list is found before any
-// call has taken effect.
+// Validates first: reading the list and writing the arguments can run the program's own code. Then the calls start, and
+// from there on only this file's code runs. So a mistake in the list is found before any call has taken effect.
 // No template literals here: they call String.prototype.concat, which a guest may have replaced.
 const { apply } = Reflect;
 const { hasOwn, keys, setPrototypeOf } = Object;
@@ -10,7 +9,7 @@ const { isArray } = Array;
 const { isSafeInteger } = Number;
 const { RangeError, TypeError } = globalThis;
 const { ToolError, kindOf } = shared;
-const { makeList } = shared.layout;
+const { makeList } = shared.inspecting;
 const { callFrame, start, settleNext } = native;
 const arrayPrototype = Array.prototype;
 const { iterator } = Symbol;

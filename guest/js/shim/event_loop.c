@@ -1,6 +1,6 @@
 /* The event loop: runs promise jobs, timers and settled calls until nothing is left to do. */
 
-/* Rejected promises that nobody has handled yet. */
+/* Rejected promises without a handler yet. */
 enum { MAX_UNHANDLED = 64 };
 static struct {
     JSValue promise, reason;
@@ -29,7 +29,7 @@ static void track_rejection(JSContext *ctx, JSValueConst promise, JSValueConst r
 typedef enum { IDLE, FAILED, REJECTED } LoopEnd;
 
 /* Runs jobs, timers and settled calls until nothing is left. FAILED: an exception is pending;
- * REJECTED: a promise other than `main_promise` was rejected and nobody handled it. */
+ * REJECTED: a promise other than `main_promise` was rejected without a handler. */
 static LoopEnd run_event_loop(JSValueConst main_promise)
 {
     for (;;) {

@@ -1,11 +1,11 @@
-/* Host functions, as guest code sees them: requests out, replies in. */
+/* Host functions as guest code calls them: request frames out, replies in. */
 
-/* Frames from the host up to this size come without a second crossing. In the heap, so that what every run writes
- * to, the variables of this unit, lies close together. */
+/* Frames from the host up to this size need no second crossing. Allocated in the heap, so that the variables of this
+ * unit, which every run writes to, share few copy-on-write pages. */
 enum { INBOX_BYTES = 16384 };
 static char *inbox;
 
-/* What the prelude gives us at build time (native.hooks). */
+/* The prelude's callbacks, registered at build time (native.hooks). */
 static struct {
     JSValue import;         /* (specifier, name | undefined) → module, export or promise */
     JSValue tool_error;     /* (error frame, module, function, stack | undefined) → ToolError */
@@ -19,7 +19,7 @@ static struct {
 
 static bool has_timers;
 
-/* The text of a frame that came from the host: in the inbox, or allocated. NULL with an exception if it is lost. */
+/* The text of a frame from the host: in the inbox, or allocated. Returns NULL with an exception if there is no memory. */
 static char *frame_text(JSContext *ctx, int32_t length)
 {
     char *text = inbox;
@@ -65,7 +65,7 @@ static bool make_fields(JSContext *ctx)
     return true;
 }
 
-/* An own property, untouched by whatever guest code did to Object.prototype. */
+/* Reads an own property: changes of Object.prototype by guest code have no effect. */
 static int own_property(JSContext *ctx, JSValueConst object, Field field, JSValue *value)
 {
     JSPropertyDescriptor property;
@@ -153,7 +153,7 @@ static JSValue read_reply(JSContext *ctx, int32_t length, JSValueConst module, J
     return has_value_only ? value : unwrap_reply(ctx, value, module, function, JS_UNDEFINED);
 }
 
-/* Appends one argument as JSON.stringify would write it as an array's element. */
+/* Appends one argument to the frame as JSON.stringify writes an array's element. */
 static int append_json(JSContext *ctx, JSONStringifyContext *json, JSValueConst argument)
 {
     JSValue value = js_json_check(ctx, json, JS_UNDEFINED, JS_DupValue(ctx, argument), json->empty);
@@ -167,8 +167,8 @@ static int append_json(JSContext *ctx, JSONStringifyContext *json, JSValueConst 
 /* Whether the arguments of a call are being written: a Handle then stands for itself, elsewhere for its description. */
 static bool is_writing_call;
 
-/* The request frame of a call: the function's fixed head, its arguments, and the end. Written
- * with the engine's own JSON writer, straight into one buffer: this is the hot path.
+/* Builds the request frame of a call: the function's fixed head, its arguments, and the end, written with the
+ * engine's own JSON writer straight into one buffer: this is the hot path.
  * Arguments may run guest code (toJSON, getters), and that may make calls of its own. */
 static JSValue call_frame(JSContext *ctx, JSValueConst head, int argc, JSValueConst *argv)
 {
@@ -204,7 +204,7 @@ done:
 
 enum { DATA_HEAD, DATA_MODULE, DATA_FUNCTION, DATA_COUNT };
 
-/* A host function as guest code sees it: blocks until the host answers. */
+/* A host function as guest code calls it: blocks until the host answers. */
 static JSValue call_host_function(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv,
                                   int magic, JSValueConst *data)
 {

@@ -1,4 +1,4 @@
-/* The imports: everything that the guest can reach. guest/WIRE.md is their specification. */
+/* The host imports: everything that the guest can reach. guest/WIRE.md is their specification. */
 #define EXPORT(name) __attribute__((export_name(name)))
 #define IMPORT(name) __attribute__((import_module("toolbridge"), import_name(name)))
 
@@ -10,7 +10,8 @@ IMPORT("log") void import_log(int32_t stream, const char *text, uint32_t length)
 IMPORT("now") int64_t import_now(int32_t clock);
 IMPORT("leave") void import_leave(void);
 
-/* What a run that `run_inbox` began asks of its host, where `leave` is all that may be called. In front of the inbox. */
+/* The mailbox of a run begun by `run_inbox`, in front of the inbox: requests to the host, made without calling any
+ * import but `leave` (epoch interruption). */
 typedef enum { ASK_NOTHING, ASK_CALL, ASK_START, ASK_WAIT, ASK_TAKE, ASK_LOG, ASK_NOW } Operation;
 typedef struct {
     volatile uint32_t operation; /* the host makes it ASK_NOTHING when it has answered */
@@ -22,8 +23,8 @@ typedef struct {
 static Mailbox *mailbox;
 static bool asks_by_mailbox;
 
-/* A function of its own, and called: at its beginning this code looks at the epoch, and is put aside if `leave` has made
-   that advance. A loop alone would look only at its next turn, after one more `leave`. */
+/* A real call, not inlined: compiled code checks the epoch at the beginning of a function, and yields if `leave` has
+ * advanced it. A loop alone would check only at its next turn, after one more `leave`. */
 static __attribute__((noinline)) bool is_unanswered(void)
 {
     return mailbox->operation != ASK_NOTHING;

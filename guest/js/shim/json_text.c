@@ -1,6 +1,6 @@
-/* What the JSON reader (json_reader.c) knows while it reads, and how it reads strings. */
+/* JSON reader: its state, and strings. */
 
-/* The shape of the last object at some depth: records in a list have the same keys in the same order. */
+/* Shapes of the last object at each depth: records in a list have the same keys in the same order. */
 enum { PATTERNS = 8, FIRST_VALUES = 32 };
 
 typedef struct {
@@ -9,7 +9,7 @@ typedef struct {
     JSValue *values;         /* those of arrays and objects that have not ended yet: all of them are ours */
     uint32_t count, capacity;
     uint32_t depth;
-    bool is_malformed; /* it failed for this, and there is no exception */
+    bool is_malformed; /* the text isn't JSON; no exception is pending */
     JSShape *patterns[PATTERNS];
     JSValue first_values[FIRST_VALUES]; /* so that small frames need no memory */
 } JsonReader;

@@ -1,5 +1,5 @@
-/* The allocator that the engine gets: the first failure gives back a reserve, so that the
- * out-of-memory error itself can still be made, thrown and caught. */
+/* The engine's allocator: the first failed allocation frees a reserve, so that the out-of-memory error itself can
+ * still be created, thrown and caught. */
 enum { RESERVE_BYTES = 256 << 10 };
 
 static void *reserve;
@@ -76,8 +76,8 @@ static size_t toolbridge_arena_size(int block_size_idx)
     return !is_small ? ARENA_BYTES : least > FIRST_ARENA_BYTES ? least : FIRST_ARENA_BYTES;
 }
 
-/* Build time: takes every hole in the heap, so that a run's own allocations lie side by side at its
- * end, on few of the pages that it shares, copy-on-write, with all other runs. */
+/* Build time: allocates every hole in the heap, so that a run's own allocations lie side by side at its end, and
+ * dirty few of the copy-on-write pages that it shares with all other runs. */
 static void plug_heap_holes(JSRuntime *rt)
 {
     memset(first_arena_is_small, true, sizeof first_arena_is_small);

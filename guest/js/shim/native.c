@@ -33,30 +33,28 @@ static JSValue native_random_fill(JSContext *ctx, JSValueConst this_value, int a
     return JS_UNDEFINED;
 }
 
-/* native.utf16Text(Uint8Array, big endian) → the text of its pairs of bytes; it has at least one */
-static JSValue native_utf16_text(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+/* native.utf8Bytes(well-formed text) → Uint8Array */
+static JSValue native_utf8_bytes(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
 {
     size_t length;
-    uint16_t bits = 0;
-    const uint8_t *bytes = JS_GetUint8Array(ctx, &length, argv[0]);
-    if (!bytes)
-        return JS_EXCEPTION;
-    const int high = JS_ToBool(ctx, argv[1]) ? 0 : 1;
-    const uint32_t count = length / 2;
-    for (uint32_t i = 0; i < count; i++)
-        bits |= bytes[2 * i + high];
-    JSString *text = js_alloc_string(ctx, count, bits != 0);
+    const char *text = JS_ToCStringLen(ctx, &length, argv[0]);
     if (!text)
         return JS_EXCEPTION;
-    for (uint32_t i = 0; i < count; i++) {
-        if (bits)
-            str16(text)[i] = bytes[2 * i + high] << 8 | bytes[2 * i + 1 - high];
-        else
-            str8(text)[i] = bytes[2 * i + 1 - high];
-    }
-    if (!bits)
-        str8(text)[count] = 0;
-    return JS_MKPTR(JS_TAG_STRING, text);
+    JSValue bytes = JS_NewUint8ArrayCopy(ctx, (const uint8_t *)text, length);
+    JS_FreeCString(ctx, text);
+    return bytes;
+}
+
+/* native.utf8Text(Uint8Array, fatal) → its text, invalid bytes replaced by U+FFFD; null if there are any and `fatal` */
+static JSValue native_utf8_text(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
+{
+    size_t length, units;
+    const char *bytes = (const char *)JS_GetUint8Array(ctx, &length, argv[0]);
+    if (!bytes)
+        return JS_EXCEPTION;
+    if (JS_ToBool(ctx, argv[1]) && utf8_scan(bytes, length, &units) & UTF8_HAS_ERRORS)
+        return JS_NULL;
+    return JS_NewStringLen(ctx, bytes, length);
 }
 
 /* native.request(frame text) → the reply's value, or throws */
@@ -71,7 +69,7 @@ static JSValue native_request(JSContext *ctx, JSValueConst this_value, int argc,
     return read_reply(ctx, reply, JS_UNDEFINED, JS_UNDEFINED);
 }
 
-/* native.timerAdded(): the event loop asks for timers only once there has been one */
+/* native.timerAdded(): makes the event loop ask for timers */
 static JSValue native_timer_added(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
 {
     has_timers = true;
@@ -114,7 +112,7 @@ static JSValue native_start(JSContext *ctx, JSValueConst this_value, int argc, J
     return start_call(ctx, JS_DupValue(ctx, argv[1]), data, argv[2], argv[3]) ? JS_UNDEFINED : JS_EXCEPTION;
 }
 
-/* native.settleNext(): waits until a started call, whoever's, is settled */
+/* native.settleNext(): blocks until any pending call is settled */
 static JSValue native_settle_next(JSContext *ctx, JSValueConst this_value, int argc, JSValueConst *argv)
 {
     return settle_next(ctx, -1) < 0 ? JS_EXCEPTION : JS_UNDEFINED;
@@ -151,7 +149,8 @@ static const JSCFunctionListEntry native_functions[] = {
     JS_CFUNC_DEF("log", 2, native_log),
     JS_CFUNC_DEF("now", 0, native_now),
     JS_CFUNC_DEF("randomFill", 1, native_random_fill),
-    JS_CFUNC_DEF("utf16Text", 2, native_utf16_text),
+    JS_CFUNC_DEF("utf8Bytes", 1, native_utf8_bytes),
+    JS_CFUNC_DEF("utf8Text", 2, native_utf8_text),
     JS_CFUNC_DEF("request", 1, native_request),
     JS_CFUNC_DEF("timerAdded", 0, native_timer_added),
     JS_CFUNC_DEF("hostFunction", 4, native_host_function),

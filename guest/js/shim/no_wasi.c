@@ -1,5 +1,5 @@
-/* No WASI: our own definitions of what the C library would import. The clock is the host's, text
- * on file descriptors 1 and 2 is output, everything else is refused. */
+/* No WASI: own definitions of the C library's WASI imports. The clock is the host's, text on file descriptors 1 and 2 is
+ * output, everything else is refused. */
 enum { WASI_BADF = 8 };
 #define WASI(name) __imported_wasi_snapshot_preview1_##name
 

@@ -1,4 +1,4 @@
-/* The outcome frame: what a run gave, or why it failed. */
+/* The outcome frame: a run's value, or its failure. */
 
 enum { WIRE_VERSION = 1 };
 
@@ -11,7 +11,7 @@ static const char out_of_memory_frame[] =
 static const char broken_frame[] =
     "{\"wire\":1,\"failure\":{\"kind\":\"raised\",\"error\":{\"name\":\"Error\",\"message\":\"the error could not be described\",\"stack\":\"\"}}}";
 
-/* A run frame that is not understood is answered with a version that no host understands. */
+/* The answer to a malformed run frame: a version that no host accepts. */
 static const char refused_frame[] = "{\"wire\":0}";
 
 static uint64_t answer(const char *frame, size_t length)

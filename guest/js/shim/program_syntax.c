@@ -105,7 +105,7 @@ static int peek_class_name(JSParseState *s, JSAtom *name)
     return js_parse_seek_token(s, &start);
 }
 
-/* The default export is what was just declared by this name. */
+/* Makes the variable just declared by this name the default export. */
 static int export_variable(JSParseState *s, JSAtom name)
 {
     emit_op(s, OP_scope_get_var);
@@ -208,7 +208,7 @@ static void toolbridge_end_program(JSFunctionDef *fd)
         fd->eval_ret_idx = default_export.variable;
 }
 
-/* A program of a session may declare again what an earlier one declared. */
+/* Deletes a variable, so that a program of a session may redeclare a name of an earlier one. */
 static void toolbridge_forget_variable(JSContext *ctx, JSAtom name)
 {
     JSObject *variables = JS_VALUE_GET_OBJ(ctx->global_var_obj);
@@ -238,6 +238,6 @@ static JSValue compile_program(JSContext *ctx, const char *source, size_t length
     JSValue code = JS_Eval(ctx, source, length, file, flags);
     forget_imports(ctx);
     *has_default = default_export.program != NULL;
-    default_export.program = NULL; /* what it points to is gone, and may become another function's */
+    default_export.program = NULL; /* dangling: the parser has freed the function */
     return code;
 }

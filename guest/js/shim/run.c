@@ -1,7 +1,7 @@
 /* A run: takes the run frame, executes the program, drives its promises, timers and calls until
  * nothing is left to do, and answers with the outcome frame. */
 
-/* Runs until `promise` (consumed) is settled. 0: *result is its value; otherwise the answer. */
+/* Runs the event loop until `promise` (consumed) is settled. Returns 0 with its value in *result, or the answer. */
 static uint64_t finish(JSValue promise, JSValue *result)
 {
     uint64_t packed = 0;
@@ -71,10 +71,10 @@ static uint64_t run_program(const char *source, size_t length, const char *file)
     return packed;
 }
 
-/* What an earlier run of the session left unfinished is dropped: its promises stay pending. */
+/* Drops the timers, calls and rejections that an earlier run of the session left: its promises stay pending. */
 static void forget_unfinished(void)
 {
-    forget_started_calls(context);
+    forget_pending_calls(context);
     forget_thrown(context);
     for (int i = 0; i < unhandled_count; i++) {
         JS_FreeValue(context, unhandled[i].promise);
@@ -90,7 +90,7 @@ static void forget_unfinished(void)
     }
 }
 
-/* A field of a run frame: whether it is there, and a string or a number. */
+/* Reads a field of a run frame; false unless it is present, and a string or a number. */
 static bool run_field(JSValueConst frame, Field field, bool is_text, JSValue *value)
 {
     return own_property(context, frame, field, value) > 0 && (is_text ? JS_IsString(*value) : JS_IsNumber(*value));

@@ -1,7 +1,6 @@
-/* Calls that are started without waiting: of /async modules, whose promises they settle, and of parallel(). */
+/* Pending calls: started without waiting, by functions of /async modules (which settle promises) and by parallel(). */
 
-/* A started call that has not been settled: its number, who wants to know, and what an error should say
- * about where it came from. */
+/* A call in flight: its number, its two callbacks, and its place in guest code for the stack of an error. */
 typedef struct {
     int32_t id;
     int32_t line, column; /* of the call in guest code; line 0: unknown */
@@ -9,7 +8,7 @@ typedef struct {
 } PendingCall;
 static PendingCall *pending;
 static uint32_t pending_count, pending_capacity;
-static bool has_lost_answer; /* there was no memory to fetch a settled frame: whose, nobody knows */
+static bool has_lost_answer; /* there was no memory to fetch a settled frame, so its call is unknown */
 
 static void free_call(JSContext *ctx, PendingCall *call)
 {
@@ -19,7 +18,7 @@ static void free_call(JSContext *ctx, PendingCall *call)
     JS_FreeValue(ctx, call->function);
 }
 
-static void forget_started_calls(JSContext *ctx)
+static void forget_pending_calls(JSContext *ctx)
 {
     for (uint32_t i = 0; i < pending_count; i++)
         free_call(ctx, &pending[i]);
@@ -27,7 +26,7 @@ static void forget_started_calls(JSContext *ctx)
     has_lost_answer = false;
 }
 
-/* Room for one more pending call is made before the call is started: nothing may fail after. */
+/* Reserves room for one more pending call before it starts: nothing may fail afterwards. */
 static bool reserve_pending(JSContext *ctx)
 {
     if (pending_count < pending_capacity)
@@ -41,27 +40,8 @@ static bool reserve_pending(JSContext *ctx)
     return true;
 }
 
-/* Where guest code is now: the innermost frame of the program's own text. */
-static void guest_location(JSContext *ctx, int32_t *line, int32_t *column)
-{
-    *line = *column = 0;
-    for (JSStackFrame *frame = ctx->rt->current_stack_frame; frame; frame = frame->prev_frame) {
-        JSObject *function = JS_VALUE_GET_OBJ(frame->cur_func);
-        if (!js_class_has_bytecode(function->class_id) || !frame->cur_pc)
-            continue;
-        JSFunctionBytecode *code = function->u.func.function_bytecode;
-        const char *file = code->filename ? JS_AtomToCString(ctx, code->filename) : NULL;
-        bool is_program = file && !strcmp(file, "main.js");
-        JS_FreeCString(ctx, file);
-        if (is_program) {
-            *line = find_line_num(ctx, code, frame->cur_pc - code->byte_code_buf - 1, column);
-            return;
-        }
-    }
-}
-
-/* Starts the call of a request frame (consumed). `data`: of the host function. One of the two functions will be
- * called with the call's value or error. False, with an exception, if there was no call. */
+/* Starts the call of a request frame (consumed) without blocking; `data` is the host function's. Its value goes to
+ * `resolve`, its error to `reject`. Returns false, with an exception, if the call couldn't start. */
 static bool start_call(JSContext *ctx, JSValue frame, JSValueConst *data, JSValueConst resolve, JSValueConst reject)
 {
     size_t length;
@@ -108,7 +88,7 @@ static JSValue start_host_function(JSContext *ctx, JSValueConst this_value, int 
     return promise;
 }
 
-/* Tells whoever started a call how it ended. `result` is consumed; an exception is the pending one. */
+/* Settles a call: runs its resolve or reject callback. `result` is consumed; JS_EXCEPTION stands for the pending one. */
 static void end_call(JSContext *ctx, PendingCall *call, JSValue result)
 {
     bool failed = JS_IsException(result);
@@ -152,7 +132,7 @@ static int settle(JSContext *ctx, const char *text, int32_t length)
     return -1;
 }
 
-/* Nothing can come any more, and an answer was lost: it was that of a call which is still pending. */
+/* Rejects the calls still pending once no more answers can come and one of theirs was lost. */
 static void fail_lost_calls(JSContext *ctx)
 {
     has_lost_answer = false;
@@ -162,8 +142,8 @@ static void fail_lost_calls(JSContext *ctx)
     }
 }
 
-/* Waits for the next call to be settled; microseconds < 0: as long as it takes.
- * 1: one was; 0: the time is over; -1: an exception. */
+/* Blocks until the next call settles; microseconds < 0: without a timeout.
+ * Returns 1 after a settled call, 0 on timeout, -1 with an exception. */
 static int settle_next(JSContext *ctx, int64_t microseconds)
 {
     int32_t length = host_wait(microseconds, inbox, INBOX_BYTES - 1);
