@@ -156,6 +156,7 @@ def test_help_lists_the_commands(arguments: list[str]) -> None:
         ("call", "Call one tool."),
         ("check", "Check a program against the types of the tools it calls."),
         ("completion", "Print what makes a shell complete commands."),
+        ("config-schema", "Print the JSON Schema of a configuration file."),
         ("demo", "See it at work: two servers, eight programs."),
         ("disable", "Never start a server until it is enabled."),
         ("doctor", "Find out what is wrong with configuration and servers."),

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from toolbridge.config.config import Config
 from toolbridge.config.fields import ATTRIBUTE_OF_KEY, FIELDS
+from toolbridge.config.json_schema import json_schema
 from toolbridge.config.load import load_config
 from toolbridge.config.parse import LIMIT_OF_KEY
 from toolbridge.config.read_file import PROJECT_FILES, plain_json
@@ -44,8 +45,7 @@ def load(directory: Path, text: str, name: str) -> Config:
 def test_every_json_example_loads_without_a_warning_and_fits_the_schema(tmp_path: Path, index: int) -> None:
     text = blocks("json")[index]
     assert load(tmp_path, text, "toolbridge.json").warnings == ()
-    schema = json.loads((DOCS / "config.schema.json").read_text(encoding="utf-8"))
-    Draft202012Validator(schema).validate(json.loads(text))  # pyright: ignore[reportUnknownMemberType]  # the stubs leave a type open
+    Draft202012Validator(json_schema()).validate(json.loads(text))  # pyright: ignore[reportUnknownMemberType]  # the stubs leave a type open
 
 
 def test_the_example_with_comments_loads_as_vs_codes(tmp_path: Path) -> None:

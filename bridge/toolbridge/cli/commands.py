@@ -13,6 +13,7 @@ _COMMANDS = {
     "call": ("call.command", "Call one tool."),
     "check": ("check.command", "Check a program against the types of the tools it calls."),
     "completion": ("install.completion", "Print what makes a shell complete commands."),
+    "config-schema": ("install.config_schema", "Print the JSON Schema of a configuration file."),
     "demo": ("demo.command", "See it at work: two servers, eight programs."),
     "disable": ("approve.disable", "Never start a server until it is enabled."),
     "doctor": ("doctor.command", "Find out what is wrong with configuration and servers."),

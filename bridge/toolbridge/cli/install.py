@@ -43,6 +43,19 @@ def completion(shell: str) -> int:
     return OK
 
 
+@click.command("config-schema", epilog="Exit codes: 0 printed; 2 wrong usage.")
+def config_schema() -> int:
+    """Print the JSON Schema of a configuration file, for editors.
+
+    \b
+    Example:  toolbridge config-schema > config.schema.json
+    """
+    from toolbridge.config.json_schema import json_schema
+
+    write(sys.stdout, json.dumps(json_schema(), indent=2) + "\n")
+    return OK
+
+
 @click.command(
     "install",
     epilog="Exit codes: 0 it is installed, or printed; 2 wrong usage; 4 the file could not be changed safely.",

@@ -188,6 +188,8 @@ class Field:
     key: str
     """Its key in a file; empty if a file can't have it."""
     check: Check
+    description: str
+    """Shown by editors that read the JSON Schema."""
     transports: frozenset[str] = ANY
 
 
@@ -196,27 +198,27 @@ def _anything(value: object, _field: str) -> object:
 
 
 FIELDS: tuple[Field, ...] = (
-    Field("command", "command", values.some_text, STDIO),
-    Field("args", "args", values.texts, STDIO),
-    Field("cwd", "cwd", values.working_directory, STDIO),
-    Field("env", "env", values.environment, STDIO),
-    Field("env_required", "envRequired", values.variables, STDIO),
-    Field("inherit_env", "inheritEnv", values.flag, STDIO),
-    Field("unset_env", "unsetEnv", values.unset_env),
-    Field("url", "url", url, REMOTE),
-    Field("headers", "headers", headers, REMOTE),
-    Field("oauth", "oauth", oauth, REMOTE),
-    Field("server", "", _anything, IN_PROCESS),
-    Field("allow_tools", "allowTools", values.names),
-    Field("deny_tools", "denyTools", values.denied_names),
-    Field("reading", "reading", values.reading),
-    Field("output_schemas", "outputSchemas", output_schemas),
-    Field("labels", "labels", flow_rules.labels),
-    Field("connect_timeout", "connectTimeout", values.seconds),
-    Field("call_timeout", "callTimeout", values.seconds),
-    Field("display_name", "", values.any_text),
-    Field("description", "description", values.any_text),
-    Field("enabled", "enabled", values.flag),
+    Field("command", "command", values.some_text, "The program to start. Never expanded.", STDIO),
+    Field("args", "args", values.texts, "Its arguments. Never expanded.", STDIO),
+    Field("cwd", "cwd", values.working_directory, "Its working directory, relative to the file's or project's.", STDIO),
+    Field("env", "env", values.environment, "Its variables; ${VAR} and ${env:VAR} are resolved at its start.", STDIO),
+    Field("env_required", "envRequired", values.variables, "Variables that it gets from our environment.", STDIO),
+    Field("inherit_env", "inheritEnv", values.flag, "Give it our whole environment.", STDIO),
+    Field("unset_env", "unsetEnv", values.unset_env, "How a reference to an unset variable is resolved."),
+    Field("url", "url", url, "Where the server is reached. Never expanded.", REMOTE),
+    Field("headers", "headers", headers, "Sent with every request; ${VAR} and ${env:VAR} are resolved.", REMOTE),
+    Field("oauth", "oauth", oauth, "How to sign in; fields left out are discovered.", REMOTE),
+    Field("server", "", _anything, "", IN_PROCESS),
+    Field("allow_tools", "allowTools", values.names, "Only these tools are exposed."),
+    Field("deny_tools", "denyTools", values.denied_names, "These tools are not exposed."),
+    Field("reading", "reading", values.reading, "How its schemas are read: as most likely intended, or to the letter."),
+    Field("output_schemas", "outputSchemas", output_schemas, "Schemas of results by tool, or a file of them."),
+    Field("labels", "labels", flow_rules.labels, 'What its tools touch, for "flows"; external:<tool> for one tool.'),
+    Field("connect_timeout", "connectTimeout", values.seconds, "Seconds to connect and list its tools."),
+    Field("call_timeout", "callTimeout", values.seconds, "Seconds for one call of a tool."),
+    Field("display_name", "", values.any_text, ""),
+    Field("description", "description", values.any_text, "For people."),
+    Field("enabled", "enabled", values.flag, "Whether the server may be started."),
 )
 
 ATTRIBUTE_OF_KEY: Mapping[str, str] = MappingProxyType(

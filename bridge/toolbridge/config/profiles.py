@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_PROFILES = 100
 NO_PROFILE = "default"
 _KEYS = ("servers", "mcpServers", "overrides", "description")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _KEY = {each.attribute: each.key for each in FIELDS}
 _MERGED = ("env", "headers")
 """Overridden member by member; every other field as a whole."""
@@ -84,7 +84,7 @@ class _File:
 def _profile(name: str, entry: object, file: _File) -> Profile:
     problems, warnings = file.problems, file.warnings
     where = f"profiles.{name[:60]}"
-    if not _NAME.fullmatch(name) or name == NO_PROFILE:
+    if not PROFILE_NAME.fullmatch(name) or name == NO_PROFILE:
         fix = 'A name is 1 to 64 letters, digits, "-", "_" and ".", and not "default", which stands for no profile.'
         problems.append(ConfigError(f"{quoted(name)} can't be the name of a profile.", field="profiles", fix=fix))
     try:
