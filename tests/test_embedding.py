@@ -49,13 +49,17 @@ def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_host_is_short() -> None:
     lines = [[line for line in text.splitlines() if line] for text in blocks("python")]
     assert [len(each) for each in lines if len(each) > MOST_LINES] == []
-    assert len(blocks("python")) == 10
+    assert len(blocks("python")) == 11
 
 
 def test_own_functions() -> None:
     names = run(block("@tool\n"))
     exec(block("test_there_is_tea"), names)
     names["test_there_is_tea"]()
+
+
+def test_a_sandbox_without_servers() -> None:
+    run(block("Sandbox("))
 
 
 def test_callbacks_that_decide() -> None:

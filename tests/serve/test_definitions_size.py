@@ -40,5 +40,5 @@ def test_the_document_has_the_limits_as_they_are() -> None:
     ) in document
     assert (
         f"{sessions.of_client} of one client and {sessions.total} in all (`--sessions`), "
-        f"of {sessions.memory_bytes // 2**20} MiB each; one that nobody uses for {sessions.idle_seconds / 60:g} minutes"
+        f"of {sessions.memory_bytes // 2**20} MiB each; one idle for {sessions.idle_seconds / 60:g} minutes"
     ) in document
