@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
+import test_embedding
 from runtime.worlds import named
-from toolbridge import Config, MisuseError, ServerManager, callbacks, open_runtime
-from toolbridge.callbacks import callback, observers_of, settle
+from toolbridge import Config, MisuseError, Permissions, ServerConfig, ServerManager, callbacks, open_runtime
+from toolbridge.approval import ElicitationAnswer
+from toolbridge.callbacks import call_in_thread, callback, observers_of, settle
 from toolbridge.events import RunEnded, RunStarted
 from toolbridge.servers.auth.sign_in import SignInFailedError, SignInLike, sign_in_of
 
@@ -180,6 +184,60 @@ def test_an_async_observer_keeps_what_it_wants() -> None:
     (observer,) = observers_of([quiet])
     assert (observer.wants_arguments, observer.wants_progress) == (True, False)  # pyright: ignore[reportFunctionMemberAccess]
     observer("before there is an event loop")
+
+
+@pytest.mark.parametrize("form", ["plain", "async"])
+async def test_every_callback_of_a_runtime_may_be_plain_or_async(form: str, tmp_path: Path) -> None:
+    called: list[str] = []
+
+    def callback_of(name: str, answer: object) -> Any:
+        def plain(*_: object) -> object:
+            called.append(name)
+            return answer
+
+        async def awaited(*_: object) -> object:
+            await anyio.lowlevel.checkpoint()
+            return plain()
+
+        return plain if form == "plain" else awaited
+
+    (tmp_path / "forms.py").write_text(test_embedding.FORMS, encoding="utf-8")
+    server = ServerConfig.stdio("forms", sys.executable, [str(tmp_path / "forms.py")])
+    answers: dict[str, object] = {
+        "approver": True,
+        "can_use_tool": True,
+        "elicitor": ElicitationAnswer("accept", {"name": "Ada"}),
+        "sampler": {"role": "assistant", "model": "m", "content": {"type": "text", "text": "42"}},
+        "roots": ["file:///srv"],
+        "sign_in": None,
+    }
+    options: dict[str, Any] = {name: callback_of(name, answer) for name, answer in answers.items()}
+    config = Config.of(server, permissions=Permissions(default="ask"))
+    observers = [callback_of("observers", None)]
+    async with open_runtime(config, directory=tmp_path, observers=observers, **options) as runtime:
+        result = await runtime.run('require("host:mcp-forms").ask_all()')
+        assert result.value == "Ada, 42, file:///srv"
+    assert {*called} == {"observers", *answers} - {"sign_in"}
+
+
+@pytest.mark.parametrize("form", ["plain", "async"])
+async def test_a_notice_of_compiling_may_be_plain_or_async(form: str) -> None:
+    told: list[str] = []
+
+    def plain(language: str) -> None:
+        told.append(language)
+
+    async def awaited(language: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        told.append(language)
+
+    notice = plain if form == "plain" else awaited
+    await anyio.to_thread.run_sync(call_in_thread, notice, "python")
+    assert told == ["python"]
+    thread = threading.Thread(target=call_in_thread, args=(notice, "javascript"))  # of a program without an event loop
+    thread.start()
+    await anyio.to_thread.run_sync(thread.join)
+    assert told == ["python", "javascript"]
 
 
 def refuses(server: str, url: str) -> bool:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 import anyio
+import anyio.from_thread
 
 from toolbridge.concurrency import THREADS
 from toolbridge.errors import MisuseError
@@ -57,6 +58,26 @@ async def _call_plain(function: Callable[..., Any], *arguments: object) -> Any:
     if returned.error is not None:
         raise returned.error
     return await returned.value if inspect.isawaitable(returned.value) else returned.value
+
+
+def call_in_thread(function: Callable[..., object], *arguments: object) -> None:
+    """Calls a plain or async function in this worker thread; blocks until an awaitable of it is done.
+
+    The event loop that started the thread awaits it, or one of its own where there is none.
+    """
+    returned = function(*arguments)
+    if inspect.isawaitable(returned):
+        awaitable: Awaitable[object] = returned
+
+        async def wait() -> None:
+            await awaitable
+
+        try:
+            anyio.from_thread.check_cancelled()
+        except RuntimeError:
+            anyio.run(wait)
+        else:
+            anyio.from_thread.run(wait)
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

@@ -5,7 +5,7 @@
     ├── EngineError          Wasmtime refused: a broken installation or an exhausted machine
     ├── HostModuleError      `modules=` can't be offered to guest code as it is
     ├── ToolDefinitionError  a function can't be a tool as it is
-    ├── MisuseError          an argument is of the wrong type
+    ├── MisuseError          an argument is of the wrong type, missing, or unknown
     ├── LimitsError          a limit is out of range
     ├── SeedError            a seed is not 32 bytes
     ├── SandboxClosedError   used after close()
@@ -36,9 +36,16 @@ as `RunResult.failure`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
+from functools import wraps
 from itertools import islice
+
+TYPE_CHECKING = False  # typing's own costs a command a tenth of its start-up to import
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _Called = TypeVar("_Called", bound=Callable[..., object])
 
 # Commands that errors and notes advise, with the `--config` and `--profile` that this process was started with.
 
@@ -125,10 +132,65 @@ class ToolDefinitionError(ToolbridgeError, TypeError):
 
 
 class MisuseError(ToolbridgeError, TypeError):
-    """An argument is of the wrong type."""
+    """An argument is of the wrong type, missing, or unknown."""
 
     def __init__(self, name: str, value: object, expected: str) -> None:
         super().__init__(f"{name} is of type {type(value).__name__}: expected {expected}")
+
+    @classmethod
+    def of_call(cls, called: str, problem: str, fix: str) -> MisuseError:
+        """The error of a call whose arguments don't match the signature."""
+        return cls.__new__(cls, f"{called}: {problem}. {fix}")
+
+
+def reports_misuse(called: _Called) -> _Called:
+    """Decorates a public class or function: a call that doesn't match the signature raises a MisuseError."""
+    decorated: Any = called
+    if not isinstance(called, type):
+        return _reporting(decorated, called.__qualname__)
+    decorated.__init__ = _reporting(decorated.__init__, called.__name__)
+    return decorated
+
+
+def _reporting(function: Any, name: str) -> Any:
+    @wraps(function)
+    def call(*arguments: object, **named: object) -> object:
+        try:
+            return function(*arguments, **named)
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # raised by the function's body
+                raise
+            problem = _mismatch(function, name, arguments, named)
+        raise problem
+
+    return call
+
+
+def _mismatch(function: Any, name: str, arguments: tuple[object, ...], named: dict[str, object]) -> MisuseError:
+    import inspect
+
+    signature = inspect.signature(function)
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = [each for each in signature.parameters.values() if each.name != "self" and each.kind not in variadic]
+    known = [each.name for each in parameters]
+    for unknown in named.keys() - known:
+        return unknown_argument(name, unknown, known)
+    required = [each.name for each in parameters if each.default is each.empty]
+    try:
+        signature.bind(*arguments, **named)
+    except TypeError as error:
+        problem = str(error)
+    else:
+        raise AssertionError(name)
+    more = ["…"] if len(required) < len(known) else []
+    return MisuseError.of_call(name, problem, f"Write {name}({', '.join([*required, *more])}).")
+
+
+def unknown_argument(called: str, name: str, known: Sequence[str]) -> MisuseError:
+    """The error of a call with an argument that its function does not have."""
+    near = nearest(name, known)
+    fix = f"Did you mean {near!r}?" if near else f"It takes: {', '.join(known)}."
+    return MisuseError.of_call(called, f"unknown argument {name!r}", fix)
 
 
 class LimitsError(ToolbridgeError, ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from toolbridge.errors import LimitsError
+from toolbridge.errors import LimitsError, reports_misuse
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -17,6 +17,7 @@ LEAST_STACK = 64 * KIB
 MOST_STACK = 2 * MIB
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one run may use. Every limit is finite; reaching one ends the run, or fails the call."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, get_args
 from weakref import WeakSet
 
 import anyio
@@ -24,7 +24,7 @@ from toolbridge.calls.tool_call import CallRules
 from toolbridge.composition import CurrentServers
 from toolbridge.config.config import Config
 from toolbridge.config.load import ConfigSource, config_reader
-from toolbridge.config.policy import Errors
+from toolbridge.config.policy import Errors, check_errors
 from toolbridge.config.profiles import profile_names, with_profiles
 from toolbridge.describe.modules import ModuleInfo, ModuleSummary
 from toolbridge.describe.search import SearchHit, ToolSearch
@@ -38,6 +38,8 @@ from toolbridge.errors import (
     SessionBusyError,
     ToolbridgeError,
     UnknownModuleError,
+    reports_misuse,
+    unknown_argument,
 )
 from toolbridge.events import Observer, wants_arguments, wants_progress
 from toolbridge.files import cache_directory
@@ -101,7 +103,7 @@ class RuntimeOptions(TypedDict, total=False):
     directory: str | os.PathLike[str] | None
     """Where listings and stubs are kept between runs; by default the user's cache directory."""
     on_compile: CompileNotice | None
-    """Called when an engine has to be compiled first."""
+    """Called with a language whose engine has to be compiled first, which takes seconds."""
 
 
 class RuntimeSession:
@@ -166,15 +168,40 @@ def open_runtime(config: ConfigSource = None, **options: Unpack[RuntimeOptions])
         ConfigError: the configuration can't be used as it is, or there is no such profile.
         MisuseError: an argument is of the wrong type, or there is no such option.
     """
-    for name in options:
-        if name not in RuntimeOptions.__annotations__:
-            known = ", ".join(sorted(RuntimeOptions.__annotations__))
-            raise MisuseError("open_runtime", name, f"one of its options: {known}")
+    _check_options(options)
     read_config = config_reader(config)
     profiles = profile_names(options.get("profiles", ()))
     resolved = read_config()
     used = with_profiles(resolved, profiles) if profiles else resolved
     return Runtime(used, options, read_config=read_config, prompt=options.get("prompt"))
+
+
+_OPTION_TYPES: Mapping[str, tuple[Any, str]] = {
+    "limits": (Limits, "Limits(…)"),
+    "strict_results": (bool, "a bool"),
+    "directory": ((str, os.PathLike), "a path"),
+    "on_compile": (Callable, "a plain or async function that takes a language"),
+}
+
+
+def _check_options(options: RuntimeOptions) -> None:
+    """Checks the options that nothing else checks; callbacks are checked by their users.
+
+    Raises:
+        ConfigError: `errors` is no such word.
+        MisuseError: an option is unknown, or of the wrong type.
+    """
+    for name, value in options.items():
+        if name not in RuntimeOptions.__annotations__:
+            raise unknown_argument("open_runtime", name, sorted(RuntimeOptions.__annotations__))
+        kinds, expected = _OPTION_TYPES.get(name, (object, ""))
+        if value is not None and not isinstance(value, kinds):
+            raise MisuseError(name, value, expected)
+    if options.get("errors") is not None:
+        check_errors(options.get("errors"))
+    pins = options.get("pins", "lock")
+    if pins not in ("lock", "none") and not hasattr(pins, "admit"):
+        raise MisuseError("pins", pins, '"lock", "none", or an object such as LockPins(…)')
 
 
 class Runtime:
@@ -594,6 +621,7 @@ class Runtime:
         return prompt
 
 
+@reports_misuse
 def run_sync(
     config: ConfigSource, code: str, *, language: Language = "javascript", **options: Unpack[RuntimeOptions]
 ) -> RunResult:

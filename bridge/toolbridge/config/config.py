@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from copy import deepcopy
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType, NoneType
-from typing import cast
+from typing import Any, cast
 
 from toolbridge.config.policy import (
     DEFAULT_FLOWS,
@@ -23,7 +24,7 @@ from toolbridge.config.policy import (
 from toolbridge.config.profiles import Profile
 from toolbridge.config.server_config import ServerConfig, ServerLimits
 from toolbridge.config.values import quoted
-from toolbridge.errors import ConfigError, MisuseError
+from toolbridge.errors import ConfigError, MisuseError, reports_misuse
 
 # SECURITY: what an approval is bound to: everything that affects what runs, or is reached (T1, T24, T25).
 #
@@ -99,6 +100,7 @@ def _digest(facts: dict[str, object]) -> str:
     return f"sha256:{hashlib.sha256(canonical.encode('ascii')).hexdigest()}"
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True)
 class Config:
     """Every configured server by name, and where they were read from."""
@@ -143,6 +145,10 @@ class Config:
         """
         for name, kind in _KINDS.items():
             _check_type(name, getattr(self, name), kind, f"{kind.__name__}(…)")
+        for name, kind in _ITEMS.items():
+            _check_type(name, getattr(self, name), tuple, f"a tuple, each item a {kind.__name__}")
+            for number, item in enumerate(getattr(self, name)):
+                _check_type(f"{name}[{number}]", item, kind, f"a {kind.__name__}")
         servers: Mapping[str, ServerConfig] = self.servers if self.gateway else {}
         for field_name, given in (("servers", servers), ("optional", self.optional)):
             _check_servers(field_name, given)
@@ -155,7 +161,13 @@ class Config:
         check_errors(self.errors)
         check_unattended(self.unattended)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Config:
+        """A copy with its own servers; the rest is immutable."""
+        servers, optional = deepcopy((dict(self.servers), dict(self.optional)), memo)
+        return replace(self, servers=servers, optional=optional)
+
     @staticmethod
+    @reports_misuse
     def of(
         *servers: ServerConfig,
         limits: ServerLimits | None = None,
@@ -184,7 +196,7 @@ class Config:
             {server.name: server for server in servers},
             limits if limits is not None else ServerLimits(),
             permissions=permissions if permissions is not None else Permissions(),
-            flows={**DEFAULT_FLOWS, **(flows or {})},
+            flows={**DEFAULT_FLOWS, **parse_flows(flows or {})},
             errors=errors,
             strict_results=strict_results,
             unattended=unattended,
@@ -198,6 +210,9 @@ _KINDS = {
     "project_permissions": Permissions,
     "plugins": PluginPolicy,
 }
+
+
+_ITEMS = {"files": str, "warnings": str, "profiles": Profile, "active_profiles": str}
 
 
 def _check_servers(field_name: str, given: object) -> None:

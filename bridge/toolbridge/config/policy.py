@@ -25,7 +25,7 @@ from toolbridge.config.values import (
     unknown_keys,
     wrong,
 )
-from toolbridge.errors import ConfigError
+from toolbridge.errors import ConfigError, reports_misuse
 
 # Which tools may be called: patterns for allow, ask and deny, as they are written. `trust.gate` decides by them.
 
@@ -43,6 +43,7 @@ _SHORT_NAME = re.compile(r"[a-z0-9][A-Za-z0-9-]*_[A-Za-z0-9_-]+")
 _FORMS = "Write mcp__<server>__<tool>, mcp:<server>_<tool>, mcp__<server>__* for all tools of a server, or * for all."
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True)
 class Permissions:
     """Patterns of tools by level: deny wins over ask, ask over allow, and a pattern over the default.
@@ -238,6 +239,7 @@ ALL = "*"
 _KEYS = ("allow", "deny")
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True)
 class PluginPolicy:
     """Names of plugins; `*` stands for all. Deny wins."""

@@ -7,13 +7,14 @@ server is started, by `config.environment`, and the values go nowhere but into i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 from urllib.parse import urlsplit
 
 from toolbridge.config.secret_values import masked_arguments
-from toolbridge.errors import ConfigError
+from toolbridge.errors import ConfigError, reports_misuse
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -42,6 +43,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
 """What each limit may be. A repository's file can set limits, so none of them can be lifted altogether."""
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
     """Caps that hold for all servers together, and for each; a `ServerConfig` may override its timeouts."""
@@ -97,6 +99,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _COLLECTIONS = ("env", "headers", "output_schemas", "args", "env_required", "allow_tools", "deny_tools", "labels")
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a server's configuration came from; approvals never carry from one origin to another."""
@@ -109,6 +112,7 @@ class Origin:
         return f"{self.kind} ({self.detail})" if self.detail else self.kind
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True, repr=False)
 class OAuth:
     """How to sign in to an HTTP server; all of it may be left out, and is then discovered."""
@@ -125,10 +129,11 @@ class OAuth:
     def __repr__(self) -> str:
         """Without the secret, which may have been written out."""
         secret = "" if self.client_secret is None else ", client_secret=***"
-        scopes, port = list(self.scopes), self.redirect_port
+        scopes, port = [*self.scopes] if isinstance(self.scopes, tuple) else self.scopes, self.redirect_port  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"OAuth(client_id={self.client_id!r}{secret}, scopes={scopes!r}, redirect_port={port!r})"
 
 
+@reports_misuse
 @dataclass(frozen=True, slots=True, repr=False)
 class ServerConfig:
     """One server: read from a file, made by the factories below, or field by field. `config.validate` checks each.
@@ -186,11 +191,16 @@ class ServerConfig:
             f"env={sorted(self.env)!r}, headers={sorted(self.headers)!r}, origin={str(self.origin)!r})"
         )
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> ServerConfig:
+        """A copy with its own JSON Schemas; the rest is immutable, or the host's server object."""
+        return replace(self, output_schemas=deepcopy(dict(self.output_schemas), memo))
+
     def with_origin(self, origin: Origin) -> ServerConfig:
         """The same server, as if it had come from there."""
         return replace(self, origin=origin)
 
     @staticmethod
+    @reports_misuse
     def stdio(name: str, command: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
         """A server that is started as a process.
 
@@ -200,6 +210,7 @@ class ServerConfig:
         return _made(name=name, transport="stdio", command=command, args=args, **options)
 
     @staticmethod
+    @reports_misuse
     def npm(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
         """A server from an npm package, started by `npx -y`. A version (`pkg@1.2.3`) keeps it the same one.
 
@@ -211,6 +222,7 @@ class ServerConfig:
         return _made(name=name, transport="stdio", command="npx", args=args, **options)
 
     @staticmethod
+    @reports_misuse
     def uvx(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
         """A server from a Python package, started by `uvx`. A version (`pkg==1.2.3`) keeps it the same one.
 
@@ -222,6 +234,7 @@ class ServerConfig:
         return _made(name=name, transport="stdio", command="uvx", args=args, **options)
 
     @staticmethod
+    @reports_misuse
     def http(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
         """A server that is reached by streamable HTTP.
 
@@ -231,6 +244,7 @@ class ServerConfig:
         return _made(name=name, transport="http", url=url, **options)
 
     @staticmethod
+    @reports_misuse
     def sse(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
         """A server that is reached by the older HTTP transport, with server-sent events.
 
@@ -240,6 +254,7 @@ class ServerConfig:
         return _made(name=name, transport="sse", url=url, **options)
 
     @staticmethod
+    @reports_misuse
     def in_process(name: str, server: Any, **options: Unpack[CommonOptions]) -> ServerConfig:
         """A server that is an object of this program.
 

@@ -96,8 +96,8 @@ _OPTIMISE_FOR_SPEED = 1
 # Part of a cached entry's key: change it with the configuration below.
 _SETTINGS = f"epoch speed core-1 fixed-memory stack={WASM_STACK_BYTES}"
 
-CompileNotice = Callable[[str], None]
-"""Called with an image's language before a compilation that takes seconds."""
+CompileNotice = Callable[[str], object]
+"""A plain or async function, called with an image's language before a compilation that takes seconds."""
 
 
 class _Form(NamedTuple):
@@ -233,7 +233,9 @@ class Engine:
         if module is not None:
             return module
         if on_compile is not None:
-            on_compile(image.language)
+            from toolbridge.callbacks import call_in_thread
+
+            call_in_thread(on_compile, image.language)
         with self._cache.turn(key):
             module = self._find(key, form)  # another process may have compiled it while this one waited
             if module is None:

@@ -20,6 +20,7 @@ from toolbridge.errors import (
     SandboxClosedError,
     SeedError,
     ToolbridgeError,
+    reports_misuse,
 )
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import CompileNotice, Engine, shared_engine
@@ -96,6 +97,7 @@ _USUAL_LIMITS = Limits()
 _NOTHING_SPENT = Usage()
 
 
+@reports_misuse
 class Sandbox:
     """Runs untrusted programs.
 

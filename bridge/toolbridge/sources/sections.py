@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
 from toolbridge.config.fields import check_together
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.values import twin_key
-from toolbridge.errors import ConfigError, MisuseError, SectionError
+from toolbridge.errors import ConfigError, MisuseError, SectionError, reports_misuse
 from toolbridge.events import ServerCollided
 from toolbridge.sources.plugins import checked_items
 from toolbridge.tools.tool import InProcessTool
@@ -114,6 +114,7 @@ class Visibility(Enum):
     SUMMARY = "summary"
 
 
+@reports_misuse
 @dataclass(frozen=True)  # without slots: those of a generic class can't be frozen in Python 3.11
 class Section(Generic[ParamsT]):
     """A part of a prompt, with the servers that it speaks of.
@@ -122,7 +123,7 @@ class Section(Generic[ParamsT]):
     without any is left as it is. `mcps` may have functions that make a server from the parameters.
 
     Raises:
-        TypeError: a text is none, or something in `mcps` or `children` is neither.
+        MisuseError: a field is of the wrong type.
         SectionError: the key is none, or two servers could be mistaken for each other.
     """
 
@@ -142,11 +143,9 @@ class Section(Generic[ParamsT]):
             raise SectionError(str(self.key), 'a key is 1 to 64 of a-z, 0-9, "-" and "_"')
         for name in ("title", "template", "summary"):
             if not isinstance(getattr(self, name), str):
-                kind = type(getattr(self, name)).__name__
-                raise TypeError(f"Section {self.key!r}: {name} is of type {kind}; expected text.")
+                raise MisuseError(f"Section {self.key!r}: {name}", getattr(self, name), "text")
         if not isinstance(self.enabled, bool) and not callable(self.enabled):  # pyright: ignore[reportUnnecessaryComparison]
-            kind = type(self.enabled).__name__
-            raise TypeError(f"Section {self.key!r}: enabled is of type {kind}; expected a bool, or a function.")
+            raise MisuseError(f"Section {self.key!r}: enabled", self.enabled, "a bool, or a function")
         if self.visibility not in list(Visibility) and self.visibility not in [each.value for each in Visibility]:
             raise SectionError(self.key, f"visibility is {self.visibility!r}; expected Visibility.FULL or .SUMMARY")
         object.__setattr__(self, "visibility", Visibility(self.visibility))
@@ -155,7 +154,7 @@ class Section(Generic[ParamsT]):
             for item in items:
                 if not isinstance(item, kind) and not (name == "mcps" and _may_be_factory(item)):
                     expected = "ServerConfig, or functions that make one" if name == "mcps" else "Section"
-                    raise TypeError(f"Section {self.key!r}: {name} has a {type(item).__name__}; expected {expected}.")
+                    raise MisuseError(f"Section {self.key!r}: an item of {name}", item, expected)
             object.__setattr__(self, name, items)
         check_own(self.key, [each for each in self.mcps if isinstance(each, ServerConfig)])
 
@@ -169,7 +168,7 @@ def _items(section: Section[Any], name: str) -> tuple[object, ...]:
     if given is None:
         return ()
     if not isinstance(given, (list, tuple)):
-        raise TypeError(f"Section {section.key!r}: {name} is a {type(given).__name__}; expected a list.")
+        raise MisuseError(f"Section {section.key!r}: {name}", given, "a list")
     return tuple(cast("list[object]", given))
 
 
@@ -197,6 +196,7 @@ DEEPEST = 20
 _DEEPEST_HEADING = 6
 
 
+@reports_misuse
 def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = None) -> RenderedPrompt:
     """Render sections in order. `params` has, by path, parameters that take the place of a section's own.
 
@@ -314,7 +314,7 @@ def _made(section: Section[Any], params: Any, name: str) -> Iterator[ServerConfi
         except Exception as error:
             raise SectionError(name, f"a function in mcps failed: {type(error).__name__}: {error}") from error
         if not isinstance(server, ServerConfig):
-            raise TypeError(f"Section {name!r}: a function in mcps gave a {type(server).__name__}, not a ServerConfig.")
+            raise MisuseError(f"Section {name!r}: the result of a function in mcps", server, "a ServerConfig")
         yield server
 
 

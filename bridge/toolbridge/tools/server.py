@@ -14,7 +14,14 @@ import anyio
 
 from toolbridge.concurrency import THREADS, event_loop_poster, is_foreign
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.errors import MisuseError, ServerClosedError, ServerTimeoutError, ToolDefinitionError, ToolNotFoundError
+from toolbridge.errors import (
+    MisuseError,
+    ServerClosedError,
+    ServerTimeoutError,
+    ToolDefinitionError,
+    ToolNotFoundError,
+    reports_misuse,
+)
 from toolbridge.servers.listing import Listing
 from toolbridge.tools.binding import InvalidArgumentsError, OnProgress, ToolContext, on_loop_thread
 from toolbridge.tools.tool import InProcessTool, error_of, result_of, tool
@@ -44,6 +51,7 @@ class ToolServer:
         )
 
 
+@reports_misuse
 def create_server(
     name: str,
     tools: Iterable[InProcessTool[..., Any] | Callable[..., Any]],

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
-from toolbridge.errors import ToolDefinitionError
+from toolbridge.errors import ToolDefinitionError, reports_misuse
 from toolbridge.servers.listing import MAX_NAME
 from toolbridge.tools.binding import (
     Arguments,
@@ -166,6 +166,7 @@ def tool(
     timeout: float | None = None,
     quick: bool = False,
 ) -> InProcessTool[P, R]: ...
+@reports_misuse
 def tool(
     name: Any = None,
     description: str | None = None,
