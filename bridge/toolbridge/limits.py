@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 from toolbridge.errors import LimitsError, reports_misuse
 
@@ -65,4 +65,8 @@ class Limits:
         for name, value in changes.items():
             if name not in self.__slots__:
                 raise LimitsError(name, value, f"one of {', '.join(self.__slots__)}")
-        return replace(self, **changes)  # pyright: ignore[reportArgumentType]  # checked in __post_init__
+        limits = object.__new__(Limits)
+        for name in self.__slots__:
+            object.__setattr__(limits, name, changes.get(name, getattr(self, name)))
+        limits.__post_init__()
+        return limits
