@@ -53,7 +53,7 @@ from toolbridge.sources.sections import RenderedPrompt, checked_paths
 from toolbridge.sources.tasks import Task
 from toolbridge.trust.approval.store import ApprovalStore
 from toolbridge.trust.gate.gate import CanUseTool, PermissionGate
-from toolbridge.trust.gate.patterns import stray_patterns
+from toolbridge.trust.gate.permissions import stray_patterns
 from toolbridge.trust.pins.pins import LockPins, Pins
 from toolbridge_codegen.cache import StubCache
 from toolbridge_codegen.catalog import Catalog

@@ -15,7 +15,8 @@ from threats.gated_servers import Reached, gated
 from toolbridge import Config, Permissions, ToolUse
 from toolbridge.approval import Decision
 from toolbridge.config.policy import LEVELS
-from toolbridge.trust.gate.gate import PermissionGate, permission_verdict
+from toolbridge.trust.gate.gate import PermissionGate
+from toolbridge.trust.gate.permissions import permission_verdict
 from trust.gate.gate_tools import Person, configured, spec
 
 PATTERNS = ["mcp__mail__send", "mcp:mail_send", "mcp__mail__*", "mcp:mail_*", "*", "mcp__mail__read", "mcp__web__*"]
@@ -58,7 +59,7 @@ def test_no_annotation_denies_or_asks_where_a_person_has_allowed(config: Config,
 def test_no_argument_changes_a_decision(config: Config, arguments: dict[str, Any], answer: bool | None) -> None:
     async def decide(given: dict[str, Any]) -> Decision:
         person = None if answer is None else Person(answer)
-        return await PermissionGate(config, person).open_run().decide(spec(), given)
+        return await PermissionGate(config, person).open_run().authorize(spec(), given)
 
     nothing: dict[str, Any] = {}
     assert anyio.run(decide, arguments) == anyio.run(decide, nothing)

@@ -427,7 +427,7 @@ class ToolCalls:
         own = self._manager.ready_tool(request.server, request.tool)
         try:
             checked = self._arguments.checked(spec, request.given)
-            decision = self._gate.decide_at_once(spec)
+            decision = self._gate.authorize_at_once(spec)
             if own is None or decision is None or self._clock.seconds_left() <= 0:
                 return self._answer(request, checked, decision)
             self._obey(decision, spec, request.number)
@@ -461,7 +461,7 @@ class ToolCalls:
             if checked is None:
                 checked = self._arguments.checked(await self._listed(request.server, request.tool), request.given)
             if decision is None:
-                decision = await self._gate.decide(checked.spec, checked.arguments)
+                decision = await self._gate.authorize(checked.spec, checked.arguments)
             self._obey(decision, checked.spec, request.number)
             return await self._replies.foreign_reply(checked, await self._sent(request, checked))
         except Exception as error:
@@ -500,7 +500,7 @@ class ToolCalls:
         """Marks a server whose words are in an error that guest code is given, also one of a failed connection."""
         if may_quote(error):
             self.servers[server] = None
-            self._gate.heard(server)
+            self._gate.taint(server)
 
     async def _listed(self, server: str, tool: str) -> ToolSpec:
         """Connects a server that was configured anew, whose tools aren't listed yet; gives the tool.
@@ -547,7 +547,7 @@ class ToolCalls:
         try:
             raw = await self._manager.call(server, request.tool, checked.arguments, timeout=seconds, on_progress=report)
         except _NOT_SENT as error:
-            self._gate.not_sent(spec)
+            self._gate.retract(spec)
             if isinstance(error, MisuseError):  # arguments that have no form on the server's wire
                 raise CallFailed(ErrorFrame("invalid_arguments", f"{spec.identifier}: {error}")) from None
             raise

@@ -58,7 +58,7 @@ def command(config_file: str | None, as_json: bool) -> int:
     except ConfigError as error:
         findings += [_Finding("configuration", "problem", str(problem)) for problem in error.problems]
     else:
-        from toolbridge.trust.gate.patterns import stray_patterns
+        from toolbridge.trust.gate.permissions import stray_patterns
 
         findings += [_Finding("configuration", "note", warning) for warning in config.warnings]
         findings += [_Finding("configuration", "problem", stray, _DOES_NOTHING) for stray in stray_patterns(config)]
@@ -89,8 +89,7 @@ def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus
     """How each server fared, which rules match no tool, and what keeps all tools of one back."""
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
-        from toolbridge.trust.gate.gate import label_warnings
-        from toolbridge.trust.gate.patterns import pattern_warnings
+        from toolbridge.trust.gate.permissions import label_warnings, pattern_warnings
 
         listed = manager.listed()
         rules = (*pattern_warnings(config, listed), *label_warnings(config, listed))

@@ -333,7 +333,7 @@ def _schema_lines(server: ServerConfig, manager: ServerManager) -> dict[str, lis
 
 def _suggested(manager: ServerManager, name: str) -> list[dict[str, Any]]:
     """Labels that the server's own annotations speak for: shown, never applied."""
-    from toolbridge.trust.gate.gate import suggested_labels
+    from toolbridge.trust.gate.permissions import suggested_labels
 
     exposed = manager.exposed(name)
     labels = suggested_labels(exposed) if exposed else ()

@@ -325,8 +325,7 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs
 
 def _warn_of_rules(config: Config, runtime: Runtime | None) -> None:
     """Tells which rules name no server; of a runtime's that match no tool: a run has those among its warnings."""
-    from toolbridge.trust.gate.gate import label_warnings
-    from toolbridge.trust.gate.patterns import pattern_warnings, stray_patterns
+    from toolbridge.trust.gate.permissions import label_warnings, pattern_warnings, stray_patterns
 
     warnings = stray_patterns(config)
     if runtime is not None:

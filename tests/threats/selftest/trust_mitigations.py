@@ -250,12 +250,12 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t20_terminal_injection.py",
     ),
     off(
-        *("T21", "let deny win over allow", "trust/gate/gate.py"),
+        *("T21", "let deny win over allow", "trust/gate/permissions.py"),
         *("return max(verdicts, key=", "return min(verdicts, key="),
         _T21,
     ),
     off(
-        *("T21", "let annotations only raise the level", "trust/gate/gate.py"),
+        *("T21", "let annotations only raise the level", "trust/gate/permissions.py"),
         "    return max(verdicts, key=",
         '    if annotations_of(tool.definition.annotations).get("readOnlyHint") is True:\n        return DEFAULT\n'
         "    return max(verdicts, key=",
@@ -275,7 +275,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T22", "note a call that is decided at once", "trust/gate/gate.py"),
-        *("            self._touched.sent(tool, standing.labels)\n", ""),
+        *("            self._flows.add_call(tool, policy.labels)\n", ""),
         _T22,
     ),
     off(

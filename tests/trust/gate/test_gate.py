@@ -14,7 +14,8 @@ from toolbridge.config.policy import LEVELS, Permissions
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import MisuseError
 from toolbridge.trust.gate import gate as gate_module
-from toolbridge.trust.gate.gate import Decision, PermissionGate, permission_verdict
+from toolbridge.trust.gate.gate import Decision, PermissionGate
+from toolbridge.trust.gate.permissions import permission_verdict
 from toolbridge_codegen.catalog import ToolSpec
 from trust.gate.gate_tools import Person, catalog_of, configured, spec
 
@@ -26,7 +27,7 @@ OPEN_WORLD = {"openWorldHint": True}
 
 
 async def decided(config: Config, tool: ToolSpec | None = None, person: Person | None = None) -> Decision:
-    return await PermissionGate(config, person).open_run().decide(tool or spec(), {})
+    return await PermissionGate(config, person).open_run().authorize(tool or spec(), {})
 
 
 def level(config: Config, tool: ToolSpec | None = None) -> str:
@@ -174,7 +175,7 @@ async def test_other_annotations_whatever_they_are_ask_nobody(annotations: Any) 
 async def test_every_decision_is_recorded_in_order() -> None:
     gate = PermissionGate(configured(deny=["mcp__mail__send"], ask=["mcp__mail__draft"]), Person(True)).open_run()
     for name in ("send", "draft", "read"):
-        await gate.decide(spec(name=name), {})
+        await gate.authorize(spec(name=name), {})
     assert [
         (each.server, each.tool, each.decision.allowed, each.decision.rule, each.asked) for each in gate.decisions
     ] == [
@@ -188,16 +189,16 @@ async def test_the_records_of_a_long_session_are_bounded(monkeypatch: pytest.Mon
     monkeypatch.setattr(gate_module, "MOST_DECISIONS", 3)
     gate = PermissionGate(configured()).open_run()
     for number in range(5):
-        await gate.decide(spec(name=f"t{number}"), {})
+        await gate.authorize(spec(name=f"t{number}"), {})
     assert [each.tool for each in gate.decisions] == ["t2", "t3", "t4"]
 
 
 async def test_a_new_configuration_holds_at_once_in_runs_that_are_open() -> None:
     gate = PermissionGate(configured())
     run = gate.open_run()
-    assert (await run.decide(spec(), {})).allowed
+    assert (await run.authorize(spec(), {})).allowed
     gate.config = configured(deny=["*"])
-    assert not (await run.decide(spec(), {})).allowed
+    assert not (await run.authorize(spec(), {})).allowed
 
 
 def test_somebody_to_ask_has_to_be_a_function() -> None:
@@ -221,7 +222,7 @@ def denied(pattern: str, *tools: str) -> set[str]:
     """Which tools of a server a pattern under `deny` keeps from being called."""
     catalog = catalog_of(mail=list(tools))
     gate = PermissionGate(configured("mail", "web", deny=[pattern]), listed=lambda: catalog)
-    return {tool.name for tool in catalog.tools if gate.standing(tool).permission.level == "deny"}
+    return {tool.name for tool in catalog.tools if gate.policy_of(tool).permission.level == "deny"}
 
 
 @pytest.mark.parametrize("pattern", ["mcp__mail__Delete", "mcp__MAIL__delete", "mcp:Mail_*", "mcp__mail__delete"])
@@ -234,7 +235,7 @@ def test_a_misspelt_deny_denies_the_tool_that_it_most_likely_means_and_says_so(p
     assert denied(pattern, "delete", "send") == {"delete"}
     catalog = catalog_of(mail=["delete"])
     gate = PermissionGate(configured(deny=[pattern]), listed=lambda: catalog)
-    verdict = gate.standing(catalog.tools[0]).permission
+    verdict = gate.policy_of(catalog.tools[0]).permission
     assert f"the pattern {pattern!r} under permissions.deny matches no tool, and is one letter away" in verdict.reason
     assert verdict.way_out == "write 'mcp__mail__delete' there if it is meant, else remove it"
 
@@ -257,8 +258,8 @@ def test_a_deny_of_another_tool_denies_no_bystander(pattern: str, tools: tuple[s
 def test_a_decision_that_needs_nobody_is_made_at_once_and_recorded_like_any_other() -> None:
     config = configured(deny=["mcp__mail__read"])
     run = PermissionGate(config).open_run()
-    assert run.decide_at_once(spec()) == Decision(True, rule="default")
-    refused = run.decide_at_once(spec(name="read"))
+    assert run.authorize_at_once(spec()) == Decision(True, rule="default")
+    refused = run.authorize_at_once(spec(name="read"))
     assert refused is not None
     assert not refused.allowed
     assert [(each.tool, each.decision.allowed, each.asked) for each in run.decisions] == [
@@ -270,18 +271,18 @@ def test_a_decision_that_needs_nobody_is_made_at_once_and_recorded_like_any_othe
 async def test_where_somebody_has_to_be_asked_nothing_is_decided_at_once() -> None:
     person = Person(True)
     run = PermissionGate(configured(ask=[SEND]), person).open_run()
-    assert run.decide_at_once(spec()) is None
+    assert run.authorize_at_once(spec()) is None
     assert (run.decisions, person.asked) == ([], [])
-    assert (await run.decide(spec(), {})).allowed
+    assert (await run.authorize(spec(), {})).allowed
     assert len(person.asked) == 1
 
 
 def test_a_new_configuration_holds_for_the_very_next_decision() -> None:
     gate = PermissionGate(configured())
     run, tool = gate.open_run(), spec()
-    decisions = [run.decide_at_once(tool)]
+    decisions = [run.authorize_at_once(tool)]
     gate.config = configured(deny=[SEND])
-    decisions.append(run.decide_at_once(tool))
+    decisions.append(run.authorize_at_once(tool))
     gate.config = configured()
-    decisions.append(run.decide_at_once(tool))
+    decisions.append(run.authorize_at_once(tool))
     assert [decision is not None and decision.allowed for decision in decisions] == [True, False, True]

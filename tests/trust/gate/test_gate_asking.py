@@ -24,7 +24,7 @@ def asking(person: Any, ask: Sequence[str] = ("*",)) -> RunGate:
 
 async def test_a_person_is_shown_the_call_and_why_they_are_asked() -> None:
     person = Person(True)
-    assert await asking(person).decide(spec(), {"to": "me"}) == Decision(True, rule="ask *")
+    assert await asking(person).authorize(spec(), {"to": "me"}) == Decision(True, rule="ask *")
     (use,) = person.asked
     assert (use.server, use.tool, dict(use.arguments)) == ("mail", "send", {"to": "me"})
     assert use.detail == 'send {"to": "me"}'
@@ -32,15 +32,17 @@ async def test_a_person_is_shown_the_call_and_why_they_are_asked() -> None:
 
 
 async def test_a_no_is_a_refusal_with_the_hosts_reason_if_it_gives_one() -> None:
-    assert (await asking(Person(False)).decide(spec(), {})).reason == "mcp__mail__send is refused: the answer was no."
-    decision = await asking(Person(Decision(False, "Not on a Sunday"))).decide(spec(), {})
+    assert (
+        await asking(Person(False)).authorize(spec(), {})
+    ).reason == "mcp__mail__send is refused: the answer was no."
+    decision = await asking(Person(Decision(False, "Not on a Sunday"))).authorize(spec(), {})
     assert decision == Decision(False, "Not on a Sunday", "ask *")
 
 
 @pytest.mark.parametrize("answer", [None, 1, "yes", [True], {"allowed": True}, Decision("no"), Decision(1), object()])  # pyright: ignore[reportArgumentType]
 async def test_what_is_no_clear_yes_is_a_no(answer: object) -> None:
     gate = asking(Person(answer))
-    assert not (await gate.decide(spec(), {})).allowed
+    assert not (await gate.authorize(spec(), {})).allowed
     assert [record.decision.allowed for record in gate.decisions] == [False]
 
 
@@ -51,13 +53,13 @@ async def test_a_host_that_fails_refuses_and_its_words_stay_with_it(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     gate = asking(Person(error, True))
-    decision = await gate.decide(spec(), {})
+    decision = await gate.authorize(spec(), {})
     assert (decision.allowed, decision.rule) == (False, "ask *")
     assert decision.reason == f"mcp__mail__send is refused: can_use_tool failed with {type(error).__name__}."
     assert [(record.message, record.exc_info is not None) for record in caplog.records] == [
         ("can_use_tool failed for mcp__mail__send", True)
     ]
-    assert (await gate.decide(spec(), {})).allowed, "the next one is asked about as usual"
+    assert (await gate.authorize(spec(), {})).allowed, "the next one is asked about as usual"
 
 
 async def test_a_cancelled_question_decides_nothing_and_blocks_nobody() -> None:
@@ -67,12 +69,12 @@ async def test_a_cancelled_question_decides_nothing_and_blocks_nobody() -> None:
 
     gate = asking(never)
     with anyio.move_on_after(0) as scope:
-        await gate.decide(spec(), {})
+        await gate.authorize(spec(), {})
     assert scope.cancelled_caught
     assert gate.decisions == []
     gate._gate.can_use_tool = Person(True)  # pyright: ignore[reportPrivateUsage]
     with anyio.fail_after(60):
-        assert (await gate.decide(spec(), {})).allowed
+        assert (await gate.authorize(spec(), {})).allowed
 
 
 # ---- how long an answer holds
@@ -81,40 +83,40 @@ async def test_a_cancelled_question_decides_nothing_and_blocks_nobody() -> None:
 async def test_an_answer_is_for_one_call_unless_it_is_to_be_remembered() -> None:
     person = Person(True, True, False)
     gate = asking(person)
-    assert [(await gate.decide(spec(), {})).allowed for _ in range(3)] == [True, True, False]
+    assert [(await gate.authorize(spec(), {})).allowed for _ in range(3)] == [True, True, False]
     assert len(person.asked) == 3
 
 
 async def test_a_remembered_yes_covers_this_tool_of_this_server_and_no_other() -> None:
     person = Person(REMEMBERED, False)
     gate = asking(person)
-    assert [(await gate.decide(spec(), {"n": number})).allowed for number in range(3)] == [True] * 3
+    assert [(await gate.authorize(spec(), {"n": number})).allowed for number in range(3)] == [True] * 3
     assert len(person.asked) == 1
-    assert not (await gate.decide(spec(name="send_all"), {})).allowed
-    assert not (await gate.decide(spec(server="chat"), {})).allowed
+    assert not (await gate.authorize(spec(name="send_all"), {})).allowed
+    assert not (await gate.authorize(spec(server="chat"), {})).allowed
     assert len(person.asked) == 3
 
 
 async def test_a_remembered_yes_ends_with_the_run() -> None:
     gate = PermissionGate(configured(ask=["*"]), Person(REMEMBERED, False))
-    assert (await gate.open_run().decide(spec(), {})).allowed
-    assert not (await gate.open_run().decide(spec(), {})).allowed
+    assert (await gate.open_run().authorize(spec(), {})).allowed
+    assert not (await gate.open_run().authorize(spec(), {})).allowed
 
 
 async def test_a_remembered_no_is_not_asked_again() -> None:
     person = Person(Decision(False, "never", remember=True), True)
     gate = asking(person)
-    assert [(await gate.decide(spec(), {})).reason for _ in range(2)] == ["never", "never"]
+    assert [(await gate.authorize(spec(), {})).reason for _ in range(2)] == ["never", "never"]
     assert len(person.asked) == 1
-    assert (await gate.decide(spec(name="read"), {})).allowed
+    assert (await gate.authorize(spec(name="read"), {})).allowed
 
 
 async def test_a_remembered_yes_does_not_reach_over_a_deny() -> None:
     gate = PermissionGate(configured(ask=["*"]), Person(REMEMBERED))
     run = gate.open_run()
-    assert (await run.decide(spec(), {})).allowed
+    assert (await run.authorize(spec(), {})).allowed
     gate.config = configured(ask=["*"], deny=["mcp__mail__send"])
-    assert not (await run.decide(spec(), {})).allowed
+    assert not (await run.authorize(spec(), {})).allowed
 
 
 async def test_a_remembered_yes_to_a_pattern_is_none_to_a_flow() -> None:
@@ -122,10 +124,10 @@ async def test_a_remembered_yes_to_a_pattern_is_none_to_a_flow() -> None:
     servers = [labelled("files", "private"), labelled("web", "untrusted"), labelled("mail", "external")]
     config = configured(*servers, ask=["mcp__mail__*"], flows={"private+untrusted->external": "ask"})
     gate = PermissionGate(config, person).open_run()
-    assert (await gate.decide(spec(), {})).allowed
-    assert (await gate.decide(spec("files", "read"), {})).allowed
-    assert (await gate.decide(spec("web", "get"), {})).allowed
-    assert not (await gate.decide(spec(), {})).allowed
+    assert (await gate.authorize(spec(), {})).allowed
+    assert (await gate.authorize(spec("files", "read"), {})).allowed
+    assert (await gate.authorize(spec("web", "get"), {})).allowed
+    assert not (await gate.authorize(spec(), {})).allowed
     assert "read private data (mcp__files__read, call 2)" in person.asked[1].reason
 
 
@@ -133,9 +135,9 @@ async def test_a_yes_to_one_server_is_none_to_another_that_takes_its_name() -> N
     """T25: a reload in the middle of a session can put another program behind a name."""
     gate = PermissionGate(configured("mail", ask=["*"]), Person(REMEMBERED, False))
     run = gate.open_run()
-    assert (await run.decide(spec(), {})).allowed
+    assert (await run.authorize(spec(), {})).allowed
     gate.config = configured(ServerConfig.stdio("mail", "evil"), ask=["*"])
-    assert not (await run.decide(spec(), {})).allowed
+    assert not (await run.authorize(spec(), {})).allowed
 
 
 async def test_a_server_that_changes_while_a_person_thinks_is_refused() -> None:
@@ -146,7 +148,7 @@ async def test_a_server_that_changes_while_a_person_thinks_is_refused() -> None:
         return REMEMBERED
 
     gate.can_use_tool = reload_and_agree
-    decision = await gate.open_run().decide(spec(), {})
+    decision = await gate.open_run().authorize(spec(), {})
     assert (decision.allowed, "changed meanwhile" in decision.reason) == (False, True)
 
 
@@ -158,7 +160,7 @@ async def test_a_rule_that_turns_stricter_while_a_person_thinks_holds() -> None:
         return True
 
     gate.can_use_tool = forbid_and_agree
-    assert (await gate.open_run().decide(spec(), {})).rule == "deny *"
+    assert (await gate.open_run().authorize(spec(), {})).rule == "deny *"
 
 
 # ---- several at once
@@ -186,7 +188,7 @@ async def at_once(gate: RunGate, person: Slow, names: list[str]) -> list[bool]:
     allowed: list[bool] = []
 
     async def one(name: str) -> None:
-        allowed.append((await gate.decide(spec(name=name), {})).allowed)
+        allowed.append((await gate.authorize(spec(name=name), {})).allowed)
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -216,7 +218,7 @@ async def test_a_question_about_one_tool_does_not_hold_up_another() -> None:
     gate = asking(person, ask=["mcp__mail__send", "mcp__mail__draft"])
 
     async def pending(name: str) -> None:
-        await gate.decide(spec(name=name), {})
+        await gate.authorize(spec(name=name), {})
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -224,5 +226,5 @@ async def test_a_question_about_one_tool_does_not_hold_up_another() -> None:
             tasks.start_soon(pending, "draft")
             await anyio.wait_all_tasks_blocked()
             assert sorted(person.asked) == ["draft", "send"]
-            assert (await gate.decide(spec(name="read"), {})).allowed
+            assert (await gate.authorize(spec(name="read"), {})).allowed
             person.go.set()

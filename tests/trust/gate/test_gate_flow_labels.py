@@ -1,4 +1,4 @@
-"""Labels and flows (T22): what a run has touched decides what it may still call."""
+"""Labels and flows (T22): the servers that tainted a run decide which tools it may still call."""
 
 from __future__ import annotations
 
@@ -10,15 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbridge.config.policy import FLOW_RULES, LEVELS, Level, sides_of
-from toolbridge.trust.gate.gate import (
-    PermissionGate,
-    SuggestedLabel,
-    ToolUse,
-    Touched,
-    label_warnings,
-    labels_of,
-    suggested_labels,
-)
+from toolbridge.trust.gate.gate import PermissionGate, ToolUse, RunFlows
+from toolbridge.trust.gate.permissions import SuggestedLabel, label_warnings, labels_of, suggested_labels
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, ToolSpec
 from trust.gate.gate_tools import Person, catalog_of, configured, labelled, spec
 
@@ -31,9 +24,9 @@ TRIFECTA = "private+untrusted->external"
 
 async def test_the_third_leg_is_refused_and_all_three_calls_are_named() -> None:
     run = PermissionGate(configured(*SERVERS)).open_run()
-    assert (await run.decide(FILES, {})).allowed
-    assert (await run.decide(WEB, {})).allowed
-    decision = await run.decide(MAIL, {})
+    assert (await run.authorize(FILES, {})).allowed
+    assert (await run.authorize(WEB, {})).allowed
+    decision = await run.authorize(MAIL, {})
     assert (decision.allowed, decision.rule) == (False, f"flow {TRIFECTA}")
     assert decision.reason == (
         "This run has read private data (mcp__files__read, call 1) and read untrusted content (mcp__web__get, call 2), "
@@ -45,53 +38,53 @@ async def test_the_third_leg_is_refused_and_all_three_calls_are_named() -> None:
 async def test_only_an_external_call_that_comes_after_both_others_is_refused(order: list[ToolSpec]) -> None:
     run = PermissionGate(configured(*SERVERS)).open_run()
     for index, tool in enumerate(order):
-        decision = await run.decide(tool, {})
+        decision = await run.authorize(tool, {})
         assert decision.allowed == (tool is not MAIL or index < 2)
 
 
-async def test_what_was_refused_was_not_touched() -> None:
+async def test_a_refused_call_does_not_taint() -> None:
     run = PermissionGate(configured(*SERVERS, deny=["mcp__files__*"])).open_run()
-    assert [(await run.decide(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [False, True, True]
+    assert [(await run.authorize(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [False, True, True]
 
 
-async def test_what_was_never_sent_was_not_touched() -> None:
+async def test_a_retracted_call_does_not_taint() -> None:
     run = PermissionGate(configured(*SERVERS)).open_run()
-    await run.decide(FILES, {})
-    await run.decide(WEB, {})
-    run.not_sent(FILES)
-    assert (await run.decide(MAIL, {})).allowed
+    await run.authorize(FILES, {})
+    await run.authorize(WEB, {})
+    run.retract(FILES)
+    assert (await run.authorize(MAIL, {})).allowed
 
 
 async def test_taking_one_call_back_leaves_the_others() -> None:
     run = PermissionGate(configured(*SERVERS)).open_run()
     for tool in (FILES, FILES, WEB):
-        await run.decide(tool, {})
-    run.not_sent(FILES)
-    run.not_sent(spec("mail", "never_called"))
-    assert not (await run.decide(MAIL, {})).allowed
-    run.not_sent(FILES)
-    assert (await run.decide(MAIL, {})).allowed
+        await run.authorize(tool, {})
+    run.retract(FILES)
+    run.retract(spec("mail", "never_called"))
+    assert not (await run.authorize(MAIL, {})).allowed
+    run.retract(FILES)
+    assert (await run.authorize(MAIL, {})).allowed
 
 
 async def test_another_run_begins_afresh_and_a_session_goes_on() -> None:
     gate = PermissionGate(configured(*SERVERS))
     session = gate.open_run()
-    await session.decide(FILES, {})
-    await session.decide(WEB, {})
-    assert (await gate.open_run().decide(MAIL, {})).allowed
-    assert not (await session.decide(MAIL, {})).allowed
+    await session.authorize(FILES, {})
+    await session.authorize(WEB, {})
+    assert (await gate.open_run().authorize(MAIL, {})).allowed
+    assert not (await session.authorize(MAIL, {})).allowed
 
 
 async def test_servers_without_labels_are_never_in_the_way() -> None:
     run = PermissionGate(configured("files", "web", "mail")).open_run()
-    assert all([(await run.decide(tool, {})).allowed for tool in (FILES, WEB, MAIL, FILES, MAIL)])
+    assert all([(await run.authorize(tool, {})).allowed for tool in (FILES, WEB, MAIL, FILES, MAIL)])
 
 
 async def test_a_server_with_all_labels_can_be_called_once() -> None:
     run = PermissionGate(configured(labelled("github", "private", "untrusted", "external"))).open_run()
     tool = spec("github", "search")
-    assert (await run.decide(tool, {})).allowed
-    assert "mcp__github__search, call 1" in (await run.decide(tool, {})).reason
+    assert (await run.authorize(tool, {})).allowed
+    assert "mcp__github__search, call 1" in (await run.authorize(tool, {})).reason
 
 
 @pytest.mark.parametrize(
@@ -109,7 +102,7 @@ async def test_a_label_of_one_tool_is_for_that_tool() -> None:
     assert labels_of(config, search) == {"private", "untrusted"}
     assert labels_of(config, create) == {"private", "untrusted", "external"}
     run = PermissionGate(config).open_run()
-    assert [(await run.decide(tool, {})).allowed for tool in (search, search, create, search)] == [
+    assert [(await run.authorize(tool, {})).allowed for tool in (search, search, create, search)] == [
         True,
         True,
         False,
@@ -130,13 +123,13 @@ async def test_a_policy_may_ask_or_allow() -> None:
     for level, person, allowed in (("ask", Person(True), True), ("ask", Person(False), False), ("allow", None, True)):
         flows: dict[str, Level] = {TRIFECTA: level}  # pyright: ignore[reportAssignmentType]
         run = PermissionGate(configured(*SERVERS, flows=flows), person).open_run()
-        assert [(await run.decide(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [True, True, allowed]
+        assert [(await run.authorize(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [True, True, allowed]
         assert person is None or "has to ask before it may send anything" in person.asked[0].reason
 
 
 async def test_a_flow_to_ask_about_is_refused_when_nobody_can_be_asked() -> None:
     run = PermissionGate(configured(*SERVERS, flows={TRIFECTA: "ask"})).open_run()
-    decision = [await run.decide(tool, {}) for tool in (FILES, WEB, MAIL)][-1]
+    decision = [await run.authorize(tool, {}) for tool in (FILES, WEB, MAIL)][-1]
     assert not decision.allowed
     assert "give can_use_tool to the runtime" in decision.reason
     assert f"set flows.{TRIFECTA} to 'allow'" in decision.reason
@@ -145,7 +138,7 @@ async def test_a_flow_to_ask_about_is_refused_when_nobody_can_be_asked() -> None
 async def test_one_question_covers_a_pattern_and_a_flow() -> None:
     person = Person(True)
     run = PermissionGate(configured(*SERVERS, ask=["mcp__mail__*"], flows={TRIFECTA: "ask"}), person).open_run()
-    assert [(await run.decide(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [True] * 3
+    assert [(await run.authorize(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [True] * 3
     (use,) = person.asked
     assert "mcp__mail__*" in use.reason
     assert "read private data" in use.reason
@@ -153,7 +146,7 @@ async def test_one_question_covers_a_pattern_and_a_flow() -> None:
 
 async def test_what_the_user_allows_by_pattern_is_still_subject_to_flows() -> None:
     run = PermissionGate(configured(*SERVERS, allow=["*"])).open_run()
-    assert [(await run.decide(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [True, True, False]
+    assert [(await run.authorize(tool, {})).allowed for tool in (FILES, WEB, MAIL)] == [True, True, False]
 
 
 LABEL_SETS = st.frozensets(st.sampled_from(["private", "untrusted", "external"]))
@@ -165,13 +158,13 @@ LABEL_SETS = st.frozensets(st.sampled_from(["private", "untrusted", "external"])
 def test_the_strictest_rule_that_applies_holds(
     flows: dict[str, Level], before: list[frozenset[str]], labels: frozenset[str]
 ) -> None:
-    touched = Touched()
+    run = RunFlows()
     for number, each in enumerate(before):
-        touched.sent(spec("s", f"t{number}"), each)
+        run.add_call(spec("s", f"t{number}"), each)
     seen = frozenset[str]().union(*before)
     applying = [level for rule, level in flows.items() if sides_of(rule)[0] <= seen and sides_of(rule)[1] in labels]
     expected = max(applying, key=LEVELS.index, default="allow")
-    assert touched.verdict(flows, spec(), labels).level == expected
+    assert run.verdict(flows, spec(), labels).level == expected
 
 
 # ---- at once
@@ -182,7 +175,7 @@ async def test_of_calls_at_once_each_is_decided_with_those_before_it_in_mind() -
     allowed: dict[str, bool] = {}
 
     async def call(tool: ToolSpec) -> None:
-        decision = await run.decide(tool, {})
+        decision = await run.authorize(tool, {})
         allowed[run.decisions[-1].server] = decision.allowed
 
     async with anyio.create_task_group() as tasks:
@@ -198,19 +191,19 @@ async def test_what_is_sent_while_a_person_thinks_counts() -> None:
     run = gate.open_run()
 
     async def read_both_and_agree(use: ToolUse) -> bool:
-        assert (await run.decide(FILES, {})).allowed
-        assert (await run.decide(WEB, {})).allowed
+        assert (await run.authorize(FILES, {})).allowed
+        assert (await run.authorize(WEB, {})).allowed
         return True
 
     gate.can_use_tool = read_both_and_agree
-    assert (await run.decide(MAIL, {})).rule == f"flow {TRIFECTA}"
+    assert (await run.authorize(MAIL, {})).rule == f"flow {TRIFECTA}"
 
 
-async def test_what_a_run_has_touched_grows_with_its_tools_and_not_with_its_calls() -> None:
-    touched = Touched()
+async def test_the_flows_of_a_run_grow_with_its_tools_and_not_with_its_calls() -> None:
+    run = RunFlows()
     for _ in range(1000):
-        touched.sent(FILES, frozenset({"private"}))
-    assert len(touched._sent) == 1  # pyright: ignore[reportPrivateUsage]
+        run.add_call(FILES, frozenset({"private"}))
+    assert len(run._sent) == 1  # pyright: ignore[reportPrivateUsage]
 
 
 # ---- suggestions and warnings
@@ -241,5 +234,5 @@ def test_a_label_of_a_tool_that_is_not_there_is_told() -> None:
 
 def test_a_call_that_is_decided_at_once_counts_for_flows_and_is_decided_by_them() -> None:
     run = PermissionGate(configured(*SERVERS)).open_run()
-    decisions = [run.decide_at_once(tool) for tool in (FILES, WEB, MAIL)]
+    decisions = [run.authorize_at_once(tool) for tool in (FILES, WEB, MAIL)]
     assert [decision is not None and decision.allowed for decision in decisions] == [True, True, False]

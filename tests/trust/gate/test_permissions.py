@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.gate.patterns import allowing_match, pattern_warnings, restricting_match, stray_patterns
+from toolbridge.trust.gate.permissions import allowing_match, pattern_warnings, restricting_match, stray_patterns
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, ToolSpec, build_catalog
 from trust.gate.gate_tools import catalog_of, configured, spec
 
