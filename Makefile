@@ -8,7 +8,7 @@ TESTS ?= tests
 JOBS ?= 4
 WASMTIME := $(shell grep -oE 'wasmtime==[0-9.]+' pyproject.toml | head -1)
 
-.PHONY: help demo test threats threats-selftest check format guest bench wheel lock clean
+.PHONY: help demo test threats threats-selftest check format reference guest bench wheel lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,9 @@ check: $(VENV)/.installed ## Lint, check the format, type-check, check the impor
 format: $(VENV)/.installed ## Format the code, fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+reference: ## Write docs/python-api.md from the code
+	$(PYTHON) docs/python_api.py
 
 bench: guest ## Run the benchmarks beside their peers
 	$(BIN)/python bench/run.py

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from docs import python_api
 
 import toolbridge
 from toolbridge.errors import reports_misuse
@@ -169,6 +170,12 @@ def test_a_configuration_can_be_copied() -> None:
     assert copied.output_schemas["t"] is not server.output_schemas["t"]
     config = toolbridge.Config.of(server)
     assert copy.deepcopy(config) == config
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    named = [(module, name) for module in python_api.PUBLIC for name in python_api.public_names(module)]
+    assert len(named) > 100
+    assert [(module, name) for module, name in named if not python_api.find(module, name).doc] == []
 
 
 def test_the_package_can_be_run() -> None:

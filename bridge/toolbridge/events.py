@@ -132,7 +132,7 @@ class RunStarted:
     """A program is about to run."""
 
     run: str
-    """Names the run in every event of it; see new_run."""
+    """Identifies the run in all its events."""
     language: str
     source_bytes: int
     session: str | None = None
@@ -151,7 +151,7 @@ class CallStarted:
     tool: str
     """The server's own name for it, or the host function's."""
     arguments: str = ""
-    """Empty unless an observer asked: see wants_arguments and argument_text.shown."""
+    """JSON, secrets masked, cut; empty unless an observer has `wants_arguments`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,9 @@ class RunEnded:
 
 RunEvent: TypeAlias = RunStarted | CallStarted | DecisionMade | CallProgressed | CallEnded | RunEnded
 Event: TypeAlias = RunEvent | ServerEvent
+"""One fact about a run, a call or a server."""
 Observer: TypeAlias = Callable[[Event], object | Awaitable[object]]
+"""Called with each event: a plain function at once, on the event loop's thread; an async one in a task of its own."""
 
 
 def wants_arguments(observers: Iterable[Observer]) -> bool:

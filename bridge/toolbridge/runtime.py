@@ -89,7 +89,9 @@ class RuntimeOptions(TypedDict, total=False):
     can_use_tool: CanUseTool | None
     """Authorizes calls that the permissions leave open."""
     limits: Limits | None
+    """Limits of each run."""
     observers: Iterable[Observer]
+    """Plain or async functions that are called with each event."""
     errors: Errors | None
     """Whether guest code gets tool errors raised or returned; None: as configured."""
     strict_results: bool | None
@@ -107,7 +109,7 @@ class RuntimeOptions(TypedDict, total=False):
 
 
 class RuntimeSession:
-    """Several programs, one after another, in one guest. Use it with `async with`, or close it."""
+    """Runs programs one after another in one guest. Made by `Runtime.session`; use it with `async with`."""
 
     def __init__(self, sandbox: Sandbox, scope: RunScope, language: Language, check: Check) -> None:
         self._scope = scope
@@ -205,7 +207,7 @@ def _check_options(options: RuntimeOptions) -> None:
 
 
 class Runtime:
-    """Runs programs that call the tools of MCP servers. Safe to use from several tasks of one event loop."""
+    """Runs programs that call the tools of MCP servers. Made by `open_runtime`; safe to use from several tasks."""
 
     def __init__(
         self,

@@ -136,29 +136,36 @@ class OAuth:
 @reports_misuse
 @dataclass(frozen=True, slots=True, repr=False)
 class ServerConfig:
-    """One server: read from a file, made by the factories below, or field by field. `config.validate` checks each.
+    """One MCP server: made by a factory such as `ServerConfig.stdio`, or read from a file by `load_config`.
 
     Raises:
         ConfigError: it can't be used as it is.
     """
 
     name: str
+    """1 to 64 of a-z, 0-9, "-" and "_"; its module is `host:mcp-<name>`."""
     transport: Transport
     command: str | None = None
+    """The executable of a stdio server."""
     args: tuple[str, ...] = ()
     cwd: str | None = None
+    """The working directory; by default this program's."""
     env: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     env_required: tuple[str, ...] = ()
     """Variables that are forwarded under their own names."""
     inherit_env: bool = False
+    """Whether the process gets all variables of this one."""
     unset_env: Literal["error", "empty"] = "error"
+    """The effect of a reference to a variable that is not set."""
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     oauth: OAuth | None = None
     server: Any = None
     """In-process only: an `mcp.server` object."""
     allow_tools: tuple[str, ...] | None = None
+    """Patterns of the tools to expose; None exposes all."""
     deny_tools: tuple[str, ...] = ()
+    """Patterns of tools to hide; they win over `allow_tools`."""
     reading: Literal["intended", "literal"] = "intended"
     """How schemas are read: as their authors most likely intend, or to the letter (docs/generate-types.md)."""
     output_schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
@@ -166,11 +173,14 @@ class ServerConfig:
     labels: tuple[str, ...] = ()
     """`private`, `untrusted`, `external`, or `external:<tool>` for one tool: see `config.flow_rules`."""
     connect_timeout: float | None = None
+    """Seconds; None: `ServerLimits.connect_seconds`."""
     call_timeout: float | None = None
+    """Seconds; None: `ServerLimits.call_seconds`."""
     display_name: str = ""
     """What another tool's file calls it, where that is no valid name."""
     description: str = ""
     enabled: bool = True
+    """Whether the server may be connected."""
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ class Session:
     """Runs programs one after another in one guest: what one declares, the next can use.
 
     A run that is stopped (timeout, limit, crash) takes the guest's state with it; the failure says
-    so, and the next run starts with a fresh guest. Make one with `Sandbox.session()`.
+    so, and the next run starts with a fresh guest. Made by `Sandbox.session`.
     """
 
     def __init__(

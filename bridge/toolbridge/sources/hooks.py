@@ -9,6 +9,7 @@ import pluggy
 PROJECT = "toolbridge"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
+"""Marks a plugin's method as its implementation of the hook `provide_mcp_servers`."""
 
 
 class PluginHooks:

@@ -99,7 +99,7 @@ InputSchema: TypeAlias = "Mapping[str, Any] | type[BaseModel]"
 
 
 class InProcessTool(Generic[P, R]):
-    """A function with what a model is told of it. Make one with `tool`."""
+    """A function of the host as a tool, still callable. Made by `tool`."""
 
     __name__: str
 
