@@ -1,4 +1,4 @@
-"""T2, for operators: what docs/operate-safely.md says to do works as it is written there."""
+"""T2, for operators: the steps of docs/operate-safely.md work as written."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def block(language: str) -> str:
     return found
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_a_command_is_one_that_there_is(words: str) -> None:
-    """Its options too; a value that is left to the reader (`NAME`, `sha256:…`) counts as given."""
-    _, name, *arguments = words.split()
-    command = toolbridge.get_command(click.Context(toolbridge), name)
-    assert command is not None
-    with click.Context(command, info_name=name) as context:
-        command.parse_args(context, arguments)
+def test_every_command_and_option_exists() -> None:
+    """A value that is left to the reader (`NAME`, `sha256:…`) counts as given."""
+    for words in COMMANDS:
+        _, name, *arguments = words.split()
+        command = toolbridge.get_command(click.Context(toolbridge), name)
+        assert command is not None, words
+        with click.Context(command, info_name=name) as context:
+            command.parse_args(context, arguments)
 
 
 def test_the_steps_are_there() -> None:
