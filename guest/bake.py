@@ -22,7 +22,7 @@ OP_GLOBAL_GET, OP_REF_NULL, OP_REF_FUNC = 0x23, 0xD0, 0xD2
 
 
 class Global(NamedTuple):
-    """One entry of the global section, its initialiser as it was encoded."""
+    """One entry of the global section, with its encoded initialiser."""
 
     type: int
     mutable: int
@@ -30,7 +30,7 @@ class Global(NamedTuple):
 
 
 def read_unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned LEB128 number and the position after it."""
+    """Reads an unsigned LEB128 number; returns it and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -42,7 +42,7 @@ def read_unsigned(data: bytes, at: int) -> tuple[int, int]:
 
 
 def unsigned(value: int) -> bytes:
-    """`value` as unsigned LEB128."""
+    """Encodes `value` as unsigned LEB128."""
     out = bytearray()
     while True:
         byte = value & 0x7F
@@ -54,7 +54,7 @@ def unsigned(value: int) -> bytes:
 
 
 def signed(value: int) -> bytes:
-    """`value` as signed LEB128."""
+    """Encodes `value` as signed LEB128."""
     out = bytearray()
     while True:
         byte = value & 0x7F
@@ -66,7 +66,7 @@ def signed(value: int) -> bytes:
 
 
 def sections(module: bytes) -> Iterator[tuple[int, bytes]]:
-    """The module's sections in order: id and content."""
+    """Yields id and content of the module's sections in order."""
     if module[:8] != MAGIC:
         raise ValueError("not a WebAssembly module")
     at = 8
@@ -113,7 +113,7 @@ class Export(NamedTuple):
 
 
 def exports(module: bytes) -> list[Export]:
-    """What the module exports."""
+    """Reads the export section."""
     found: list[Export] = []
     for section, data in sections(module):
         if section == SECTION_EXPORT:
@@ -128,7 +128,7 @@ def exports(module: bytes) -> list[Export]:
 
 
 def _non_zero_span(memory: bytes) -> tuple[int, int]:
-    """The page-aligned span from the first to the last byte that isn't zero."""
+    """The page-aligned span from the first to the last nonzero byte."""
     zero = bytes(PAGE)
     used = [at for at in range(0, len(memory), PAGE) if memory[at : at + PAGE] != zero]
     return (used[0], used[-1] + PAGE) if used else (0, 0)

@@ -1,7 +1,8 @@
 """Builds the guest images from registry packages: `python guest/build.py [--force]`.
 
-Run by `make guest` and by the wheel's build hook (hatch_build.py). A rebuild with nothing changed
-does nothing. What is fetched is pinned by version and hash; nothing that is fetched is committed.
+Run by `make guest` and by the wheel's build hook (hatch_build.py). A rebuild with nothing changed does nothing. Fetched
+packages are pinned by version and hash, and never committed. The same inputs give the same bytes
+(except for Python: see tests/guest/test_reproducible_build.py).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CACHE = GUEST / ".build"
 RECIPES = {"javascript": "js.recipe", "python": "python.recipe", "typescript": "typescript.recipe"}
 # TypeScript's image is made with JavaScript's compiled engine.
 CHAINS = (("javascript", "typescript"), ("python",))
-# Without these the rest still works, and says what is missing.
+# Images that may be missing, and the consequence.
 OPTIONAL = {
     "python": "only programs in Python can't be run",
     "typescript": "only programs in TypeScript can't be run, and JavaScript is not checked before it runs",
@@ -47,26 +48,26 @@ class BuildError(Exception):
 
 
 class Recipe(Protocol):
-    """How one image is made."""
+    """Makes one image."""
 
     def inputs(self) -> list[Path]:
-        """Every file of ours that the image depends on."""
+        """The project's own files that the image depends on."""
         ...
 
     def make(self, workshop: Workshop) -> bytes:
-        """The image's bytes."""
+        """Builds the image and returns its bytes."""
         ...
 
 
 class Workshop:
-    """What a recipe works with: steps that show progress, fetched packages, scratch space."""
+    """A recipe's tools: steps that show progress, fetched packages, scratch space."""
 
     def __init__(self, image: str) -> None:
         self.image = image
 
     @contextlib.contextmanager
     def step(self, title: str) -> Generator[None]:
-        """Names the step in progress and in the error, should it fail. Whole lines: images are built in parallel."""
+        """Reports a step's progress in whole lines (images are built in parallel), and names it in its error."""
         place, began = f"guest/{self.image}: {title}", time.monotonic()
         print(f"{place} …", file=sys.stderr, flush=True)
         try:
@@ -78,9 +79,10 @@ class Workshop:
         print(f"{place}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
     def command(self, arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
-        """Runs a program of the build; its output is shown only when it fails."""
+        """Runs a command; raises BuildError with its output if it fails."""
         environment = dict(os.environ if environment is None else environment)
-        environment["ZIG_GLOBAL_CACHE_DIR"] = environment["ZIG_LOCAL_CACHE_DIR"] = str(CACHE / "zig-cache")
+        environment["ZIG_GLOBAL_CACHE_DIR"] = str(CACHE / "zig-libc")
+        environment["ZIG_LOCAL_CACHE_DIR"] = str(CACHE / "zig-objects")
         words = [str(argument) for argument in arguments]
         done = subprocess.run(
             words,
@@ -96,7 +98,7 @@ class Workshop:
             raise BuildError(f"{output}\n{Path(words[0]).name} ended with exit code {done.returncode}.")
 
     def pip(self, *arguments: str | Path) -> None:
-        """Runs pip with the user's own index configuration."""
+        """Runs pip with the user's own index configuration; raises BuildError if it fails."""
         try:
             self.command([sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments])
         except BuildError as error:
@@ -106,7 +108,7 @@ class Workshop:
             ) from error
 
     def install(self, requirements: Path) -> Path:
-        """A directory with the pinned packages of a requirements file, fetched once per platform."""
+        """Fetches the pinned packages of a requirements file, once per platform, and returns their directory."""
         target = CACHE / f"{requirements.stem}-{_digest([requirements])[:16]}-{platform.system()}-{platform.machine()}"
         if not target.exists():
             with _scratch() as scratch:
@@ -118,7 +120,7 @@ class Workshop:
         return target
 
     def unpack_sdist(self, requirements: Path, package: str) -> Path:
-        """The unpacked source distribution of a hash-pinned package, fetched once."""
+        """Fetches the source distribution of a hash-pinned package, once, and returns its unpacked directory."""
         target = CACHE / f"{requirements.stem}-{_digest([requirements])[:16]}"
         if not target.exists():
             with _scratch() as scratch:
@@ -139,7 +141,7 @@ class Workshop:
         return roots[0]
 
     def unpack_npm(self, packages: Path) -> dict[str, Path]:
-        """The unpacked packages of a file of `name@version integrity` lines, fetched once: name → directory."""
+        """Fetches the packages of a file of `name@version integrity` lines, once: name → unpacked directory."""
         target = CACHE / f"{packages.stem}-{_digest([packages])[:16]}"
         pinned = [line.split() for line in packages.read_text(encoding="utf-8").splitlines() if line[:1] not in "#"]
         if not target.exists():
@@ -162,23 +164,23 @@ class Workshop:
             algorithm, _, expected = integrity.partition("-")
             found = base64.b64encode(hashlib.new(algorithm, archive.read_bytes()).digest()).decode()
             if found != expected:
-                raise BuildError(f"{package} is not what it was: its {algorithm} is {found}, not {expected}.")
+                raise BuildError(f"{package} differs from its pin: its {algorithm} is {found}, not {expected}.")
             with tarfile.open(archive) as unpacked:
                 unpacked.extractall(scratch / package, filter="data")
 
     def kept_file(self, name: str, file: str, inputs: Sequence[Path]) -> Path:
-        """Where a file that is made from these inputs is kept between builds."""
+        """The path of a file made from these inputs and kept between builds."""
         return CACHE / f"{name}-{_digest(inputs)[:16]}" / file
 
     def fresh_directory(self, name: str) -> Path:
-        """An empty scratch directory of this build."""
+        """Creates an empty scratch directory of this build."""
         directory = CACHE / name
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         return directory
 
     def notice(self, name: str, *sources: Path | str) -> None:
-        """Puts a licence notice beside the images: a file's text, or the text itself."""
+        """Writes a licence notice beside the images, from files or texts."""
         NOTICES.mkdir(parents=True, exist_ok=True)
         texts = [source.read_text(encoding="utf-8") if isinstance(source, Path) else source for source in sources]
         (NOTICES / f"{name}.txt").write_text("\n\n".join(text.strip() for text in texts) + "\n", encoding="utf-8")
@@ -192,7 +194,7 @@ def _scratch() -> Generator[Path]:
 
 
 def _move_into_place(source: Path, target: Path) -> None:
-    """All or nothing, and a second build that was faster wins."""
+    """Renames atomically; a concurrent build that was faster wins."""
     try:
         source.rename(target)
     except OSError:
@@ -209,7 +211,7 @@ def _digest(paths: Sequence[Path]) -> str:
 
 
 def _stamp(recipe: Recipe) -> str:
-    """Changes whenever the image would."""
+    """A digest of all inputs: changes whenever the image would."""
     own = [GUEST / "build.py", GUEST / "bake.py"]
     wasmtime = metadata.version("wasmtime")
     return hashlib.sha256(f"{_digest([*own, *recipe.inputs()])} wasmtime {wasmtime}".encode()).hexdigest()
@@ -224,7 +226,11 @@ def _is_current(image: Path, manifest: Path, stamp: str) -> bool:
 
 
 def build(language: str, *, force: bool = False) -> Path:
-    """Builds one image unless it is up to date, and returns its path."""
+    """Builds one image unless it is up to date, and returns its path.
+
+    Raises:
+        BuildError: a step failed.
+    """
     recipe = cast(Recipe, import_module(RECIPES[language]))
     image, manifest = IMAGES / f"{language}.wasm", IMAGES / f"{language}.json"
     stamp = _stamp(recipe)
@@ -242,7 +248,7 @@ def build(language: str, *, force: bool = False) -> Path:
 
 
 def build_if_possible(language: str, *, force: bool = False) -> str:
-    """Builds an image that is not essential; what went wrong, if anything did. Then an old image is gone too."""
+    """Builds an optional image; returns a warning, and removes an outdated image, if that fails."""
     try:
         build(language, force=force)
     except BuildError as error:
@@ -253,7 +259,7 @@ def build_if_possible(language: str, *, force: bool = False) -> str:
 
 
 def build_all(*, force: bool = False) -> list[str]:
-    """Builds every image, those that don't need each other in parallel; what went wrong with one that is not essential.
+    """Builds every image, independent ones in parallel; returns warnings about optional ones.
 
     Raises:
         BuildError: an essential one can't be built.
@@ -269,7 +275,7 @@ def build_all(*, force: bool = False) -> list[str]:
         return [build_one(language) for language in languages]
 
     for recipe in RECIPES.values():
-        import_module(recipe)  # not by two threads at once
+        import_module(recipe)  # before the threads start: importing isn't safe in two at once
     chains = [[language for language in chain if language in RECIPES] for chain in CHAINS]
     with ThreadPoolExecutor() as threads:
         problems = [problem for found in threads.map(build_chain, chains) for problem in found]

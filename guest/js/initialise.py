@@ -1,4 +1,4 @@
-"""Initialises a compiled engine, runs programs of the build's own in it, and bakes what they leave into an image."""
+"""Initialises a compiled engine, runs the build's own programs in it, and bakes its memory into an image."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ _SEED = "0" * 64
 
 
 def initialise(raw: bytes, *, garbage_bytes: int, programs: Iterable[tuple[str, str]] = ()) -> bytes:
-    """The image: the engine as its prelude, and then each program (name, source), left it.
+    """Bakes the image of the engine after its prelude and then each program (name, source) have run.
 
-    `garbage_bytes`: what a run may allocate before its first collection of garbage.
+    `garbage_bytes`: a run's allocations before its first garbage collection.
+
+    Raises:
+        ValueError: the engine imports more than it may, or a program fails.
     """
     engine = _Engine(raw)
     engine.call("_initialize")
@@ -29,7 +32,7 @@ def initialise(raw: bytes, *, garbage_bytes: int, programs: Iterable[tuple[str, 
 
 
 class _Engine:
-    """One instance of the compiled engine, with nothing to call but the log and a clock that stands still."""
+    """An instance of the compiled engine, whose only imports are the log and a stopped clock."""
 
     def __init__(self, raw: bytes) -> None:
         import wasmtime
@@ -71,13 +74,13 @@ class _Engine:
         return function
 
     def call(self, name: str, *arguments: int) -> None:
-        """Calls an export that answers 0, or nothing, when all is well."""
+        """Calls an export; raises ValueError unless it returns 0 or nothing."""
         status = self._function(name)(self._store, *arguments)
         if status:
             raise ValueError(f"{name}() answered {status}: " + "\n".join(self._messages))
 
     def run(self, name: str, source: str) -> None:
-        """Runs a program, as guest/WIRE.md says; what it declares stays."""
+        """Runs a program by a run frame (guest/WIRE.md); its declarations stay. Raises ValueError if it fails."""
         frame = {"wire": 1, "source": source, "file": name, "seed": _SEED, "stack": _STACK_BYTES}
         self._held = json.dumps(frame).encode()
         packed = self._function("run")(self._store, len(self._held)) & (2**64 - 1)
@@ -89,11 +92,11 @@ class _Engine:
             raise ValueError(f"{name} failed: {outcome['failure']} " + "\n".join(self._messages))
 
     def memory_bytes(self) -> bytes:
-        """All of its memory."""
+        """Returns a copy of the memory."""
         return bytes(self._memory.read(self._store))
 
     def global_value(self, name: str) -> int:
-        """The value of an exported global."""
+        """Returns the value of an exported global."""
         value = self._exports[name]
         assert isinstance(value, self._wasmtime.Global)
         return int(value.value(self._store))

@@ -9,9 +9,9 @@ _LEAST_EXACT = -27
 
 
 def power(exponent: int) -> int:
-    """The first 128 bits of 10**exponent; as much of its power of two as is needed is left out.
+    """The first 128 bits of 10**exponent, scaled by a power of two.
 
-    Rounded down. But a small fraction whose fives fit into 64 bits is rounded up, so that what is a tie looks like one.
+    Rounded down. But a small fraction whose fives fit into 64 bits is rounded up, so that a tie looks like one.
     """
     fives = 5 ** abs(exponent)
     if exponent < 0:

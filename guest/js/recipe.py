@@ -1,8 +1,7 @@
-"""How the JavaScript guest image is made: fetch, patch, compile, bake."""
+"""Recipe of the JavaScript image: fetch, patch, compile, bake."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,19 +33,19 @@ GARBAGE_BYTES = 1 << 20
 
 
 def inputs() -> list[Path]:
-    """Every file of ours that the image depends on."""
+    """The project's own files that the image depends on."""
     return sorted(path for path in HERE.rglob("*") if path.suffix in {".c", ".js", ".py", ".txt"})
 
 
 def make(workshop: Workshop) -> bytes:
-    """The image's bytes."""
+    """Builds the image and returns its bytes."""
     raw = compiled_engine(workshop)
     with workshop.step("initialise and bake"):
         return initialise(raw, garbage_bytes=GARBAGE_BYTES)
 
 
 def compiled_engine(workshop: Workshop) -> bytes:
-    """The engine with our shim and prelude, compiled and not initialised. It is kept: other images are made from it."""
+    """Compiles the engine with our shim and prelude, not initialised; kept for the images made from it."""
     with workshop.step("fetch the engine"):
         engine = workshop.unpack_sdist(HERE / "engine.txt", "quickjs-ng") / "upstream-quickjs"
     with workshop.step("fetch the compiler"):
@@ -97,7 +96,7 @@ def prelude_source(names: Iterable[str] = PRELUDE) -> str:
 
 
 def _compile(workshop: Workshop, compiler: Path, engine: Path, build: Path, out: Path) -> None:
-    zig = compiler / ("zig.exe" if sys.platform == "win32" else "zig")
+    zig = compiler / "zig"
     sources = [HERE / "shim" / "image.c", build / "prelude.c", *(engine / name for name in ENGINE_FILES)]
     includes = [f"-I{build}", f"-I{engine}", f"-I{HERE / 'shim'}"]
     workshop.command([zig, "cc", *COMPILE_FLAGS, *includes, *sources, "-o", out])

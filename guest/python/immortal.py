@@ -1,8 +1,8 @@
-"""Makes the objects of the Python image immortal: CPython then doesn't count references to them.
+"""Makes the objects of the Python image immortal (PEP 683), so that CPython doesn't count references to them.
 
-Counting writes to every object that a program so much as looks at, and so copies the page that it lies on, in each
-instance anew. The image has a list of its objects (_toolbridge/image_memory.py), made just before it was finished;
-each one that is still there gets the reference count of what lives forever (PEP 683).
+Reference counting writes to every object that a program touches, and so copies its page in each instance. The image has
+a list of its objects (_toolbridge/image_memory.py), made just before it was finished; each one that is still there gets
+the reference count of immortal objects.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TWICE = MARK * 2
 # _Py_IMMORTAL_INITIAL_REFCNT where a pointer has 32 bits.
 _IMMORTAL = 5 << 28
 # An object that is no longer there has 0 or, for the next free one, an address in place of its count. Addresses begin
-# behind the stack, which has a megabyte. Above, too, is what is immortal already.
+# behind the stack, which has a megabyte. Immortal counts are above it, too.
 _MOST_REFERENCES = 1 << 20
 _CORE_MODULE = 1
 _HEADER = 8
@@ -27,7 +27,7 @@ _WORD = 4
 
 
 class Segment(NamedTuple):
-    """A part of the guest's memory, and where the image has it."""
+    """A data segment: its address in memory, and its position in the image."""
 
     address: int
     position: int
@@ -35,10 +35,10 @@ class Segment(NamedTuple):
 
 
 def make_immortal(image: bytes) -> tuple[bytes, int]:
-    """The image with its objects immortal, and how many those are.
+    """Returns the image with its objects immortal, and their count.
 
     Raises:
-        ValueError: it isn't as it should be.
+        ValueError: the image has no list of its objects, or data segments at computed addresses.
     """
     memory = _Memory(image)
     position = image.find(_TWICE)
@@ -62,7 +62,7 @@ def _listed(image: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
 
 
 class _Memory:
-    """The guest's memory, as the image begins with it."""
+    """The guest's initial memory."""
 
     def __init__(self, image: bytes) -> None:
         self.image = bytearray(image)
@@ -70,7 +70,7 @@ class _Memory:
         self._starts = [segment.address for segment in self._segments]
 
     def word(self, address: int) -> int:
-        """0 where the image has nothing."""
+        """Reads a word; 0 outside the data segments."""
         position = self._position(address)
         return 0 if position is None else struct.unpack_from("<I", self.image, position)[0]
 
@@ -89,7 +89,7 @@ class _Memory:
 
 
 def _sections(image: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Of a component or a module: each section's number, and where its content begins and ends."""
+    """Yields number, begin and end of each section of a component or module."""
     at += _HEADER
     while at < end:
         section = image[at]

@@ -1,4 +1,4 @@
-"""How the Python guest image is made: fetch componentize-py, which brings CPython, and give it our runner."""
+"""Recipe of the Python image: fetch componentize-py, which brings CPython, and give it our runner."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
 
 
 def inputs() -> list[Path]:
-    """Every file of ours that the image depends on."""
+    """The project's own files that the image depends on."""
     return sorted(path for path in HERE.rglob("*") if path.suffix in {".py", ".wit", ".txt"})
 
 
 def make(workshop: Workshop) -> bytes:
-    """The image's bytes."""
+    """Builds the image and returns its bytes."""
     with workshop.step("fetch the builder"):
         packages = workshop.install(HERE / "builder.txt")
     with workshop.step("put the runner together"):
@@ -55,7 +55,7 @@ def make(workshop: Workshop) -> bytes:
 
 
 def _cpython_licence() -> Path | str:
-    """The licence of CPython, which is in the image: the Python that builds it has the same one."""
+    """The licence of CPython in the image: the same as that of the Python that builds it."""
     licence = Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"
     if licence.is_file():
         return licence
@@ -63,7 +63,7 @@ def _cpython_licence() -> Path | str:
 
 
 def _clean_environment(packages: Path, build: Path) -> dict[str, str]:
-    """Without the user's own packages, which componentize-py would look for and put on the guest's path."""
+    """An environment that hides the user's own packages, which componentize-py would put on the guest's path."""
     empty = build / "no-packages"
     (empty / "lib").mkdir(parents=True)
     kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP", "TMPDIR") if name in os.environ}

@@ -10,7 +10,7 @@ _IMAGES = os.path.join(os.path.dirname(__file__), "images")
 
 
 class GuestImage(NamedTuple):
-    """A built image: where it is, and the SHA-256 of what it should contain."""
+    """A built image: its path, and the SHA-256 of its expected content."""
 
     language: str
     path: str
@@ -18,7 +18,7 @@ class GuestImage(NamedTuple):
 
 
 def guest_image(language: str) -> GuestImage | None:
-    """The image for a language; None when it has not been built.
+    """Returns the image for a language; None if it has not been built.
 
     Raises:
         ValueError: the image's manifest is damaged.

@@ -97,7 +97,7 @@ async def test_a_client_without_elicitation_has_what_was_chosen(
             assert made((await run(client, ALL))["value"]) == MADE[unattended]
             told = await call(client, "list_mcp_servers", {})
             assert (
-                f"Nobody can be asked through this client: {'calls' if unattended == 'allow' else 'only'}"
+                f"There is no user through this client: {'calls' if unattended == 'allow' else 'only'}"
                 in text_of(told)
             )
             facts: Any = told.structured_content
@@ -105,7 +105,7 @@ async def test_a_client_without_elicitation_has_what_was_chosen(
         async with client_of(service, era, person) as client:
             assert made((await run(client, ALL))["value"]) == [name for name in TOOLS if name != "denied"]
             told = await call(client, "list_mcp_servers", {})
-            assert "Nobody can be asked" not in text_of(told)
+            assert "There is no user" not in text_of(told)
     assert len(person.asked) == 3
 
 

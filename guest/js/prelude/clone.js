@@ -1,7 +1,6 @@
 // structuredClone: deep copies with cycles and builtin types, as the HTML standard describes them.
 //
-// Works through a list of objects still to be filled instead of recursing, so that the depth of what is copied is
-// bounded by memory only, not by the stack.
+// Uses a work list instead of recursion, so that memory alone bounds the depth of a value, not the stack.
 
 const { kindOf, unbox } = shared;
 const { getOwnPropertyDescriptor, getPrototypeOf, defineProperty } = Reflect;
@@ -74,7 +73,7 @@ class Cloner {
     return copy;
   }
 
-  // The copy of an object, with its contents still to come if they may refer back to it.
+  // Creates the copy of an object; contents that may refer back to it are filled in later.
   #begin(value, kind) {
     switch (kind) {
       case "Array": {

@@ -61,7 +61,7 @@ function toolError(frame, module, name, stack) {
   return error;
 }
 
-// A property's text; a hostile getter or toString costs that text only.
+// Reads a text; an error of a hostile getter or toString costs that text only.
 function textOf(read) {
   try {
     const text = read();
@@ -127,7 +127,7 @@ function describeError(value, stack) {
   return description;
 }
 
-// Through its call sites a guest would get hold of the prelude's own functions.
+// Its call sites would give a guest the prelude's own functions.
 delete Error.prepareStackTrace;
 
 shared.ToolError = ToolError;

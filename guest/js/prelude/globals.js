@@ -1,4 +1,4 @@
-// Small globals: crypto, performance, JSON forms of Map, Set, Error and typed arrays; and the hand-over of the hooks.
+// Small globals: crypto, performance, toJSON of Map, Set, Error and typed arrays; registers the hooks.
 const { apply, getPrototypeOf } = Reflect;
 const { defineProperty } = Object;
 const install = (target, name, value) => defineProperty(target, name, { value, writable: true, configurable: true });
@@ -72,7 +72,7 @@ install(Error.prototype, "toJSON", function toJSON() {
 });
 install(getPrototypeOf(Bytes.prototype), "toJSON", function toJSON() { return [...this]; });
 
-// Raw JSON numbers could be ones that no JSON reader takes (1e999).
+// Raw JSON could hold numbers that other parsers refuse (1e999).
 delete JSON.rawJSON;
 delete JSON.isRawJSON;
 

@@ -1,6 +1,6 @@
 // Handle: a large or binary result that stays on the host. A program reads parts of it, or passes it on to a tool.
 //
-// Programs will treat a handle as the value it stands for, so any missing property throws an error that says what to do.
+// Programs will treat a handle as the value it stands for, so a missing property throws an error that says what to do.
 // No template literals here: they call String.prototype.concat, which a guest may have replaced.
 const { apply, getOwnPropertyDescriptor } = Reflect;
 const { create, defineProperty, freeze, hasOwn, setPrototypeOf } = Object;
@@ -42,13 +42,13 @@ function sizeText(size) {
   return (amount < 9.95 ? round(amount * 10) / 10 : round(amount)) + unit;
 }
 
-// A server chose the media type: shown only if it looks like one.
+// Untrusted text: a server chose the media type, so it is shown only if it has the form of one.
 function mimeText(mime) {
   const found = execute(MEDIA_TYPE, mime);
   return found === null ? "data" : found[0];
 }
 
-// An index as Array.prototype.slice takes it, as a place in [0, size].
+// Clamps an index of Array.prototype.slice to [0, size].
 function place(index, size, missing) {
   if (index === undefined) return missing;
   index = trunc(index);
@@ -142,11 +142,11 @@ defineProperty(Handle.prototype, Symbol.iterator, hidden(function () { throw not
 freeze(setPrototypeOf(Handle.prototype, missing));
 freeze(Handle);
 
-// ---- handles in a reply: the host put null where each of them belongs
+// ---- handles in a reply: the host put null in their places
 
 const noPlace = () => new InternalError("the host's reply names a place for a handle that isn't there");
 
-// The value of a property that the frame itself has; nothing is read from a prototype.
+// Reads an own property of a frame, never one of a prototype.
 function own(object, key) {
   const property = typeof object === "object" && object !== null ? getOwnPropertyDescriptor(object, key) : undefined;
   if (property === undefined) throw noPlace();

@@ -1,7 +1,7 @@
-// kindOf(object): which builtin an object is, told by its internal slots; for structuredClone and console.
+// kindOf(object): the name of the builtin that an object is, by its internal slots; for structuredClone and console.
 //
 // The prototype chain gives a candidate, and one of that builtin's own methods confirms it. Neither toStringTag nor
-// `constructor` is read, so no code of the program's runs (except a Proxy's traps, which can't be avoided from here).
+// `constructor` is read, so none of the program's code runs (except a Proxy's traps, which can't be avoided from here).
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
 const { isArray } = Array;
@@ -14,7 +14,7 @@ const typedArrayPrototype = getPrototypeOf(Uint8Array.prototype);
 const noArguments = [];
 const oneObject = [{}];
 
-// A check that succeeds if `method` accepts the object as its `this`.
+// A predicate: whether `method` accepts the object as its `this`.
 function accepts(method, argumentList = noArguments) {
   return (object) => {
     try {

@@ -10,7 +10,7 @@ const keysOf = Object.keys;
 const { toolErrors, Handle, parallel, hooks } = shared;
 const modules = create(null); // specifier → module object
 
-// Edit distance, abandoned beyond `limit`: small names, small tables.
+// Edit distance (Levenshtein), at most limit + 1.
 function distance(a, b, limit) {
   if (absolute(a.length - b.length) > limit) return limit + 1;
   let previous = [];
@@ -62,7 +62,7 @@ function missingExport(specifier, name, names) {
   return new TypeError('module "' + specifier + '" has no export "' + name + '". ' + hint);
 }
 
-// Names that the language itself, or a logger, asks any object for: never an error.
+// Names that the language itself, or a logger, reads of any object: never an error.
 const ASKED_OF_ANY_OBJECT = {
   __proto__: null, then: true, toJSON: true, constructor: true, default: true, __esModule: true,
   toString: true, valueOf: true, inspect: true, nodeType: true, length: true, name: true, prototype: true,
@@ -101,7 +101,7 @@ function resolve(specifier) {
   return module;
 }
 
-/** One binding of a static import. */
+/** The value of one binding of a static import; throws for a missing export. */
 function binding(specifier, name) {
   const module = resolve(specifier);
   if (name === "*") return module;

@@ -14,8 +14,8 @@ const { callFrame, start, settleNext } = native;
 const arrayPrototype = Array.prototype;
 const { iterator } = Symbol;
 
-// The host has its own limit of calls under way, by default the same. Calls that merely wait there would all still be
-// made after one has failed.
+// The host has its own limit of pending calls, by default the same. Calls queued there would still be made after one
+// has failed.
 const AT_ONCE = 64;
 const EXAMPLE = 'such as parallel([[get_forecast, { location: "Oslo" }], [get_forecast, { location: "Rome" }]])';
 
@@ -50,7 +50,7 @@ function badElement(index, problem) {
   return new TypeError("parallel(): element [" + index + "] of the list " + problem);
 }
 
-// A call as { target, frame }: which host function, and the request for it.
+// Validates one element; returns { target, frame }: the host function and its request frame.
 function readCall(element, index) {
   if (!isArray(element)) {
     const kind = described(element);
@@ -94,8 +94,8 @@ function readOptions(options) {
   return read;
 }
 
-// Makes the calls; `results` and `failed` (was it an error?) are filled by index. Something that is no ToolError, such
-// as memory running out, stops it in both modes.
+// Makes the calls, blocking until all have settled; fills `results` and `failed` by index. An error that is no
+// ToolError, such as memory running out, stops further calls in both modes.
 function makeCalls(calls, limit, collects, results, failed) {
   let underWay = 0;
   let stops = false;

@@ -1,1 +1,1 @@
-"""What runs a program inside the sandbox. Nothing here is trusted: the host checks whatever leaves it."""
+"""The Python guest's runner. Nothing here is trusted: the host validates every frame that leaves the sandbox."""

@@ -1,7 +1,7 @@
-"""What isn't there, with words that say what to use instead.
+"""Denials: files, network, processes, threads and missing modules raise errors that name the alternative.
 
-Security doesn't rest on this: whoever gets around it meets the boundary, where everything that isn't granted ends the
-run. This is so that a program can be repaired, and goes on where it can.
+Security doesn't rest on this: a program that gets around it meets the boundary, where every import that isn't granted
+ends the run. Errors with advice let a model repair its program, and let the program go on where it can.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from . import wire
-from .lone_lock import LoneLock
 
 _NO_FILES = "There are no files here: keep data in variables, or use io.StringIO and io.BytesIO."
 _NO_NETWORK = "There is no network here: call a tool of a host module (from host.mcp_<server> import …)."
@@ -29,7 +28,7 @@ _NO_THREADS = (
 )
 _NO_PROCESSES = "There are no processes here: call a tool of a host module."
 _NO_VARIABLES = "There are no environment variables here: put the value into the program."
-_NOBODY = "Nobody can be asked from inside a run: put the value into the program."
+_NO_USER = "There is no user inside a run: put the value into the program."
 _NO_HELP = "There is no help() here: dir(module) lists its names, and the stubs have the types of tools."
 _NUMBERS = "Only the standard library is here: use statistics, math, fractions, decimal or plain lists and dicts."
 _DATABASE = "There is no database here but sqlite3.connect(':memory:'): or call a tool of a host module."
@@ -37,28 +36,14 @@ _NO_COMPRESSION = "Of the compressions there is zlib, with gzip and zipfile."
 _SYSTEM = "The operating system can't be reached from here."
 
 _MODULES = {
-    **dict.fromkeys(
-        (
-            "requests",
-            "httpx",
-            "aiohttp",
-            "urllib3",
-            "ftplib",
-            "smtplib",
-            "imaplib",
-            "poplib",
-            "websockets",
-            "ssl",
-            "_ssl",
-        ),
-        _NO_NETWORK,
-    ),
+    **dict.fromkeys(("requests", "httpx", "aiohttp", "urllib3", "websockets", "ssl", "_ssl"), _NO_NETWORK),
+    **dict.fromkeys(("ftplib", "smtplib", "imaplib", "poplib"), _NO_NETWORK),
     **dict.fromkeys(("xmlrpc", "http.server", "wsgiref", "flask", "fastapi", "webbrowser", "mcp"), _NO_NETWORK),
     **dict.fromkeys(("multiprocessing", "_multiprocessing", "pty", "fcntl", "termios", "pwd", "grp"), _NO_PROCESSES),
     **dict.fromkeys(("numpy", "pandas", "scipy", "matplotlib", "polars", "sklearn", "sympy"), _NUMBERS),
     **dict.fromkeys(("dbm", "psycopg2", "sqlalchemy"), _DATABASE),
     **dict.fromkeys(("ctypes", "_ctypes", "cffi", "mmap", "resource", "readline", "curses"), _SYSTEM),
-    **dict.fromkeys(("tkinter", "turtle", "idlelib"), _NOBODY),
+    **dict.fromkeys(("tkinter", "turtle", "idlelib"), _NO_USER),
     **dict.fromkeys(
         ("concurrent.futures.process", "concurrent.futures.interpreter", "concurrent.interpreters"), _NO_THREADS
     ),
@@ -74,12 +59,12 @@ _MODULES = {
 
 
 class MissingModules(importlib.abc.MetaPathFinder):
-    """The last finder: says why a module isn't there, and what is."""
+    """The last finder: raises ModuleNotFoundError with the reason and the alternative."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """None, for Python's own message, or an error with advice."""
+        """Returns None, for Python's own message, or raises an error with advice."""
         del target
         top = fullname.partition(".")[0]
         advice = _MODULES.get(fullname) or _MODULES.get(top)
@@ -115,7 +100,7 @@ def _times() -> os.times_result:
     return os.times_result((spent, 0.0, 0.0, 0.0, spent))
 
 
-# What reads or removes a file finds none; what makes one may not. Programs that try first, and go on, then do so.
+# Reading or removing a file finds none; creating one is denied. So programs that try, and go on without, do that.
 _FINDING_FUNCTIONS = (
     *("stat", "lstat", "listdir", "scandir", "readlink", "chmod", "chdir", "truncate", "utime"),
     *("remove", "unlink", "rmdir", "rename", "replace"),
@@ -132,7 +117,7 @@ def _no_access(*_arguments: Any, **_named: Any) -> bool:
 
 
 class _MissingVariableError(KeyError):
-    """A KeyError that says more."""
+    """A KeyError with advice."""
 
     def __str__(self) -> str:
         return f"{self.args[0]!r}. {_NO_VARIABLES}"
@@ -151,30 +136,20 @@ def _with_advice(find: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
     return variable
 
 
-# Of the file descriptors that a program finds open there is none: asking the system about them would end the run.
+# There are no open file descriptors: asking the system about one would end the run.
 _DESCRIPTOR_FUNCTIONS = (
     *("read", "write", "pread", "pwrite", "readv", "writev", "fstat", "isatty", "lseek", "dup", "dup2", "ftruncate"),
-    *(
-        "fsync",
-        "fdatasync",
-        "close",
-        "closerange",
-        "get_terminal_size",
-        "fdopen",
-        "set_blocking",
-        "get_blocking",
-        "open",
-    ),
-    *("pipe", "posix_fadvise", "posix_fallocate", "sendfile", "ttyname"),
+    *("fsync", "fdatasync", "close", "closerange", "get_terminal_size", "fdopen", "set_blocking", "get_blocking"),
+    *("open", "pipe", "posix_fadvise", "posix_fallocate", "sendfile", "ttyname"),
 )
 
 
 def install() -> None:
-    """Puts the denials in place of what they deny. While the image is made: every program starts with them."""
+    """Replaces the denied functions. Called while the image is made: every program starts with the denials."""
     builtins.open = _open  # type: ignore[assignment]
     io.open = _open  # type: ignore[assignment]
-    builtins.input = _denied(_NOBODY)  # type: ignore[assignment]
-    builtins.breakpoint = _denied(_NOBODY)  # type: ignore[assignment]
+    builtins.input = _denied(_NO_USER)  # type: ignore[assignment]
+    builtins.breakpoint = _denied(_NO_USER)  # type: ignore[assignment]
     builtins.help = _denied(_NO_HELP)  # type: ignore[assignment]
     for name in ("exit", "quit"):
         setattr(builtins, name, _exit)
@@ -194,7 +169,7 @@ def install() -> None:
     environment: Any = type(os.environ)
     environment.__getitem__ = _with_advice(environment.__getitem__)
     time.sleep = wire.sleep
-    # The system's own count computing time from when the image was made, on another machine.
+    # The system's own clocks count from the making of the image, on another machine.
     time.process_time, time.process_time_ns = time.monotonic, time.monotonic_ns
     for module in (os, sys.modules["posix"]):
         module.times = _times  # type: ignore[attr-defined]
@@ -224,9 +199,51 @@ def _without_threads(module: Any) -> None:
         setattr(module, name, _denied(_NO_THREADS, RuntimeError))
 
 
+_DEADLOCK = "this would wait forever: there are no threads here that could release the lock, or put into the queue"
+
+
+class SingleThreadLock:
+    """Replaces threading.Lock, also in Condition, Event, Semaphore and Queue: a deadlock is an error of the program."""
+
+    def __init__(self) -> None:
+        self._is_locked = False
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Acquires the lock; raises RuntimeError for a deadlock, as no other thread could release it."""
+        if self._is_locked:
+            if blocking and timeout < 0:
+                raise RuntimeError(_DEADLOCK)
+            if blocking:
+                wire.sleep(timeout)
+            return False
+        self._is_locked = True
+        return True
+
+    def release(self) -> None:
+        """Releases the lock."""
+        if not self._is_locked:
+            raise RuntimeError("release unlocked lock")
+        self._is_locked = False
+
+    def locked(self) -> bool:
+        """Whether it is acquired."""
+        return self._is_locked
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _at_fork_reinit(self) -> None:
+        self._is_locked = False
+
+
 def _without_threading(module: Any) -> None:
     module.Thread.start = _denied(_NO_THREADS, RuntimeError)
-    module.Lock = module._allocate_lock = LoneLock
+    module.Lock = module._allocate_lock = SingleThreadLock
     for name in ("_start_joinable_thread", "_start_new_thread"):
         setattr(module, name, _denied(_NO_THREADS, RuntimeError))
 
@@ -259,7 +276,7 @@ def _without_sockets(module: Any) -> None:
 
 
 def _without_unknown_addresses(module: Any) -> None:
-    """Without ssl, https is "unknown" to it."""
+    """Denies https addresses, which are "unknown" without ssl."""
     module.UnknownHandler.unknown_open = _denied(_NO_NETWORK, PermissionError)
 
 
@@ -284,7 +301,7 @@ def _without_databases_in_files(module: Any) -> None:
 
 
 def _without_https(module: Any) -> None:
-    """It has no such class, and must not seem to: urllib.request would use it."""
+    """Adds advice to the missing HTTPSConnection; a class of that name would be used by urllib.request."""
 
     def without(name: str) -> NoReturn:
         advice = f". {_NO_NETWORK}" if name == "HTTPSConnection" else ""

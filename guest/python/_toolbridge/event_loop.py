@@ -1,4 +1,4 @@
-"""asyncio without sockets or threads: the loop waits in a host call, where started calls settle."""
+"""asyncio without sockets or threads: the event loop blocks in a host call until a pending call settles."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from . import wire
 
 
 class _HostSelector:
-    """What the loop waits on: replies of started calls, and the time of the next timer."""
+    """The loop's selector: waits for replies of pending calls, and for the next timer."""
 
     def select(self, timeout: float | None) -> tuple[()]:
-        if wire.is_anything_started():
+        if wire.has_pending_calls():
             wire.wait(timeout)
         elif timeout is None:
             raise RuntimeError("the program waits for something that can't happen: no call or timer is under way")
@@ -24,7 +24,7 @@ class _HostSelector:
         return ()
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing."""
 
 
 class HostLoop(asyncio.base_events.BaseEventLoop):
@@ -35,13 +35,13 @@ class HostLoop(asyncio.base_events.BaseEventLoop):
         self._selector = _HostSelector()
 
     def _process_events(self, event_list: Any) -> None:
-        """Replies have been handed over by the selector."""
+        """Does nothing: the selector has delivered the replies."""
 
     def _write_to_self(self) -> None:
-        """There is no other thread that could have to wake this one."""
+        """No wakeup: there is no other thread."""
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """There are no threads: the function is called now (asyncio.to_thread comes here too)."""
+        """Calls the function at once, as there is no thread pool (asyncio.to_thread ends here too)."""
         del executor
         future = self.create_future()
         try:
@@ -53,11 +53,11 @@ class HostLoop(asyncio.base_events.BaseEventLoop):
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """There is none."""
+        """Does nothing: there is no executor."""
 
 
 class _Policy(asyncio.events._AbstractEventLoopPolicy):  # type: ignore[name-defined, misc]  # pyright: ignore
-    """asyncio.run and asyncio.new_event_loop make loops of ours."""
+    """Makes asyncio.run and asyncio.new_event_loop create a HostLoop."""
 
     _loop: asyncio.AbstractEventLoop | None = None
 
@@ -74,12 +74,12 @@ class _Policy(asyncio.events._AbstractEventLoopPolicy):  # type: ignore[name-def
 
 
 def install() -> None:
-    """Makes ours the only kind of loop."""
+    """Installs HostLoop as the only event loop."""
     asyncio.events._set_event_loop_policy(_Policy())  # type: ignore[attr-defined]  # pyright: ignore
     asyncio.EventLoop = HostLoop  # type: ignore[misc, attr-defined]  # pyright: ignore
 
 
 def run_to_end(coroutine: Any) -> Any:
-    """Runs a program's coroutine; tasks that it left are cancelled, as asyncio.run does."""
+    """Runs a program's coroutine, then cancels its remaining tasks, as asyncio.run does."""
     with asyncio.Runner(loop_factory=HostLoop) as runner:
         return runner.run(coroutine)

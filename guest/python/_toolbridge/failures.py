@@ -1,4 +1,4 @@
-"""What the outcome frame says of an error: its own words, and the program's lines, none of ours."""
+"""Failures of outcome frames: an error's text and suggestion, its causes, and the program's own traceback lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 def _message(error: BaseException) -> str:
-    """What the error says, with Python's own suggestion; a hostile __str__ costs the text only."""
+    """The error's text with Python's own suggestion; a hostile __str__ costs the text only."""
     if isinstance(error, SyntaxError):
         return error.msg or ""
     try:
@@ -60,7 +60,7 @@ def _message(error: BaseException) -> str:
 
 
 def _without_name(module: str, name: str) -> str:
-    """Python's own words for this know only top-level modules, and speak of a file's location."""
+    """The message for a missing export; Python's own knows only top-level modules, and names a file."""
     known = [each for each in dir(sys.modules.get(module)) if not each.startswith("__")]
     guesses = difflib.get_close_matches(name[:64], known[:1000], n=1, cutoff=0.6)
     advice = f" Did you mean: {guesses[0]!r}?" if guesses else ""
@@ -79,7 +79,7 @@ def _with_suggestion(error: BaseException, text: str) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The errors behind it, and of a group each one."""
+    """The chain of causes and contexts, and the members of exception groups."""
     found = 0
     seen = {id(error)}
     waiting: list[BaseException] = [error]

@@ -1,6 +1,6 @@
 """Handle: a large or binary result that stays on the host. A program reads parts of it, or passes it on to a tool.
 
-Programs will treat a handle as the value it stands for, so whatever it lacks raises an error that says what to do.
+Programs will treat a handle as the value it stands for, so a missing attribute raises an error that says what to do.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ class Handle:
             object.__setattr__(self, name, value)
 
     def text(self) -> str:
-        """All of it, as text."""
+        """Returns the content as text; blocks until the host answers."""
         return self._read("handle_text")
 
     def json(self) -> Any:
-        """All of it, parsed."""
+        """Returns the content parsed as JSON; blocks until the host answers."""
         return self._read("handle_json")
 
     def bytes(self) -> bytes:
-        """All of it."""
+        """Returns the content; blocks until the host answers."""
         return base64.b64decode(self._read("handle_bytes"))
 
     def slice(self, start: int = 0, end: int | None = None) -> Handle:
-        """The bytes from start up to end."""
+        """Returns a handle of the bytes from start up to end."""
         first, last, _ = slice(start, end).indices(self.size)
         return self._read("handle_slice", first, max(first, last))
 
@@ -133,7 +133,7 @@ class Handle:
 
 
 def value_of(reply: dict[str, Any]) -> Any:
-    """The value of a reply, with its handles in their places: the host put None there."""
+    """The value of a reply, with handles in place of the None that the host put there."""
     value: Any = reply["ok"]
     for path, fields in reply.get("handles", ()):
         handle = Handle(_SECRET, fields)

@@ -1,4 +1,4 @@
-"""The functions of host modules: called with keywords, with one mapping, or as the host's functions are."""
+"""Functions of host modules: called with keywords, with one mapping, or with positional arguments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .values import arguments_text
 
 
 class HostFunction:
-    """A function of a host module: calling it waits for the result."""
+    """A function of a host module; a call blocks until the result arrives."""
 
     def __init__(self, module: str, specifier: str, name: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -32,7 +32,11 @@ class HostFunction:
         return self  # as an attribute of a class it is called without the instance
 
     def _frame(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-        """The request for a call; raises where an argument has no JSON form."""
+        """The request frame of a call.
+
+        Raises:
+            UnconvertibleError: an argument has no JSON form.
+        """
         return f"{self._head}{arguments_text(_listed(arguments, named))}}}"
 
     def _result(self, reply: dict[str, Any]) -> Any:
@@ -42,14 +46,14 @@ class HostFunction:
 
 
 class AwaitedFunction(HostFunction):
-    """The same function in an `aio` module: calling it gives a coroutine, and many of them overlap."""
+    """The same function in an `aio` module: a coroutine function, whose calls overlap."""
 
     async def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         frame = self._frame(arguments, named)
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
         def settle(reply: dict[str, Any]) -> None:
-            if not future.done():  # given up: a timeout, a cancelled task
+            if not future.done():  # not cancelled, as by a timeout
                 future.set_result(reply)
 
         wire.start(frame, settle)
@@ -60,7 +64,7 @@ class AwaitedFunction(HostFunction):
 
 
 def _listed(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-    """The call's arguments as the host gets them: keywords are one object, or more properties of the one given."""
+    """The call's arguments for the host: keywords become one object, or are merged into the mapping given."""
     if not named:
         return list(arguments)
     if not arguments:

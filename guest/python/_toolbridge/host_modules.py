@@ -1,7 +1,7 @@
 """The package `host`: one submodule for each module of the host, made when it is first imported.
 
-`from host.mcp_weather import get_forecast`, `from host.mcp_weather.aio import get_forecast`, `host.bridge`, and for
-whoever knows a module by its specifier, `importlib.import_module("host:mcp-weather")`.
+`from host.mcp_weather import get_forecast`, `from host.mcp_weather.aio import get_forecast`, `host.bridge`, and by
+specifier `importlib.import_module("host:mcp-weather")`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ASYNC = "/async"
 
 
 class HostModule(ModuleType):
-    """A module of the host. A name that it doesn't have is an error that names the nearest one."""
+    """A module of the host; a missing name raises AttributeError with the nearest one."""
 
     def __getattr__(self, name: str) -> Any:
         if name == _AIO and self.__name__.count(".") == 1:
@@ -44,7 +44,7 @@ class HostModule(ModuleType):
 
 
 class _HostPackage(ModuleType):
-    """`import host` alone: its submodules are there when they are asked for."""
+    """The package itself: imports a submodule on first access, for `import host` alone."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -56,12 +56,12 @@ class _HostPackage(ModuleType):
 
 
 class HostFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of the host, by asking it."""
+    """Finds and loads modules of the host by `import` requests."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The module's, if the name is one that the host could have."""
+        """Returns a spec for `host`, `host.…` and `host:…`, else None."""
         del path, target
         if fullname == _PACKAGE or fullname.startswith((f"{_PACKAGE}.", _COLON)):
             is_package = fullname == _PACKAGE or (fullname.count(".") == 1 and fullname != f"{_PACKAGE}.bridge")
@@ -69,11 +69,11 @@ class HostFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """An empty module of the right kind."""
+        """Returns an empty module: the package, or one of its submodules."""
         return _HostPackage(spec.name) if spec.name == _PACKAGE else HostModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fills it."""
+        """Defines the module's functions; blocks until the host has listed them."""
         name = module.__name__
         if name == _PACKAGE:
             return
@@ -91,7 +91,7 @@ def _fill_bridge(module: ModuleType) -> None:
 
 
 def _fill(module: ModuleType) -> None:
-    """`host.mcp_weather` or `host.mcp_weather.aio`."""
+    """Fills `host.mcp_weather` or `host.mcp_weather.aio`."""
     name = module.__name__
     parts = name.split(".")
     is_aio = len(parts) == 3 and parts[2] == _AIO
@@ -101,7 +101,7 @@ def _fill(module: ModuleType) -> None:
 
 
 def _fill_by_specifier(module: ModuleType) -> None:
-    """`host:mcp-weather` or `host:mcp-weather/async`: the functions of the module that has an ordinary name."""
+    """Fills `host:mcp-weather` or `host:mcp-weather/async`."""
     name = module.__name__
     _add_functions(module, name, AwaitedFunction if name.endswith(_ASYNC) else HostFunction)
 

@@ -1,8 +1,8 @@
-"""How the image's memory is left when it is made, so that a run touches little of it.
+"""Memory layout of the image, so that a run dirties few copy-on-write pages.
 
-An instance shares the image's pages until it writes to them, and each page that it writes to is a fault and a copy:
-that, not computing, is what a short run costs. So a run's own objects should lie together, and what is in the image
-should not be written to only because it is used.
+An instance shares the image's pages until it writes to them; each first write is a page fault and a copy, and these,
+not computing, are the cost of a short run. So a run's own objects should lie together, and reference counting should
+not write to the image's objects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, cast
 MARK = b"toolbridge: objects of the image:"
 _LARGEST, _STEP = 1 << 16, 8
 _MOST_MEMORY = 1 << 25
-# What ends while the image is finished, or is about to.
+# Types of objects that die while the image is finished.
 _PASSING = (FrameType, GeneratorType, CoroutineType, TracebackType)
 
 _filled: list[bytes] = []
@@ -24,7 +24,7 @@ _listed: list[bytes] = []
 
 
 def fill_holes() -> None:
-    """Takes every free place between the objects of the image: what a run makes then lies behind them, together."""
+    """Allocates every hole between the objects of the image, so that a run's objects lie behind them, together."""
     end = id(bytes(1 << 20))  # no hole is so large
     for _ in range(2):  # the list itself leaves holes while it grows
         size = _LARGEST
@@ -35,12 +35,12 @@ def fill_holes() -> None:
 
 
 def list_objects() -> None:
-    """Leaves a list of the image's objects in the image: of none of them references need to be counted any more."""
+    """Leaves a list of the image's objects in the image, for guest/python/immortal.py."""
     _listed.append(b"".join((MARK, MARK, *_objects())))
 
 
 def _objects() -> tuple[bytes, bytes]:
-    """How many they are; the address and the type's address of everything that the collector knows, and what it has."""
+    """The count, and the addresses of each object reachable from the collector and of its type."""
     found = array("I")
     seen = bytearray(_MOST_MEMORY // _STEP // 8)  # a bit for each place: a set would need megabytes, forever
     waiting: list[Any] = gc.get_objects()

@@ -1,4 +1,4 @@
-"""sys.stdout and sys.stderr: text goes to the host line by line, so that what was printed before a crash is kept."""
+"""sys.stdout and sys.stderr: text goes to the host line by line, so that a crash loses none of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STDOUT, STDERR = 1, 2
 
 
 class _HostChannel(io.RawIOBase):
-    """One of the host's two channels."""
+    """A raw stream that writes to stdout or stderr of the host."""
 
     def __init__(self, channel: int) -> None:
         super().__init__()
@@ -52,20 +52,20 @@ def _install() -> None:
 
 _ours: list[Any] = []
 _is_new = True
-_install()  # the image has them: a run doesn't pay for making them
+_install()  # while the image is made: a run doesn't pay for creating them
 
 
 def renew() -> None:
-    """The streams of the next run in a session: the last one may have closed or replaced them."""
+    """Restores the streams for the next run of a session: the last one may have closed or replaced them."""
     global _is_new
-    if _is_new:  # the first run has what the image has, and looking at it would cost a tenth of a fresh run
+    if _is_new:  # fast path: the first run has the image's streams, and checking them would cost a tenth of it
         _is_new = False
     elif not _is_usable():
         _install()
 
 
 def begin_anew() -> None:
-    """While the image is made: the next run will be the first."""
+    """Resets the streams while the image is made: the next run will be the first."""
     global _is_new
     _install()
     _is_new = True
@@ -81,11 +81,11 @@ def _is_usable() -> bool:
 
 
 def flush() -> None:
-    """What is left in the buffers."""
+    """Writes the buffers out."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except Exception:  # the program closed or replaced one: of that nothing is left
+    except Exception:  # the program closed or replaced one
         _flush_each()
 
 

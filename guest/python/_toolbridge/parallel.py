@@ -1,7 +1,7 @@
 """parallel(): many host calls at once, for code that doesn't want asyncio.
 
-First everything that can run a program's own code is done: the list is read, and the arguments are written. So a
-mistake in the list is found before any call has taken effect.
+Validates first: reading the list and writing the arguments can run the program's own code. So a mistake in the list is
+found before any call has taken effect.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from . import wire
 from .host_functions import HostFunction
 from .tool_errors import ToolError
 
-# The host has its own limit of calls under way, by default the same. Calls that merely wait there would all still be
-# made after one has failed.
+# The host has its own limit of pending calls, by default the same. Calls queued there would still be made after one has
+# failed.
 _AT_ONCE = 64
 _EXAMPLE = 'such as parallel([(get_forecast, {"location": "Oslo"}), (get_forecast, {"location": "Rome"})])'
 

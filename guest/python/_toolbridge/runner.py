@@ -1,6 +1,6 @@
-"""The Python guest's entry: what componentize-py makes the image from (recipe.py).
+"""Entry point of the Python guest, from which componentize-py makes the image (recipe.py).
 
-All that can be done before a program is known is done while this module is imported, when the image is made.
+Importing this module, when the image is made, does all the work that doesn't depend on a program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import denials, event_loop, failures, host_modules, image_memory, output,
 
 _SPARE_BYTES = 512 * 1024
 _spare = bytearray(_SPARE_BYTES)
-"""Given back when memory runs out, because telling the host of that takes some."""
+"""A reserve, freed when memory runs out: writing the failure takes some."""
 _RUN_FIELDS = {"wire": int, "source": str, "file": str, "seed": str, "stack": int}
 
 
@@ -34,14 +34,14 @@ def _is_run_frame(frame: dict[str, Any]) -> bool:
 
 
 def _outcome(frame: dict[str, Any]) -> str:
-    """Runs the program of a run frame: the outcome frame."""
+    """Runs the program of a run frame and returns the outcome frame."""
     if not _is_run_frame(frame):
         return '{"wire":0}'
     file = frame["file"]
-    if not _spare:  # the session's last run gave it back
+    if not _spare:  # freed by the session's last run
         with contextlib.suppress(MemoryError):
             _spare.extend(bytes(_SPARE_BYTES))
-    wire.forget_started()
+    wire.forget_pending_calls()
     output.renew()
     if not sys.argv:  # the component's own start has cleared it
         sys.argv.append(file)
@@ -70,16 +70,16 @@ def _failed(error: BaseException, file: str, kind: str) -> str:
         kind = kind if program.is_too_deep(error) else "out_of_memory"
     try:
         return wire.dumps({"wire": wire.WIRE_VERSION, "failure": failures.failure(error, file, kind=kind)})
-    except BaseException:  # there is no memory, or a hostile error: the name alone
+    except BaseException:  # out of memory, or a hostile error: the name alone
         plain = {"kind": kind, "error": {"name": type(error).__name__, "message": "", "stack": ""}}
         return wire.dumps({"wire": wire.WIRE_VERSION, "failure": plain})
 
 
 class WitWorld(wit_world.WitWorld):
-    """The world of guest.wit."""
+    """The exports of guest.wit."""
 
     def run(self, frame: str) -> str:
-        """Runs a program."""
+        """Runs the program of a run frame and returns the outcome frame."""
         try:
             return wire.printable(_outcome(wire.loads(frame)))
         except MemoryError as error:  # for reading the program, or for writing its value
@@ -112,9 +112,9 @@ def _prepare() -> None:
 
 
 def _first_seed(*arguments: Any, **named: Any) -> None:
-    """In place of random.seed until it is called: the component's own start does so, for 2,500 random bytes.
+    """Replaces random.seed for its first call, by the component's start, which would draw 2,500 random bytes in vain.
 
-    Each run is seeded by the host, so they would be for nothing.
+    Each run is seeded by the host.
     """
     random.seed = random._inst.seed  # type: ignore[attr-defined]  # pyright: ignore
     if arguments or named:
@@ -122,7 +122,7 @@ def _first_seed(*arguments: Any, **named: Any) -> None:
 
 
 def _import_what_programs_use() -> None:
-    """Paid once, when the image is made."""
+    """Imports common modules while the image is made."""
     for name in (
         *("base64", "bisect", "calendar", "collections", "contextlib", "copy", "csv", "dataclasses", "datetime"),
         *("decimal", "difflib", "enum", "fractions", "functools", "hashlib", "heapq", "html", "inspect", "io"),
@@ -148,15 +148,15 @@ _TIMES = 50
 
 
 def _warm_up() -> None:
-    """Runs a few programs, so that what they make on their first run is in the image.
+    """Runs a few programs, so that their lazily created objects are in the image.
 
-    Often, so that the interpreter has adapted to our own code, and no run pays for that.
+    Repeatedly, so that the interpreter has specialised the runner's own code (PEP 659), and no run pays for that.
     """
     log, wire.log = wire.log, _keep_silent
     world = WitWorld()
     for source in _PROGRAMS:
-        told = {"wire": wire.WIRE_VERSION, "source": source, "file": "main.py", "seed": "5a" * 32, "stack": 1}
-        frame = wire.dumps(told)
+        request = {"wire": wire.WIRE_VERSION, "source": source, "file": "main.py", "seed": "5a" * 32, "stack": 1}
+        frame = wire.dumps(request)
         for _ in range(_TIMES):
             world.run(frame)
             sys.modules.pop("__main__", None)

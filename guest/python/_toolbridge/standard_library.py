@@ -1,4 +1,4 @@
-"""The standard library from memory: read while the image is made, imported when a program asks for it."""
+"""The standard library in memory: compiled while the image is made, imported on demand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
-# What can't work here, or is of no use to a program: processes, screens, installers, tests.
+# Modules that can't work here, or are of no use to a program: processes, screens, installers, tests.
 _LEFT_OUT = {
     *("__main__", "__pycache__", "antigravity", "cProfile", "ctypes", "curses", "dbm", "distutils", "ensurepip"),
     *("ftplib", "idlelib", "imaplib", "lib-dynload", "lib2to3", "mailbox", "msilib", "multiprocessing", "poplib"),
@@ -33,7 +33,7 @@ _ZONES: dict[str, bytes] = {}
 
 
 def read_library() -> None:
-    """While the image is made: reads and compiles every module that isn't left out."""
+    """Compiles every module that isn't left out; called while the image is made."""
     root = next(path for path in sys.path if os.path.exists(f"{path}/json/__init__.py"))
     for name, is_package, path in _found(root, ""):
         with open(path, "rb") as file:
@@ -60,9 +60,12 @@ def _found(directory: str, prefix: str) -> Iterator[tuple[str, bool, str]]:
 
 
 def read_zones(directory: str) -> None:
-    """While the image is made: reads the time zones of the tzdata package."""
-    for name, _, files in os.walk(directory):
-        for file in files:
+    """Reads the time zones of the tzdata package; called while the image is made.
+
+    Sorted, because the order of directory entries differs between file systems, and the image has to be reproducible.
+    """
+    for name, _, files in sorted(os.walk(directory)):
+        for file in sorted(files):
             path = f"{name}/{file}"
             with open(path, "rb") as opened:
                 content = opened.read()
@@ -71,7 +74,7 @@ def read_zones(directory: str) -> None:
 
 
 def after_import(name: str, change: Callable[[ModuleType], None]) -> None:
-    """Changes a module when a program has imported it; at once if it is imported already."""
+    """Applies a change to a module once it has been imported; at once if it is imported already."""
     if name in sys.modules:
         change(sys.modules[name])
     else:
@@ -79,7 +82,7 @@ def after_import(name: str, change: Callable[[ModuleType], None]) -> None:
 
 
 def library_modules() -> list[str]:
-    """Every module that can be imported from memory."""
+    """Names the modules that can be imported from memory."""
     return sorted(_modules)
 
 
@@ -89,7 +92,7 @@ class MemoryFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The module's, if it is part of the library."""
+        """Returns a spec for modules of the library, else None."""
         del path, target
         found = _modules.get(fullname)
         if found is None:
@@ -97,21 +100,21 @@ class MemoryFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
         return importlib.machinery.ModuleSpec(fullname, self, origin="<stdlib>", is_package=found[0])
 
     def is_package(self, fullname: str) -> bool:
-        """Whether it has submodules."""
+        """Whether a module has submodules."""
         return _modules[fullname][0]
 
     def get_source(self, fullname: str) -> None:
-        """Sources are not kept."""
+        """Returns None: sources are not kept."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """The compiled module."""
+        """Returns the compiled module."""
         return marshal.loads(zlib.decompress(_modules[fullname][1]))  # noqa: S302  # our own
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        """The usual kind."""
+        """Returns None, for an ordinary module."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Fills it."""
+        """Executes the module, then applies its pending change."""
         exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102  # how a loader works
         change = _after.pop(module.__name__, None)
         if change is not None:
@@ -119,7 +122,7 @@ class MemoryFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def patch_zones(module: ModuleType) -> None:
-    """zoneinfo reads its data from memory."""
+    """Makes zoneinfo read its data from memory."""
     import io
     import zoneinfo
 

@@ -1,4 +1,4 @@
-"""Errors of calls: one class for each kind, as `host.bridge` exports them."""
+"""ToolError and its subclasses, one for each kind of failed call, as `host.bridge` exports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python values as JSON: what a call passes, and what a run gives back. docs/PYTHON.md has the table."""
+"""Python values as JSON: arguments of calls, and the run's value. docs/write-programs-python.md has the table."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ADVICE = "Give a dict, list, str, number, bool or None"
 
 
 class UnconvertibleError(TypeError):
-    """A value that has no JSON form: says which, where, and what to do."""
+    """A value has no JSON form; the message says which, where, and what to do."""
 
 
 def value_text(value: Any) -> str:
-    """The run's value as JSON. Handles and bytes show as what they are, NaN becomes null.
+    """The run's value as JSON. Handles and bytes become a description, NaN becomes null.
 
     Raises:
         UnconvertibleError: some part of it has no JSON form.
@@ -50,7 +50,7 @@ def _text(value: Any, what: str, *, for_call: bool) -> str:
     try:
         return (_call_encoder if for_call else _value_encoder)(value)
     except (TypeError, ValueError, RecursionError):
-        pass  # the slow way finds out where, or converts what the fast one can't
+        pass  # the slow path finds the place, or converts values that the fast path can't
     try:
         return dumps(_Walk(what, for_call).plain(value, "", 0, ()))
     except RecursionError:
@@ -60,7 +60,7 @@ def _text(value: Any, what: str, *, for_call: bool) -> str:
 
 
 def _simple(value: Any) -> Any:
-    """A value that JSON doesn't have, as one that it has; NotImplemented if it is none of those we know."""
+    """Converts one level of a value to JSON's own types; NotImplemented for an unknown type."""
     for kinds, convert in _CONVERSIONS:
         if isinstance(value, kinds):
             return convert(value)
@@ -70,7 +70,7 @@ def _simple(value: Any) -> Any:
 
 
 def _sorted_if_possible(values: Iterable[Any]) -> list[Any]:
-    """A set's elements in an order that is the same in every run, where they have one."""
+    """A set's elements, sorted if they can be compared, so that the order is the same in every run."""
     listed = list(values)
     try:
         listed.sort()
@@ -124,7 +124,7 @@ def _default_of_value(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str | None:
-    """What the run's value has in place of data that it doesn't hold itself: a handle's text, also for plain bytes."""
+    """The description of a handle or of bytes in the run's value; None for other values."""
     if isinstance(value, Handle):
         return repr(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -141,7 +141,7 @@ def _known(value: Any) -> Any:
 
 
 def _encoder(default: Callable[[Any], Any]) -> Callable[[Any], str]:
-    """The C encoder, made once. Circles end as a RecursionError there, and the slow way finds them."""
+    """Creates the C encoder. A circle ends as a RecursionError, and the slow path finds its place."""
     make: Any = getattr(json.encoder, "c_make_encoder")  # noqa: B009  # the stubs don't know it
     text = json.encoder.encode_basestring
     pieces: Callable[[Any, int], Iterable[str]] = make(None, default, text, None, ":", ",", False, False, False)
@@ -153,14 +153,18 @@ _value_encoder = _encoder(_default_of_value)
 
 
 class _Walk:
-    """Converts a value part by part, and knows where it is."""
+    """The slow path: converts a value part by part, tracking the path for errors."""
 
     def __init__(self, what: str, for_call: bool) -> None:
         self._what = what
         self._for_call = for_call
 
     def plain(self, value: Any, path: str, depth: int, above: tuple[int, ...]) -> Any:
-        """The value in JSON's own types."""
+        """Converts a value to JSON's own types.
+
+        Raises:
+            UnconvertibleError: a part has no JSON form.
+        """
         if value is None or isinstance(value, (bool, str)):
             return value
         if isinstance(value, (int, float)):

@@ -17,16 +17,16 @@ _scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
 dumps: Callable[[Any], str] = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 Settle = Callable[[dict[str, Any]], None]
-"""Called with the reply of a call that was started."""
+"""Callback for the reply of a pending call."""
 
 
 def loads(frame: str) -> Any:
-    """The value of a frame of the host, which is JSON without white space around it."""
+    """Parses a frame of the host: JSON without surrounding white space."""
     return _scan(frame, 0)[0]
 
 
 def printable(text: str) -> str:
-    """Text that can cross the boundary: half a surrogate pair, which is no character, becomes U+FFFD."""
+    """Replaces lone surrogates, which can't cross the boundary, by U+FFFD."""
     if text.isascii():
         return text
     try:
@@ -44,51 +44,55 @@ def _reply(frame: str) -> dict[str, Any]:
 
 
 def request(frame: str) -> dict[str, Any]:
-    """The reply to a request."""
+    """Sends a request frame; blocks until the host replies."""
     return _reply(wit_world.call(printable(frame)))
 
 
 def _whole(frame: str) -> str:
-    """A frame, or the long one that the host has in its place.
+    """The frame, or the long one that `take` fetches in its place.
 
     Raises:
-        MemoryError: there is no room for it. Without looking first, the interpreter would end in the middle of a call.
+        MemoryError: there is no room for it. Unchecked, the interpreter would end in the middle of a call.
     """
     if not frame.startswith("+"):
         return frame
     length, room = frame[1:].split()
     bytes(int(room))
     taken = wit_world.take(int(length))
-    if not taken:  # a finalizer may run at any time, and may call
+    if not taken:  # a finalizer can run at any time, and make a call
         raise RuntimeError("the reply was lost: something else made a call in the middle of this one")
     return taken
 
 
-# Calls that were started, and what to do with their replies. asyncio's and parallel()'s share the table, because a
-# reply arrives at whoever waits first.
-_started: dict[int, Settle] = {}
+# Pending calls: number → callback. asyncio and parallel() share the table, because either one's wait can deliver the
+# other's reply.
+_pending: dict[int, Settle] = {}
 
 
-def forget_started() -> None:
-    """At the beginning of a run: the host no longer knows of the last one's."""
-    _started.clear()
+def forget_pending_calls() -> None:
+    """Drops the pending calls of a session's last run, which the host has forgotten."""
+    _pending.clear()
 
 
-def is_anything_started() -> bool:
+def has_pending_calls() -> bool:
     """Whether a reply can still come."""
-    return bool(_started)
+    return bool(_pending)
 
 
 def start(frame: str, settle: Settle) -> None:
-    """Begins a call without waiting for it."""
+    """Starts a call without blocking; `settle` gets its reply.
+
+    Raises:
+        ValueError: the host refused the frame.
+    """
     number = wit_world.start(printable(frame))
     if number < 0:
-        raise ValueError("the host didn't understand the call")
-    _started[number] = settle
+        raise ValueError("the host refused the call")
+    _pending[number] = settle
 
 
 def wait(seconds: float | None) -> bool:
-    """Waits for the next reply (None: as long as it takes) and hands it over. False when the time is over."""
+    """Blocks until the next reply (None: without a timeout) and passes it to its callback; False on timeout."""
     microseconds = -1 if seconds is None else min(max(0, round(seconds * 1e6)), 1 << 60)
     frame = wit_world.wait(microseconds)
     if frame == "-":
@@ -96,14 +100,14 @@ def wait(seconds: float | None) -> bool:
     if not frame:
         return False
     reply = _reply(frame)
-    settle = _started.pop(reply["id"], None)
+    settle = _pending.pop(reply["id"], None)
     if settle is not None:
         settle(reply)
     return True
 
 
 def sleep(seconds: float, /) -> None:
-    """time.sleep, by way of the host: it isn't billed as computing, and ends with the run."""
+    """Blocks in the host, for time.sleep: not counted as CPU time, and ends with the run."""
     if not seconds >= 0:
         raise ValueError("sleep length must be non-negative")
     until = time.monotonic() + seconds
