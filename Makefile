@@ -62,8 +62,8 @@ format: $(VENV)/.installed ## Format the code, fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-reference: ## Write docs/python-api.md from the code
-	$(PYTHON) docs/python_api.py
+reference: $(VENV)/.installed ## Write docs/python-api.md from the code
+	$(BIN)/python docs/python_api.py
 
 bench: guest ## Run the benchmarks beside their peers
 	$(BIN)/python bench/run.py
