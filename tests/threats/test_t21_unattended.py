@@ -96,9 +96,8 @@ async def test_a_client_without_elicitation_has_what_was_chosen(
         async with client_of(service, era) as client:
             assert made((await run(client, ALL))["value"]) == MADE[unattended]
             told = await call(client, "list_mcp_servers", {})
-            assert (
-                f"There is no user through this client: {'calls' if unattended == 'allow' else 'only'}"
-                in text_of(told)
+            assert f"There is no user through this client: {'calls' if unattended == 'allow' else 'only'}" in text_of(
+                told
             )
             facts: Any = told.structured_content
             assert (facts["attended"], facts["unattended"]) == (False, unattended)
