@@ -4,7 +4,7 @@ from toolbridge.boundary.host_call import CallRecord as CallRecord
 from toolbridge.check.checker import CheckReport as CheckReport
 from toolbridge.check.checker import Problem as Problem
 from toolbridge.config.config import Config as Config
-from toolbridge.config.load import load_config as load_config
+from toolbridge.config.config import load_config as load_config
 from toolbridge.config.policy import Permissions as Permissions
 from toolbridge.config.server_config import OAuth as OAuth
 from toolbridge.config.server_config import ServerConfig as ServerConfig
@@ -28,7 +28,7 @@ from toolbridge.sandbox.sandbox import Sandbox as Sandbox
 from toolbridge.sandbox.session import Session as Session
 from toolbridge.servers.manager import ServerManager as ServerManager
 from toolbridge.servers.pool import ServerStatus as ServerStatus
-from toolbridge.sources.hooks import hookimpl as hookimpl
+from toolbridge.sources.plugins import hookimpl as hookimpl
 from toolbridge.sources.sections import Section as Section
 from toolbridge.tools.binding import ToolContext as ToolContext
 from toolbridge.tools.server import create_server as create_server

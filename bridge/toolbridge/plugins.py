@@ -1,7 +1,6 @@
 """Plugins: packages that offer servers to tasks."""
 
 from toolbridge.config.policy import PluginPolicy
-from toolbridge.sources.hooks import hookimpl
-from toolbridge.sources.plugins import Plugin, ProvidedServer, load_plugins
+from toolbridge.sources.plugins import Plugin, ProvidedServer, hookimpl, load_plugins
 
 __all__ = ["Plugin", "PluginPolicy", "ProvidedServer", "hookimpl", "load_plugins"]

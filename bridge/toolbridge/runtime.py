@@ -22,8 +22,7 @@ from toolbridge.callbacks import observers_of, settle
 from toolbridge.calls.run import Check, RunScope, TypeChecks, mentioned_servers, new_run
 from toolbridge.calls.tool_call import CallRules
 from toolbridge.composition import CurrentServers
-from toolbridge.config.config import Config
-from toolbridge.config.load import ConfigSource, config_reader
+from toolbridge.config.config import Config, ConfigSource, config_reader
 from toolbridge.config.policy import Errors, check_errors
 from toolbridge.config.profiles import profile_names, with_profiles
 from toolbridge.describe.modules import ModuleInfo, ModuleSummary

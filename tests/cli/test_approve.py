@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from toolbridge.config.load import load_config
+from toolbridge.config.config import load_config
 from toolbridge.servers.lifecycle import prepare
 from toolbridge.trust.approval.approver import ApprovalRequest
 from toolbridge.trust.approval.approvers import PROCESS_WARNING, REMOTE_WARNING

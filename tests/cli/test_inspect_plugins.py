@@ -216,7 +216,7 @@ def test_a_package_whose_entry_points_can_not_be_read_costs_nobody_else_theirs(p
         (site / "other-1.dist-info" / "entry_points.txt").write_bytes(b"\xff\xfe[toolbridge.plugins]")
         code, out, err = project.run("plugins", "--json")
         assert (code, [plugin["name"] for plugin in json.loads(out)]) == (0, ["acme"])
-        assert err == "What the package 'other' has for plugins can't be read: UnicodeDecodeError\n"
+        assert err == "The entry points of the package 'other' can't be read: UnicodeDecodeError\n"
         (site / "other-1.dist-info" / "entry_points.txt").write_text("[toolbridge.plugins]\nother = no module\n")
         (site / "other-1.dist-info" / "METADATA").write_text("")
         assert "other: other is not used: its entry point is 'no module'" in project.run("plugins")[1]

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from toolbridge.cli.commands import toolbridge
+from toolbridge.config.config import load_config
 from toolbridge.config.fields import TRANSPORT_OF_SPELLING
 from toolbridge.config.json_schema import json_schema
-from toolbridge.config.load import load_config
 from toolbridge.config.parse import TOP_LEVEL_KEYS
 from toolbridge.config.policy import FLOW_RULES
 from toolbridge.config.values import RESERVED_NAMES

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from config.loader import HOME, Loader
-from toolbridge.config.load import load_config
+from toolbridge.config.config import load_config
 from toolbridge.config.server_config import OAuth, Origin, ServerConfig
 
 # ---- transports

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from config.loader import Loader
 from growth import work_within
-from toolbridge.config.config import Config
-from toolbridge.config.load import load_config
+from toolbridge.config.config import Config, load_config
 from toolbridge.config.policy import DEFAULT_FLOWS, FLOW_RULES, LABELS, LEVELS, Permissions, sides_of, strictest
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ConfigError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolbridge.config.load import load_config
+from toolbridge.config.config import load_config
 from toolbridge.config.references import resolve_environment
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerEnvironmentError

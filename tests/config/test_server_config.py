@@ -229,7 +229,7 @@ def test_a_configuration_made_in_code_is_checked_like_a_file() -> None:
         with pytest.raises(ConfigError, match="only by '-' and '_'"):
             Config({name: ServerConfig.stdio(name, "x") for name in twins})
     for field in ("servers", "optional"):
-        with pytest.raises(ConfigError, match=rf"server 's0': field '{field}': stands under another name, 's0\\n'"):
+        with pytest.raises(ConfigError, match=rf"server 's0': field '{field}': has another name as its key, 's0\\n'"):
             Config(**cast("Any", {field: {"s0\n": servers[0]}}))
     with pytest.raises(ConfigError, match="has the name of another server"):
         Config.of(servers[0], servers[0])

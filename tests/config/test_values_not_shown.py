@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolbridge.config.load import load_config
+from toolbridge.config.config import load_config
 from toolbridge.config.references import resolve_environment
 from toolbridge.errors import ToolbridgeError
 

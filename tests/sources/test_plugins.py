@@ -153,7 +153,7 @@ def test_a_plugin_that_hangs_is_waited_for_once_and_heard_when_it_is_through(
         began = time.monotonic()
         for _ in range(3):
             found = loaded(installed, seconds=60)
-            assert "it did not say" in problems_of(found["late"])
+            assert "it did not answer" in problems_of(found["late"])
             assert len(found["good"].servers) == 1
         assert time.monotonic() - began < patience(5)
         assert threads_of("late") == 1

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from toolbridge.config.config import Config
-from toolbridge.config.load import load_config
+from toolbridge.config.config import Config, load_config
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ConfigError
 

@@ -11,8 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from toolbridge.config.config import Config
-from toolbridge.config.load import load_config
+from toolbridge.config.config import Config, load_config
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerError, ServerNotApprovedError
 from toolbridge.servers.lifecycle import approved_start, prepare

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolbridge.config.load import load_config
+from toolbridge.config.config import load_config
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers.lifecycle import prepare

@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from toolbridge.config.load import load_config
+from toolbridge.config.config import load_config
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ServerNotApprovedError
 from toolbridge.servers.lifecycle import approved_start, prepare

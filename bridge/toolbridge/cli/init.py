@@ -17,7 +17,7 @@ from toolbridge.cli import FAILED, OK
 from toolbridge.cli.client_files import ClientFile, SpliceError, client_files, read_json
 from toolbridge.cli.terminal import table, write
 from toolbridge.config.fields import starts_toolbridge
-from toolbridge.config.parse import Surroundings, parse_server
+from toolbridge.config.parse import EntryContext, parse_server
 from toolbridge.config.server_config import Origin
 from toolbridge.config.values import name_for, twin_key
 from toolbridge.errors import ConfigError
@@ -242,7 +242,7 @@ def named(servers: tuple[FoundServer, ...], taken: Mapping[str, Any]) -> list[tu
 
 def _problem(name: str, entry: Mapping[str, Any]) -> str:
     """Why an entry would make its whole file unusable here; empty if it would not."""
-    around = Surroundings(Origin("user"), os.sep, None, None, "error", {})
+    around = EntryContext(Origin("user"), os.sep, None, None, "error", {})
     problems: list[ConfigError] = []
     parse_server(name, entry, around, problems, [])
     return f"it can't be used here: {problems[0]}" if problems else ""

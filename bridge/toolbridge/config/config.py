@@ -1,15 +1,19 @@
-"""The frozen configuration that everything else starts from."""
+"""The configuration: a frozen `Config`, loaded from files (`load_config`) or made in code; its digests."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from types import MappingProxyType, NoneType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
+from toolbridge.config.fields import check_count, check_together
+from toolbridge.config.parse import ParsedFile, parse_file
 from toolbridge.config.policy import (
     DEFAULT_FLOWS,
     Errors,
@@ -19,36 +23,42 @@ from toolbridge.config.policy import (
     Unattended,
     check_errors,
     check_unattended,
+    merged_flows,
+    merged_plugins,
     parse_flows,
+    strictest_unattended,
+    without_effect,
 )
-from toolbridge.config.profiles import Profile
+from toolbridge.config.profiles import Profile, optional_servers
+from toolbridge.config.read_file import Candidate, home_directory, locate, read_object
 from toolbridge.config.server_config import ServerConfig, ServerLimits
-from toolbridge.config.values import quoted
+from toolbridge.config.values import quoted, shown_path
 from toolbridge.errors import ConfigError, MisuseError, reports_misuse
 
-# SECURITY: what an approval is bound to: everything that affects what runs, or is reached (T1, T24, T25).
+# SECURITY: the digest that an approval is bound to: everything that affects what runs, or is reached (T1, T24, T25).
 #
-# References are hashed as they are written: a new value of a token asks nobody again, another variable does. Tool
-# filters, labels, timeouts and descriptions are left out: they change neither the process nor the place that is
-# reached.
+# References are hashed as written: a new token needs no new approval, another variable does. Tool filters, labels,
+# timeouts and descriptions are left out: they change neither the process nor the place that is reached.
 
 
 def configuration_digest(
     server: ServerConfig, executable: str | None, directory: str | None = None, target: str | None = None
 ) -> str:
-    """`sha256:…` over what would be started or reached; `executable` is the absolute path of the command.
+    """The digest (`sha256:…`) of a server as it would be started or reached.
 
-    The origin is part of it, kind and place: the same entry in another repository is another server. So is the
-    `directory` that it would be started in, which is this program's where its configuration names none: `npx`,
-    `python -m` and a relative argument all run what they find there. `target` is the file that a link leads to, where
-    the command lies in the project: whoever changes the project could point it elsewhere.
+    Args:
+        server: its origin counts: the same entry in another repository is another server.
+        executable: the absolute path of its command.
+        directory: the working directory, where the server names none: `npx`, `python -m` and relative arguments run
+            files of that directory.
+        target: the file that a command within the project links to: a commit could point the link elsewhere.
     """
     facts = {**_facts(server), "cwd": directory or server.cwd, **({} if target is None else {"target": target})}
     return _digest({"purpose": "approval", "executable": executable, **facts})
 
 
 def listing_key(server: ServerConfig) -> str:
-    """`sha256:…` that a kept listing is found by, without looking for the command on this machine."""
+    """The digest (`sha256:…`) by which a server's listing is cached; needs no look-up of the command."""
     return _digest({"purpose": "listing", **_facts(server)})
 
 
@@ -77,17 +87,17 @@ _WITHOUT_EFFECT = frozenset(
     {"allow_tools", "deny_tools", "labels", "output_schemas", "reading", "connect_timeout", "call_timeout"}
     | {"display_name", "description"}
 )
-"""Fields of what is shown, exposed or waited for: a connection that is open stays as it is."""
+"""Fields that an open connection does not depend on."""
 
 
 def same_connection(one: ServerConfig, other: ServerConfig) -> bool:
-    """Whether a server that is connected by one configuration is so by the other as well."""
+    """Whether a server's open connection stays valid under the other configuration."""
     compared = (each.name for each in fields(ServerConfig) if each.name not in _WITHOUT_EFFECT)
     return all(getattr(one, name) == getattr(other, name) for name in compared)
 
 
 def _kind_of_object(server: object) -> str | None:
-    """An object's code can't be hashed, and this program runs it anyway; its class at least is named."""
+    """The class of an in-process server: an object's code can't be hashed."""
     if server is None:
         return None
     kind = type(server)
@@ -95,7 +105,7 @@ def _kind_of_object(server: object) -> str | None:
 
 
 def _digest(facts: dict[str, object]) -> str:
-    # ASCII only: a path that is no UTF-8 has lone surrogates, which have no other encoding.
+    # ASCII: a path that is not UTF-8 has lone surrogates, which can't be encoded otherwise.
     canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return f"sha256:{hashlib.sha256(canonical.encode('ascii')).hexdigest()}"
 
@@ -103,44 +113,41 @@ def _digest(facts: dict[str, object]) -> str:
 @reports_misuse
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Every configured server by name, and where they were read from."""
+    """All configured servers by name, limits and rules; immutable."""
 
     servers: Mapping[str, ServerConfig] = field(default_factory=lambda: MappingProxyType({}))
     limits: ServerLimits = field(default_factory=ServerLimits)
     files: tuple[str, ...] = ()
-    """The files that were read, in the order of their precedence."""
+    """The files that were read, in order of precedence."""
     warnings: tuple[str, ...] = ()
     permissions: Permissions = field(default_factory=Permissions)
     """The user's, or the host's."""
     project_permissions: Permissions = field(default_factory=Permissions)
-    """A repository's: they only ever make a decision stricter."""
+    """A repository's: they can only make a decision stricter."""
     flows: Mapping[str, Level] = field(default_factory=lambda: DEFAULT_FLOWS)
-    """Levels by rule (T22): see `config.flow_rules`. A rule that is missing allows."""
+    """Levels by flow rule (T22): see `config.policy`. A missing rule allows."""
     gateway: bool = True
-    """False: all of MCP is switched off, there are no servers, and `files` is the one that says so."""
+    """False: all of MCP is switched off, by the only file in `files`; there are no servers."""
     errors: Errors = "raise"
     """How a tool's error reaches guest code: as an exception, or as `{ error }`."""
     strict_results: bool = False
-    """Whether a result that breaks the tool's own output schema is an error."""
+    """Whether a result that breaks the tool's output schema is an error."""
     unattended: Unattended = "allow"
-    """Which calls are made where nobody can be asked: all that the rules allow, those of tools that only read, or none.
-    What `permissions.allow` names is allowed there, too."""
+    """Which calls are made where nobody can be asked: all that the rules allow, those of read-only tools, or none.
+    Tools in `permissions.allow` are called in any case."""
     plugins: PluginPolicy = field(default_factory=PluginPolicy)
     """Which plugins may offer servers."""
     profiles: tuple[Profile, ...] = ()
     """Every profile of every file."""
     optional: Mapping[str, ServerConfig] = field(default_factory=lambda: MappingProxyType({}))
-    """Servers that profiles name, as they are without one, and those that a command left out: there only if chosen.
-
-    Those of `active_profiles` are among `servers`.
-    """
+    """Servers of profiles, without overrides, and those that a command left out; active ones are in `servers`, too."""
     active_profiles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """See that the servers can be told apart and are not too many; each was checked when it was made.
+        """Check the servers together; each was checked at its own construction.
 
         Raises:
-            ConfigError: two could be mistaken for each other, one stands under another name, or there are too many.
+            ConfigError: names collide, a key differs from its server's name, or there are too many servers.
             MisuseError: an argument is of the wrong type.
         """
         for name, kind in _KINDS.items():
@@ -153,8 +160,6 @@ class Config:
         for field_name, given in (("servers", servers), ("optional", self.optional)):
             _check_servers(field_name, given)
             object.__setattr__(self, field_name, MappingProxyType(dict(given)))
-        from toolbridge.config.fields import check_count, check_together
-
         check_together(servers.values())
         check_count(len(servers), self.limits.servers)
         object.__setattr__(self, "flows", MappingProxyType(parse_flows(self.flows)))
@@ -181,26 +186,24 @@ class Config:
         """A configuration made in code, checked like one from a file.
 
         Raises:
-            ConfigError: a server can't be used as it is, two could be mistaken for each other, or there are too many.
+            ConfigError: names of servers collide, or there are too many.
             MisuseError: an argument is of the wrong type.
         """
-        from toolbridge.config.fields import check_together
-
         for number, server in enumerate(servers):
             _check_type(f"servers[{number}]", server, ServerConfig, "a ServerConfig")
         _check_type("limits", limits, (ServerLimits, NoneType), "ServerLimits(…)")
         _check_type("permissions", permissions, (Permissions, NoneType), "Permissions(…)")
         _check_type("plugins", plugins, (PluginPolicy, NoneType), "PluginPolicy(…)")
-        check_together(servers)  # two of one name would be one below
+        check_together(servers)  # two of one name would be one in the dict below
         return Config(
             {server.name: server for server in servers},
-            limits if limits is not None else ServerLimits(),
-            permissions=permissions if permissions is not None else Permissions(),
+            limits or ServerLimits(),
+            permissions=permissions or Permissions(),
             flows={**DEFAULT_FLOWS, **parse_flows(flows or {})},
             errors=errors,
             strict_results=strict_results,
             unattended=unattended,
-            plugins=plugins if plugins is not None else PluginPolicy(),
+            plugins=plugins or PluginPolicy(),
         )
 
 
@@ -220,9 +223,147 @@ def _check_servers(field_name: str, given: object) -> None:
     for name, server in cast("Mapping[object, object]", given).items():
         _check_type(f"{field_name}[{name!r}]", server, ServerConfig, "a ServerConfig")
         if isinstance(server, ServerConfig) and name != server.name:
-            raise ConfigError(f"stands under another name, {quoted(str(name))}.", server=server.name, field=field_name)
+            raise ConfigError(
+                f"has another name as its key, {quoted(str(name))}.", server=server.name, field=field_name
+            )
 
 
 def _check_type(name: str, value: object, kinds: type | tuple[type, ...], expected: str) -> None:
     if not isinstance(value, kinds):
         raise MisuseError(name, value, expected)
+
+
+# Merging files: of two servers of one name, the first file wins; of two rules or limits, the stricter one.
+
+
+def merge_files(files: Sequence[ParsedFile]) -> Config:
+    """One configuration of all files, given in order of precedence.
+
+    Raises:
+        ConfigError: names of servers collide, or there are too many servers.
+    """
+    servers: dict[str, ServerConfig] = {}
+    limits: dict[str, Any] = {}
+    errors: Errors | None = None
+    hidden: set[str] = set()
+    warnings: list[str] = []
+    for file in files:
+        warnings += file.warnings
+        warnings += _limit(limits, file)
+        errors = errors or file.policy.errors
+        for server in file.servers:
+            winner = servers.setdefault(server.name, server)
+            if winner is not server:
+                # A repository must not remove the labels of a server by redefining it.
+                labels = tuple(dict.fromkeys([*winner.labels, *server.labels]))
+                servers[server.name] = replace(winner, labels=labels)
+                hidden.add(server.name)
+                here, there = shown_path(file.path), shown_path(winner.origin.detail)
+                warnings.append(f"{here}: server {server.name!r} is hidden by that of {there}.")
+    paths = tuple(file.path for file in files)
+    check_together(servers.values())
+    merged = ServerLimits(**limits)
+    try:
+        check_count(len(servers), merged.servers)
+    except ConfigError as problem:
+        where = " and ".join(paths)
+        raise ConfigError(problem.problem, file=where, field=problem.field, fix=problem.fix) from None
+    own = [file.policy for file in files if not file.is_project]
+    projects = [file.policy for file in files if file.is_project]
+    flows = merged_flows(own, projects)
+    for file in files:
+        if file.is_project:
+            warnings += [f"{shown_path(file.path)}: {each}" for each in without_effect(file.policy, flows)]
+    profiles = tuple(profile for file in files for profile in file.profiles)
+    optional = optional_servers(servers, profiles)
+    return Config(
+        {name: server for name, server in servers.items() if name not in optional},
+        merged,
+        paths,
+        tuple(warnings),
+        # The user allowed tools of the user's own servers, not of a project's server of the same name.
+        permissions=replace(own[0].permissions, allow_except=frozenset(hidden)) if own else Permissions(),
+        project_permissions=projects[0].permissions if projects else Permissions(),
+        flows=flows,
+        errors=errors or "raise",
+        unattended=strictest_unattended(file.policy for file in files),
+        strict_results=any(file.policy.strict_results for file in files),
+        plugins=merged_plugins(file.policy.plugins for file in files),
+        profiles=profiles,
+        optional=optional,
+    )
+
+
+def _limit(limits: dict[str, Any], file: ParsedFile) -> Iterator[str]:
+    """Merge a file's limits into `limits`: the lower cap holds, so a repository lifts none. Yields warnings."""
+    for name, value in file.limits.items():
+        before = limits.setdefault(name, value)
+        if value < before:
+            limits[name] = value
+            yield f"{shown_path(file.path)}: its lower limit for {name!r} holds, not that of a file before it."
+
+
+ConfigSource: TypeAlias = Config | str | os.PathLike[str] | None
+"""A configuration made in code, the path of a file, or None to search the standard places."""
+
+
+def load_config(
+    file: str | os.PathLike[str] | None = None,
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Config:
+    """Load the configuration of `file` alone, or of the project in `directory` and of the user.
+
+    Starts and reaches nothing, resolves no references. Without any file, there are no servers. If any file has
+    `"gateway": false`, the rest is not parsed.
+
+    Raises:
+        ConfigError: a file can't be read or used; names the file, the server and the field.
+    """
+    environ = os.environ if environ is None else environ
+    home = home_directory(environ)
+    found = locate(file, directory=_current() if directory is None else directory, environ=environ)
+    used = [candidate for candidate in found if candidate.used]
+    documents = _documents(used)
+    for candidate, document in documents:
+        if isinstance(document, dict) and document.get("gateway") is False:
+            return Config(gateway=False, files=(candidate.path,))
+    parsed: list[ParsedFile] = []
+    for candidate, document in documents:
+        if isinstance(document, ConfigError):
+            raise document
+        parsed.append(parse_file(document, candidate, home))
+    return merge_files(parsed)
+
+
+def config_reader(source: ConfigSource) -> Callable[[], Config]:
+    """A function that loads the configuration anew at each call, from the directory that is current now.
+
+    Raises:
+        ConfigError: the current directory is gone.
+        MisuseError: the source is of the wrong type.
+    """
+    if isinstance(source, Config):
+        return lambda: source
+    if not isinstance(source, (str, os.PathLike, NoneType)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise MisuseError("config", source, "a Config, the path of a file, or None to look for one")
+    return partial(load_config, source, directory=_current())
+
+
+def _documents(used: list[Candidate]) -> list[tuple[Candidate, dict[str, object] | ConfigError]]:
+    """Each file's JSON object, or its error: a broken file must not disable another's `gateway` switch."""
+    documents: list[tuple[Candidate, dict[str, object] | ConfigError]] = []
+    for candidate in used:
+        try:
+            documents.append((candidate, read_object(candidate.path)))
+        except ConfigError as problem:
+            documents.append((candidate, problem))
+    return documents
+
+
+def _current() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        raise ConfigError("the current directory is gone.", fix="Change to one that exists.") from None

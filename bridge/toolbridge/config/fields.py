@@ -1,4 +1,4 @@
-"""Every field of a server: its name in code and in a file, how it is checked, and which transports have it."""
+"""The table of all fields of a server (key, check, transports), from which the JSON Schema is generated; its checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from toolbridge.config import policy as flow_rules
@@ -16,9 +16,11 @@ from toolbridge.config import values
 from toolbridge.config.read_file import read_object
 from toolbridge.config.server_config import OAuth, Origin, ServerConfig, Transport
 from toolbridge.config.values import (
+    Check,
     all_of,
     any_text,
     check_name,
+    checked_members,
     kind_of,
     listed,
     names,
@@ -27,35 +29,34 @@ from toolbridge.config.values import (
     shown_path,
     some_text,
     twin_key,
-    unknown_keys,
     wrong,
 )
 from toolbridge.errors import ConfigError
 
-# An operator's schemas for the results of tools that have none: written out, or in a file beside the configuration.
+# Output schemas for tools that have none: inline, or in a file beside the configuration.
 
 
 _FORM = 'an object such as {"get_forecast": {"type": "object", "properties": {…}}}, or the path of a file that has one'
 
 
 def from_file(value: object, field: str, absolute: Callable[[str], str]) -> object:
-    """What a file has, if its path is given; else what was given.
+    """The JSON object in the file if the value is a path, else the value.
 
     Raises:
-        ConfigError: it can't be read, or is not a JSON object.
+        ConfigError: the file can't be read, or is not a JSON object.
     """
     if not isinstance(value, str) or not value.strip():
         return value
     path = absolute(value)
     try:
         return read_object(path, form='{"get_forecast": {"type": "object"}}')
-    except ConfigError as error:  # the field names a file, and it is that one that something is wrong with
+    except ConfigError as error:  # the mistake is in the file that the field names
         problem, fix = f"{shown_path(path)}: {error.problem}", error.fix
     raise ConfigError(problem, field=field, fix=fix)
 
 
 def output_schemas(value: object, field: str) -> Mapping[str, Mapping[str, Any]]:
-    """A schema by the name of its tool."""
+    """JSON Schemas by tool."""
     if not isinstance(value, Mapping):
         raise wrong(value, field, _FORM)
     schemas: dict[str, Mapping[str, Any]] = {}
@@ -66,14 +67,14 @@ def output_schemas(value: object, field: str) -> Mapping[str, Mapping[str, Any]]
     return schemas
 
 
-# Checks of what only a server that is reached by URL has: the URL, headers, OAuth.
+# Checks of HTTP fields: the URL, headers, OAuth.
 
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _BAD_URL_CHARACTER = re.compile(r"[\x00-\x20\x7f\\]")
 SENT_ANYWAY = frozenset({"accept", "accept-encoding", "content-type"})
-"""Headers that the transport sets, and that other clients let people write."""
+"""Headers that the transport sets and that files for other clients repeat."""
 _TRANSPORT_HEADERS = SENT_ANYWAY | frozenset(
     {
         *("connection", "content-encoding", "content-length", "expect", "host", "http2-settings", "keep-alive"),
@@ -91,7 +92,7 @@ _OAUTH_ADVICE: Mapping[str, str] = {"callbackPort": 'Write "redirectPort".', "sc
 
 
 def url(value: object, field: str) -> str:
-    """An http or https URL without a user or password."""
+    """Check an http or https URL without user, password or fragment."""
     text = some_text(value, field)
     example = "Write it as https://host/path."
     if _BAD_URL_CHARACTER.search(text):
@@ -112,7 +113,7 @@ def url(value: object, field: str) -> str:
 
 
 def headers(value: object, field: str) -> dict[str, str]:
-    """Headers and their values, which may have references."""
+    """Check headers; values may hold references."""
     found: dict[str, str] = {}
     seen: set[str] = set()
     for name, text in pairs(value, field).items():
@@ -133,12 +134,12 @@ def headers(value: object, field: str) -> dict[str, str]:
 
 
 def is_transports(name: str) -> bool:
-    """Whether a header is set by the transport itself, about one connection only, or able to make one request two."""
+    """Whether the transport owns a header: it is hop-by-hop, sets the framing (request smuggling), or is MCP's."""
     return name.lower() in _TRANSPORT_HEADERS or name.lower().startswith("mcp-param-")
 
 
 def header_fault(value: str) -> str:
-    """What keeps a text from being sent as the value of a header, without showing it; empty if nothing does."""
+    """The reason why a text can't be a header's value, without showing it; empty if it can."""
     if "\r" in value or "\n" in value:
         return "has a line break, which would begin another header."
     if not _HEADER_VALUE.fullmatch(value):
@@ -147,20 +148,13 @@ def header_fault(value: str) -> str:
 
 
 def oauth(value: object, field: str) -> OAuth:
-    """How to sign in."""
+    """Check how to sign in."""
     if isinstance(value, OAuth):
         given = {key: getattr(value, attribute) for key, attribute in OAUTH_KEYS.items()}
-        found = {key: each for key, each in given.items() if each is not None}
-    else:
-        found = pairs(value, field)
-    for unknown in unknown_keys(found, OAUTH_KEYS, within=f"{field}.", advice=_OAUTH_ADVICE):
-        raise unknown
-    return OAuth(
-        client_id=some_text(found["clientId"], f"{field}.clientId") if "clientId" in found else None,
-        client_secret=some_text(found["clientSecret"], f"{field}.clientSecret") if "clientSecret" in found else None,
-        scopes=names(found.get("scopes", ()), f"{field}.scopes"),
-        redirect_port=_port(found["redirectPort"], f"{field}.redirectPort") if "redirectPort" in found else None,
-    )
+        value = {key: each for key, each in given.items() if each is not None}
+    checks = {"clientId": some_text, "clientSecret": some_text, "scopes": names, "redirectPort": _port}
+    found = checked_members(value, field, checks, advice=_OAUTH_ADVICE)
+    return OAuth(**{OAUTH_KEYS[key]: each for key, each in found.items()})
 
 
 def _port(value: object, field: str) -> int:
@@ -171,8 +165,6 @@ def _port(value: object, field: str) -> int:
         raise ConfigError("expected 1 to 65535.", field=field)
     return int(value)
 
-
-Check: TypeAlias = Callable[[object, str], Any]
 
 STDIO = frozenset({"stdio"})
 REMOTE = frozenset({"http", "sse"})
@@ -225,7 +217,7 @@ ATTRIBUTE_OF_KEY: Mapping[str, str] = MappingProxyType(
     {each.key: each.attribute for each in FIELDS if each.key}
     | {"transport": "transport", "type": "transport", "env_required": "env_required", "disabled": "enabled"}
 )
-"""All spellings of all keys of a server in a file."""
+"""Attribute of each key of a server in a file, aliases included."""
 
 TRANSPORT_OF_SPELLING: Mapping[str, Transport] = MappingProxyType(
     {
@@ -243,7 +235,7 @@ NEEDED_FIELD: Mapping[str, str] = MappingProxyType(
 )
 
 WITHOUT_EFFECT = frozenset({"dev", "gallery", "version"})
-"""VS Code's own notes on a server: nothing that runs depends on them."""
+"""VS Code's own notes on a server."""
 
 _TOOLS = 'Write "allowTools" or "denyTools".'
 _APPROVE = "Nothing in a file approves a server or a tool: remove it."
@@ -274,10 +266,10 @@ ADVICE: Mapping[str, str] = MappingProxyType(
         "workingDirectory": 'Write "cwd".',
     }
 )
-"""Keys of other tools that mean something here under another name, or nothing at all."""
+"""Keys of other tools, and what to write instead."""
 
 
-# The rules for one server and for all of them together: the same for a file and for code.
+# The checks of one server and of all servers together, the same for files and for code.
 
 
 # A program, a package with extras or a version (`uvx toolbridge@1.2`), or a module (`python -m toolbridge.cli`).
@@ -293,12 +285,12 @@ _DEFAULTS: dict[str, object] = {
 def check_fields(
     given: Mapping[str, object], transport: str, label: Callable[[str], str], problems: list[ConfigError]
 ) -> dict[str, Any]:
-    """The fields of a server as they are kept, by attribute. What is wrong is added to `problems`."""
+    """The checked fields of a server by attribute. Adds everything that is wrong to `problems`."""
     if "command" in given and "url" in given:
         fix = f"Remove {label('url')!r} for a process, or {label('command')!r} for a server that is reached by URL."
         both = f"has both {label('command')!r} and {label('url')!r}."
         problems.append(ConfigError(both, fix=fix))
-        return {}  # which of the other fields are in place can't be told
+        return {}  # which of the other fields belong to it is unknown
     if NEEDED_FIELD[transport] not in given:
         needed = label(NEEDED_FIELD[transport])
         problems.append(ConfigError(f"is missing; transport {transport!r} needs it.", field=needed))
@@ -312,7 +304,7 @@ def check_fields(
         try:
             kept[attribute] = each.check(value, label(attribute))
         except ConfigError as problem:
-            problems.append(problem)
+            problems += problem.problems
     twice = set(kept.get("env", ())) & set(kept.get("env_required", ()))
     if twice:
         problem = f"{quoted(min(twice))} is also in {label('env')!r}."
@@ -321,10 +313,10 @@ def check_fields(
 
 
 def check_server(server: ServerConfig) -> None:
-    """Check a server that is being made: the same rules for one from a file and for one made in code.
+    """Check a server under construction: the same rules for files and for code.
 
     Raises:
-        ConfigError: it can't be used as it is.
+        ConfigError: lists everything that is wrong with it.
     """
     problems: list[ConfigError] = []
     try:
@@ -358,10 +350,10 @@ def _given(server: ServerConfig) -> dict[str, object]:
 
 
 def check_together(servers: Iterable[ServerConfig]) -> None:
-    """See that no two servers could be mistaken for each other.
+    """Check that no two servers have the same Python module.
 
     Raises:
-        ConfigError: two have one name, or names that differ only by `-` and `_`; a Python module is both.
+        ConfigError: two have one name, or names that differ only by `-` and `_`.
     """
     seen: dict[str, ServerConfig] = {}
     for server in servers:
@@ -384,7 +376,7 @@ def _collision(one: ServerConfig, other: ServerConfig) -> str:
 
 
 def starts_toolbridge(command: str, args: Iterable[str]) -> bool:
-    """Whether a command is `toolbridge serve`: by its path, or by a runner, interpreter or shell (T22)."""
+    """Whether a command runs `toolbridge serve`: by path, runner, interpreter or shell (T22)."""
     words: list[str] = []
     for word in (command, *args):
         try:
@@ -397,10 +389,10 @@ def starts_toolbridge(command: str, args: Iterable[str]) -> bool:
 
 
 def check_count(count: int, most: int) -> None:
-    """See that there are not too many servers.
+    """Check the number of servers.
 
     Raises:
-        ConfigError: there are.
+        ConfigError: there are more than `most`.
     """
     if count > most:
         fix = f'Remove some, or raise the limit: "limits": {{"servers": {count}}}.'

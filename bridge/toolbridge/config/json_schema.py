@@ -41,7 +41,7 @@ def _map(member: _Schema, **more: Any) -> _Schema:
     return {"type": "object", "additionalProperties": member, **more}
 
 
-_OF_CHECK: Mapping[server_fields.Check, _Schema] = {
+_OF_CHECK: Mapping[values.Check, _Schema] = {
     values.any_text: _TEXT,
     values.some_text: _SOME_TEXT,
     values.working_directory: _SOME_TEXT,

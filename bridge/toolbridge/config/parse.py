@@ -1,4 +1,4 @@
-"""From a file's JSON object to servers and limits. Every mistake in a file is found before any is reported."""
+"""Parse a file's JSON object into servers, limits and rules; collects all mistakes before it reports any."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from toolbridge.config.values import (
     MOST_PROBLEMS_SOUGHT,
     absolute_directory,
     all_of,
+    checked_members,
     flag,
     kind_of,
     listed,
@@ -41,7 +42,7 @@ from toolbridge.config.values import (
 )
 from toolbridge.errors import ConfigError
 
-# One server's entry in a file, in whichever spelling its author's tool taught them.
+# One server's entry in a file, in the spelling of any client.
 
 
 _T = TypeVar("_T")
@@ -49,23 +50,23 @@ _KEY = {each.attribute: each.key for each in FIELDS} | {"transport": "transport"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What an entry's meaning depends on besides itself."""
+class EntryContext:
+    """The file around an entry: where it came from, and how paths and variables in it are resolved."""
 
     origin: Origin
     base: str
-    """Where a relative `cwd` starts from."""
+    """The directory that a relative `cwd` is resolved against."""
     default_cwd: str | None
     home: str | None
     unset_env: Literal["error", "empty"]
     editor_values: Mapping[str, str]
-    """What VS Code's own variables stand for; empty for every other file."""
+    """Values of VS Code's own variables; empty for every other file."""
 
 
 def parse_server(
-    written: str, entry: object, around: Surroundings, problems: list[ConfigError], warnings: list[str]
+    written: str, entry: object, context: EntryContext, problems: list[ConfigError], warnings: list[str]
 ) -> ServerConfig | None:
-    """The server, or None if something is wrong with it; that is added to `problems`."""
+    """The server, or None after adding everything that is wrong with the entry to `problems`."""
     if not isinstance(entry, Mapping):
         problem = f"expected an object, found {kind_of(entry)}."
         problems.append(ConfigError(problem, fix='Write {"command": …} or {"url": …}.'))
@@ -80,15 +81,15 @@ def parse_server(
     if "enabled" in given and label("enabled") == "disabled":
         disabled = _collect(problems, flag, given.pop("enabled"), "disabled")
         given["enabled"] = not disabled
-    if around.editor_values:
-        given |= {key: all_filled_in(given[key], around.editor_values) for key in ("env", "headers") if key in given}
+    if context.editor_values:
+        given |= {key: all_filled_in(given[key], context.editor_values) for key in ("env", "headers") if key in given}
         if "cwd" in given:
-            given["cwd"] = filled_in(given["cwd"], around.editor_values, has_references=False)
+            given["cwd"] = filled_in(given["cwd"], context.editor_values, has_references=False)
     cwd = given.get("cwd")
     if isinstance(cwd, str) and cwd.strip():
-        given["cwd"] = absolute_directory(cwd, around.base, around.home)
+        given["cwd"] = absolute_directory(cwd, context.base, context.home)
     if "output_schemas" in given:
-        read = partial(absolute_directory, base=around.base, home=around.home)
+        read = partial(absolute_directory, base=context.base, home=context.home)
         given["output_schemas"] = _collect(problems, from_file, given["output_schemas"], label("output_schemas"), read)
         if problems:
             return None
@@ -97,11 +98,11 @@ def parse_server(
     kept = {} if transport is None else check_fields(given, transport, label, problems)
     if problems or transport is None or name is None:
         return None
-    if transport == "stdio" and around.default_cwd is not None:
-        kept.setdefault("cwd", around.default_cwd)
-    kept.setdefault("unset_env", around.unset_env)
+    if transport == "stdio" and context.default_cwd is not None:
+        kept.setdefault("cwd", context.default_cwd)
+    kept.setdefault("unset_env", context.unset_env)
     display_name = written if written != name else ""
-    known = {"name": name, "transport": transport, "origin": around.origin, "display_name": display_name}
+    known = {"name": name, "transport": transport, "origin": context.origin, "display_name": display_name}
     server = checked_server(**known, **kept)
     ignored = sorted(key for key in cast("Mapping[str, object]", entry) if key in WITHOUT_EFFECT)
     warnings += [f"server {quoted(written)}: {each}" for each in (*dropped, *_warnings(server, ignored))]
@@ -109,7 +110,7 @@ def parse_server(
 
 
 def _by_attribute(entry: Mapping[str, object], keys: dict[str, str], problems: list[ConfigError]) -> dict[str, object]:
-    """The entry's values by attribute; `keys` gets the spelling that was used for each."""
+    """The entry's values by attribute. Adds to `keys` the spelling of each."""
     given: dict[str, object] = {}
     others = (key for key in entry if key not in WITHOUT_EFFECT)
     problems += unknown_keys(others, ATTRIBUTE_OF_KEY, advice=ADVICE)
@@ -126,7 +127,7 @@ def _by_attribute(entry: Mapping[str, object], keys: dict[str, str], problems: l
 
 
 def _transport(given: dict[str, object], label: Callable[[str], str], problems: list[ConfigError]) -> Transport | None:
-    """How the server is reached: as it says, or as its fields show."""
+    """The transport: named, or inferred from `command` or `url`."""
     if "transport" not in given:
         if "command" in given:
             return "stdio"
@@ -146,7 +147,7 @@ def _transport(given: dict[str, object], label: Callable[[str], str], problems: 
 
 
 def _drop_our_own_headers(given: dict[str, object]) -> list[str]:
-    """Other clients have people write what the transport sends anyway; leaving it out changes nothing."""
+    """Remove headers that the transport sets anyway, which other clients' files repeat; returns warnings."""
     found = given.get("headers")
     if not isinstance(found, Mapping):
         return []
@@ -160,7 +161,7 @@ def _collect(problems: list[ConfigError], check: Callable[..., _T], *values: obj
     try:
         return check(*values)
     except ConfigError as problem:
-        problems.append(problem)
+        problems += problem.problems
         return None
 
 
@@ -188,12 +189,12 @@ def _camel_case(name: str) -> str:
 
 
 LIMIT_OF_KEY: Mapping[str, str] = MappingProxyType({_camel_case(each.name): each.name for each in fields(ServerLimits)})
-"""The limits by their keys in a file."""
+"""Name of each limit by its key in a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
-    """What one file says."""
+    """The content of one file."""
 
     path: str
     servers: tuple[ServerConfig, ...]
@@ -202,20 +203,24 @@ class ParsedFile:
     policy: Policy
     profiles: tuple[Profile, ...]
     is_project: bool
-    """Whether it comes with a repository: then it may make rules stricter, never looser."""
+    """Whether it comes with a repository: it may make rules stricter, never looser."""
     warnings: tuple[str, ...]
 
 
 def parse_file(document: Mapping[str, object], candidate: Candidate, home: str | None) -> ParsedFile:
-    """Read a file's JSON object.
+    """Parse a file's JSON object.
 
     Raises:
-        ConfigError: names the file, and for every problem the server, the field, what was found and what to write.
+        ConfigError: lists all problems: server, field, what was found and what to write.
     """
     problems: list[ConfigError] = []
     warnings: list[str] = []
     _check_top_level(document, problems, warnings)
-    limits = _limits(document["limits"], problems) if "limits" in document else {}
+    limits: dict[str, float] = {}
+    if "limits" in document:
+        checks = {key: partial(check_limit, name) for key, name in LIMIT_OF_KEY.items()}
+        given = _collect(problems, checked_members, document["limits"], "limits", checks) or {}
+        limits = {LIMIT_OF_KEY[key]: limit for key, limit in given.items()}
     policy = parse_policy(document, problems)
     servers = _servers(document, candidate, home, problems, warnings)
     origin = Origin(candidate.origin, candidate.path)
@@ -228,10 +233,7 @@ def parse_file(document: Mapping[str, object], candidate: Candidate, home: str |
         absolute=lambda path: absolute_directory(path, candidate.base, home),
     )
     if not problems:
-        try:
-            check_together(servers)
-        except ConfigError as problem:
-            problems.append(problem)
+        _collect(problems, check_together, servers)
     if problems:
         raise all_of(problems, file=candidate.path)
     where = shown_path(candidate.path)
@@ -255,22 +257,6 @@ def _check_top_level(document: Mapping[str, object], problems: list[ConfigError]
         warnings.append("'inputs' has no effect: nobody is asked for values, and a server that uses one won't start.")
 
 
-def _limits(value: object, problems: list[ConfigError]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    try:
-        given = pairs(value, "limits")
-    except ConfigError as problem:
-        problems.append(problem)
-        return found
-    problems += unknown_keys(given, LIMIT_OF_KEY, within="limits.")
-    for key in (key for key in given if key in LIMIT_OF_KEY):
-        try:
-            found[LIMIT_OF_KEY[key]] = check_limit(LIMIT_OF_KEY[key], given[key], f"limits.{key}")
-        except ConfigError as problem:
-            problems.append(problem)
-    return found
-
-
 def _servers(
     document: Mapping[str, object],
     candidate: Candidate,
@@ -278,26 +264,19 @@ def _servers(
     problems: list[ConfigError],
     warnings: list[str],
 ) -> tuple[ServerConfig, ...]:
-    forms = [form for form in FORMS if form in document]
-    if len(forms) != 1:
-        if forms:
-            problem = ConfigError("has both 'mcpServers' and 'servers'.", fix="Move all servers into one of them.")
-        else:
-            problem = ConfigError("has neither 'mcpServers' nor 'servers'.", fix='Write {"mcpServers": {}}.')
-        problems.append(problem)
+    if all(form in document for form in FORMS):
+        problems.append(ConfigError("has both 'mcpServers' and 'servers'.", fix="Move all servers into one of them."))
+    elif not any(form in document for form in FORMS):
+        problems.append(ConfigError("has neither 'mcpServers' nor 'servers'.", fix='Write {"mcpServers": {}}.'))
     servers: list[ServerConfig] = []
     for form in FORMS:
-        try:
-            entries = pairs(document.get(form, {}), form)
-        except ConfigError as problem:
-            problems.append(problem)
-            continue
-        around = _surroundings(form, candidate, home)
+        entries = _collect(problems, pairs, document.get(form, {}), form) or {}
+        context = _entry_context(form, candidate, home)
         for written, entry in entries.items():
             if len(problems) >= MOST_PROBLEMS_SOUGHT:
                 break
             found: list[ConfigError] = []
-            server = parse_server(written, entry, around, found, warnings)
+            server = parse_server(written, entry, context, found, warnings)
             if server is not None and starts_toolbridge(server.command or "", server.args):
                 warnings.append(f"server {quoted(written)} is toolbridge itself, and is left out: no run inside a run.")
             elif server is not None:
@@ -307,8 +286,8 @@ def _servers(
     return tuple(servers)
 
 
-def _surroundings(form: str, candidate: Candidate, home: str | None) -> Surroundings:
-    return Surroundings(
+def _entry_context(form: str, candidate: Candidate, home: str | None) -> EntryContext:
+    return EntryContext(
         origin=Origin(candidate.origin, candidate.path),
         base=candidate.base,
         # `node server.js` of a project is the project's own file, wherever this program was started.

@@ -1,4 +1,4 @@
-"""SECURITY: what may be called and may flow, from one file or two (T25, T26).
+"""SECURITY: permissions, flow rules and plugin rules, from the user's file and a repository's (T25, T26).
 
 A repository's file comes with a clone, unread. It may make rules stricter, never looser: of the two files the stricter
 rule holds, and its `allow` makes exceptions to its own `default` only.
@@ -10,24 +10,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from toolbridge.config.values import (
-    all_of,
     any_text,
     check_wildcards,
+    checked_members,
     flag,
-    kind_of,
     listed,
     names,
-    pairs,
+    one_of,
     quoted,
-    unknown_keys,
     wrong,
 )
 from toolbridge.errors import ConfigError, reports_misuse
 
-# Which tools may be called: patterns for allow, ask and deny, as they are written. `trust.gate` decides by them.
+# Permissions: patterns of tools for allow, ask and deny. `trust.gate` decides by them.
 
 
 Level: TypeAlias = Literal["allow", "ask", "deny"]
@@ -37,7 +35,7 @@ LEVELS: tuple[Level, ...] = ("allow", "ask", "deny")
 PERMISSION_KEYS = ("allow", "ask", "deny", "default")
 MOST_CHARACTERS = 1_000
 """Of a pattern."""
-# Every name in a catalog is ASCII; of what looks like a letter and is none, a rule could only seem to speak.
+# Names in a catalog are ASCII: a rule with a homoglyph would match nothing.
 _VISIBLE_ASCII = re.compile(r"[!-~]+")
 _SHORT_NAME = re.compile(r"[a-z0-9][A-Za-z0-9-]*_[A-Za-z0-9_-]+")
 _FORMS = "Write mcp__<server>__<tool>, mcp:<server>_<tool>, mcp__<server>__* for all tools of a server, or * for all."
@@ -49,7 +47,7 @@ class Permissions:
     """Patterns of tools by level: deny wins over ask, ask over allow, and a pattern over the default.
 
     Raises:
-        ConfigError: a pattern is none.
+        ConfigError: a pattern is malformed.
     """
 
     allow: tuple[str, ...] = ()
@@ -58,7 +56,7 @@ class Permissions:
     default: Level = "allow"
     """For tools that no pattern matches."""
     allow_except: frozenset[str] = frozenset()
-    """Servers that `allow` says nothing of: a project's that took the name of one of the user's own."""
+    """Servers that `allow` does not apply to: a project's that took the name of one of the user's own."""
 
     def __post_init__(self) -> None:
         for name in LEVELS:
@@ -67,50 +65,36 @@ class Permissions:
         object.__setattr__(self, "allow_except", frozenset(self.allow_except))
 
     def with_allowed(self, *more: str) -> Permissions:
-        """The same, and these patterns allowed besides: they are added to what is there, and replace nothing.
+        """A copy that allows these patterns, too.
 
         Raises:
-            ConfigError: a pattern is none.
+            ConfigError: a pattern is malformed.
         """
         return replace(self, allow=(*self.allow, *more))
 
 
 def strictest(*levels: Level) -> Level:
-    """The one that wins."""
+    """The strictest of the levels."""
     return max(levels, key=LEVELS.index)
 
 
 def parse_permissions(value: object) -> Permissions:
-    """What a file has under `permissions`.
+    """The `permissions` of a file.
 
     Raises:
-        ConfigError: for all that is wrong with it.
+        ConfigError: lists everything that is wrong with them.
     """
-    given = pairs(value, "permissions")
-    problems = unknown_keys(given, PERMISSION_KEYS, within="permissions.")
-    kept: dict[str, Any] = {}
-    for key in (key for key in given if key in PERMISSION_KEYS):
-        try:
-            check = level if key == "default" else patterns
-            kept[key] = check(given[key], f"permissions.{key}")
-        except ConfigError as problem:
-            problems.append(problem)
-    if problems:
-        raise all_of(problems)
-    return Permissions(**kept)
+    checks = {key: level if key == "default" else patterns for key in PERMISSION_KEYS}
+    return Permissions(**checked_members(value, "permissions", checks))
 
 
 def level(value: object, field: str) -> Level:
     """Allow, ask or deny."""
-    for each in LEVELS:
-        if isinstance(value, str) and value == each:
-            return each
-    found = quoted(value) if isinstance(value, str) else kind_of(value)
-    raise ConfigError(f"expected {listed(LEVELS)}, found {found}.", field=field)
+    return one_of(LEVELS, value, field)
 
 
 def patterns(value: object, field: str) -> tuple[str, ...]:
-    """A list of patterns, each once."""
+    """A list of patterns, without duplicates."""
     if not isinstance(value, (list, tuple)):
         raise wrong(value, field, 'a list such as ["mcp__weather__*"]')
     items = cast("list[object] | tuple[object, ...]", value)
@@ -120,7 +104,7 @@ def patterns(value: object, field: str) -> tuple[str, ...]:
 
 
 def _is_pattern(text: str) -> bool:
-    """By looking for the separators: an expression for this would try every pair of them."""
+    """Searches the separators: a regular expression would try every pair of them (ReDoS)."""
     if text == "*":
         return True
     parts = text.removesuffix("*")
@@ -137,7 +121,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _pattern(value: object, field: str, *, denies: bool) -> str:
-    """A pattern that can match something. One that can't would be a rule that its author believes in."""
+    """Check a pattern. One that can match no tool is refused: its author would rely on the rule."""
     text = any_text(value, field)
     if _is_pattern(text):
         if denies:
@@ -149,17 +133,17 @@ def _pattern(value: object, field: str, *, denies: bool) -> str:
     elif re.fullmatch(r"mcp__[a-z0-9_-]+", text):
         raise ConfigError(problem, field=field, fix=f"Write {text.rstrip('_') + '__*'!r} for all tools of that server.")
     elif _SHORT_NAME.fullmatch(text):
-        # Taken as it is, the bare name of a tool, `delete_all`, would be a rule about a server `delete`: about none.
+        # The bare name of a tool, `delete_all`, would be a rule about a tool `all` of a server `delete`.
         fix = f"It could be the name of a tool alone. Write {'mcp:' + text!r} if it begins with its server's."
         raise ConfigError(problem, field=field, fix=fix)
     raise ConfigError(problem, field=field, fix=_FORMS)
 
 
-# Labels of servers, and the rules for what may flow between them (T22), as they are written in a configuration.
+# Flow labels of servers, and the rules for data flows between them (T22).
 
 
 LABELS = ("private", "untrusted", "external")
-"""Gives private data; gives content that strangers wrote; takes data to where others see it."""
+"""Returns private data; returns content that strangers wrote; sends data to others."""
 
 FLOW_RULES = (
     "private+untrusted->external",
@@ -172,51 +156,38 @@ FLOW_RULES = (
     "external->private",
     "untrusted+external->private",
 )
-"""Every rule: what of calls of a server with the label on the right, once a run has called all labels on the left."""
+"""Each rule sets the level of calls to a server with the label on the right, in a run tainted by all on the left."""
 
 DEFAULT_FLOWS: Mapping[str, Level] = MappingProxyType({"private+untrusted->external": "deny"})
-"""The three together are what an exfiltration needs; any two are everyday work."""
+"""All three are needed for an exfiltration (the lethal trifecta); any two are everyday work."""
 
 
 def sides_of(rule: str) -> tuple[frozenset[str], str]:
-    """The labels on the left of a rule, and the one on its right."""
+    """The labels on the left of a flow rule, and the one on its right."""
     left, _, right = rule.partition("->")
     return frozenset(left.split("+")), right
 
 
+_REORDERED: Mapping[str, str] = MappingProxyType(
+    {
+        "+".join(reversed(rule.partition("->")[0].split("+"))) + "->" + rule.partition("->")[2]: f"Write {rule!r}."
+        for rule in FLOW_RULES
+        if "+" in rule
+    }
+)
+
+
 def parse_flows(value: object, field: str = "flows") -> dict[str, Level]:
-    """Levels by rule.
+    """Levels by flow rule.
 
     Raises:
-        ConfigError: for all that is wrong with it.
+        ConfigError: lists everything that is wrong with them.
     """
-    given = pairs(value, field)
-    problems = unknown_keys(given, FLOW_RULES, within=f"{field}.", advice=_OTHER_ORDER)
-    kept: dict[str, Level] = {}
-    for rule in (rule for rule in given if rule in FLOW_RULES):
-        try:
-            kept[rule] = level(given[rule], f"{field}.{rule}")
-        except ConfigError as problem:
-            problems.append(problem)
-    if problems:
-        raise all_of(problems)
-    return kept
-
-
-def _other_order() -> Mapping[str, str]:
-    swapped: dict[str, str] = {}
-    for rule in FLOW_RULES:
-        left, arrow, right = rule.partition("->")
-        if "+" in left:
-            swapped["+".join(reversed(left.split("+"))) + arrow + right] = f"Write {rule!r}."
-    return MappingProxyType(swapped)
-
-
-_OTHER_ORDER = _other_order()
+    return checked_members(value, field, dict.fromkeys(FLOW_RULES, level), advice=_REORDERED)
 
 
 def labels(value: object, field: str) -> tuple[str, ...]:
-    """The labels of a server: `external`, or `external:<tool>` for one tool of it."""
+    """Flow labels of a server: `external`, or `external:<tool>` for one of its tools."""
     if not isinstance(value, (list, tuple)):
         raise wrong(value, field, 'a list such as ["private", "external:send_mail"]')
     items = cast("list[object] | tuple[object, ...]", value)
@@ -232,11 +203,10 @@ def _label(value: object, field: str) -> str:
     raise ConfigError(f"expected {listed(LABELS)}, found {quoted(text)}.", field=field, fix=fix)
 
 
-# Which plugins may offer servers, as it is written in a configuration. A plugin that may not is not even imported.
+# Plugins that may offer servers. A denied plugin is not even imported.
 
 
 ALL = "*"
-_KEYS = ("allow", "deny")
 
 
 @reports_misuse
@@ -249,12 +219,12 @@ class PluginPolicy:
     deny: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in _KEYS:
+        for name in ("allow", "deny"):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else names(given, f"plugins.{name}"))
 
     def refusal(self, *spellings: str) -> str:
-        """Why a plugin, which is called by each of these, may offer nothing; empty if it may."""
+        """The reason why a plugin with these names is denied; empty if it is allowed."""
         known = set(map(_normal, spellings))
         if self._has(self.deny, known):
             return "it is in 'plugins.deny' of the configuration"
@@ -267,47 +237,37 @@ class PluginPolicy:
         return any(each == ALL or _normal(each) in known for each in listed)
 
     def unmatched(self, plugins: Iterable[str]) -> tuple[str, ...]:
-        """Names in either list that are no plugin's: misspelt, perhaps."""
+        """Names in either list that match none of these plugins."""
         known = {ALL, *map(_normal, plugins)}
         return tuple(dict.fromkeys(name for name in (*(self.allow or ()), *self.deny) if _normal(name) not in known))
 
 
 def _normal(name: str) -> str:
-    """Names of packages that differ by case, `-`, `_` and `.` only are the same: a denied one must not slip through."""
+    """The normalised name of a package: case, `-`, `_` and `.` don't tell packages apart."""
     return re.sub(r"[-_.]+", "-", name.casefold())
 
 
 def parse_plugins(value: object) -> PluginPolicy:
-    """What a file has under `plugins`.
+    """The `plugins` of a file.
 
     Raises:
-        ConfigError: for all that is wrong with it.
+        ConfigError: lists everything that is wrong with them.
     """
-    given = pairs(value, "plugins")
-    problems = unknown_keys(given, _KEYS, within="plugins.")
-    kept: dict[str, Any] = {}
-    for key in (key for key in given if key in _KEYS):
-        try:
-            kept[key] = names(given[key], f"plugins.{key}")
-        except ConfigError as problem:
-            problems.append(problem)
-    if problems:
-        raise all_of(problems)
-    return PluginPolicy(**kept)
+    return PluginPolicy(**checked_members(value, "plugins", {"allow": names, "deny": names}))
 
 
 def merged_plugins(policies: Iterable[PluginPolicy]) -> PluginPolicy:
-    """What all files leave: each can only take away (T25)."""
+    """The intersection of what all files allow, and the union of what they deny (T25)."""
     allow: tuple[str, ...] | None = None
     deny: list[str] = []
     for policy in policies:
         deny += policy.deny
         if policy.allow is not None:
-            allow = policy.allow if allow is None else tuple(_both(allow, policy.allow))
+            allow = policy.allow if allow is None else tuple(_in_both(allow, policy.allow))
     return PluginPolicy(allow, tuple(dict.fromkeys(deny)))
 
 
-def _both(one: tuple[str, ...], other: tuple[str, ...]) -> Iterable[str]:
+def _in_both(one: tuple[str, ...], other: tuple[str, ...]) -> Iterable[str]:
     if ALL in one:
         return other
     if ALL in other:
@@ -322,12 +282,10 @@ Unattended: TypeAlias = Literal["allow", "reads", "deny"]
 UNATTENDED: tuple[Unattended, ...] = ("allow", "reads", "deny")
 """From the least strict to the strictest."""
 
-_Word = TypeVar("_Word", bound=str)
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What one file says besides servers and limits; None, or nothing, where it is silent."""
+    """The rules of one file; None, or the default, for those that it doesn't set."""
 
     permissions: Permissions = field(default_factory=Permissions)
     flows: Mapping[str, Level] = field(default_factory=lambda: MappingProxyType({}))
@@ -338,7 +296,7 @@ class Policy:
 
 
 def parse_policy(document: Mapping[str, object], problems: list[ConfigError]) -> Policy:
-    """The policy in a file's JSON object. What is wrong is added to `problems`."""
+    """The rules in a file's JSON object. Adds everything that is wrong to `problems`."""
     kept: dict[str, Any] = {}
     for key, (attribute, check) in _CHECKS.items():
         if key not in document:
@@ -354,31 +312,23 @@ def check_errors(value: object) -> Errors:
     """How a tool's error reaches guest code.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is no known word.
     """
-    return _one_of(ERRORS, value, "errors")
+    return one_of(ERRORS, value, "errors")
 
 
 def check_unattended(value: object) -> Unattended:
-    """What becomes of calls that nobody can be asked about.
+    """Which calls are made where nobody can be asked.
 
     Raises:
-        ConfigError: it is none of the three.
+        ConfigError: it is no known word.
     """
-    return _one_of(UNATTENDED, value, "unattended")
+    return one_of(UNATTENDED, value, "unattended")
 
 
 def strictest_unattended(policies: Iterable[Policy]) -> Unattended:
-    """That of all files: a repository can't loosen what the user has set."""
+    """The strictest of all files: a repository can't loosen the user's setting."""
     return UNATTENDED[max((UNATTENDED.index(policy.unattended) for policy in policies), default=0)]
-
-
-def _one_of(words: tuple[_Word, ...], value: object, field: str) -> _Word:
-    for each in words:
-        if isinstance(value, str) and value == each:
-            return each
-    found = quoted(value) if isinstance(value, str) else kind_of(value)
-    raise ConfigError(f"expected {listed(words)}, found {found}.", field=field)
 
 
 _CHECKS: Mapping[str, tuple[str, Callable[[object], object]]] = MappingProxyType(
@@ -395,7 +345,7 @@ POLICY_KEYS = tuple(_CHECKS)
 
 
 def merged_flows(own: Sequence[Policy], projects: Sequence[Policy]) -> dict[str, Level]:
-    """Every rule with its level: the user's in place of the default, a project's only where it is stricter."""
+    """The level of every flow rule: the user's in place of the default, a project's only where it is stricter."""
     flows: dict[str, Level] = dict(DEFAULT_FLOWS)
     for policy in own:
         flows.update(policy.flows)
@@ -406,7 +356,7 @@ def merged_flows(own: Sequence[Policy], projects: Sequence[Policy]) -> dict[str,
 
 
 def without_effect(policy: Policy, flows: Mapping[str, Level]) -> list[str]:
-    """What a project's file says in vain; its author should know."""
+    """Warnings for rules of a project's file that have no effect."""
     warnings: list[str] = []
     if policy.permissions.allow and policy.permissions.default == "allow":
         warnings.append(f"'permissions.allow' has no effect: {_ONLY_STRICTER}")

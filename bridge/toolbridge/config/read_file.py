@@ -209,14 +209,14 @@ def _text(path: str, content: bytes) -> str:
     raise ConfigError(f"is not UTF-8: see line {line}.", file=path, fix="Save it as UTF-8.")
 
 
-class _Object(dict[str, Any]):
+class _JsonObject(dict[str, Any]):
     """A JSON object that knows which of its keys were written twice."""
 
     repeated: str | None = None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    found = _Object(pairs)
+def _object(pairs: list[tuple[str, Any]]) -> _JsonObject:
+    found = _JsonObject(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
         found.repeated = next(key for key, _ in pairs if key in seen or seen.add(key))
@@ -253,7 +253,7 @@ def _check_tree(path: str, document: dict[str, object]) -> None:
         if len(place) > MOST_DEPTH:
             server, field = _where(place[:4])
             raise ConfigError("is nested too deeply.", file=path, server=server, field=field)
-        if isinstance(value, _Object):
+        if isinstance(value, _JsonObject):
             if value.repeated is not None:
                 server, field = _where((*place, value.repeated))
                 problem = "is written twice in the same object."

@@ -1,6 +1,6 @@
-"""Checks of single values, the same for files and for code. Each gives the value as it is kept, or says what is wrong.
+"""Checks of single values and of names, the same for files and for code, and the text of their errors.
 
-No message here shows a value: what a field holds may be a secret that was put into the wrong place.
+No message shows a value: a field may hold a secret in the wrong place.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, TypeVar, cast
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from toolbridge.errors import ConfigError, nearest
 
-# How what was found is put into a message: its kind, or a short quotation; never a value that may be secret.
+# Text of error messages: the kind of a value or a short quotation, never a value that may be a secret.
 
 
 MOST_PROBLEMS_SHOWN = 20
 MOST_PROBLEMS_SOUGHT = 100
-"""A file with more is hardly a configuration, and finding the nearest name for each would take minutes."""
+"""A file with more is hardly a configuration, and searching the nearest name for each would take minutes."""
 
 
 def kind_of(value: object) -> str:
-    """What a value is, without showing it."""
+    """The JSON type of a value, in words that don't show the value."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -41,12 +41,12 @@ def kind_of(value: object) -> str:
 
 
 def quoted(text: str, most: int = 60) -> str:
-    """A name in quotes, cut, with everything that a terminal would obey made visible."""
+    """A name in quotes, truncated, with control characters escaped."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}…"
 
 
 def shown_path(path: str) -> str:
-    """A path as it is, unless a terminal would obey something in it: a directory's name is not ours."""
+    """A path, escaped if it has control characters: names of directories are untrusted."""
     return path if path.isprintable() else repr(path)
 
 
@@ -59,7 +59,7 @@ def listed(names: Iterable[str], word: str = "or") -> str:
 def unknown_keys(
     given: Iterable[str], known: Collection[str], *, within: str = "", advice: Mapping[str, str] | None = None
 ) -> list[ConfigError]:
-    """The problems with keys that nothing here knows; `advice` has what to say of those that others know."""
+    """One error for each unknown key, with the nearest known one; `advice` has the fix for keys of other tools."""
     advice = advice or {}
     problems: list[ConfigError] = []
     for key in given:
@@ -73,7 +73,7 @@ def unknown_keys(
 
 
 def all_of(problems: Sequence[ConfigError], *, file: str | None = None, server: str | None = None) -> ConfigError:
-    """One error for them all: a person who mends a file wants to see every mistake at once."""
+    """One error that lists all problems, so that a file can be repaired in one pass."""
     placed = tuple(
         ConfigError(each.problem, file=file, server=each.server or server, field=each.field, fix=each.fix)
         for each in problems
@@ -89,7 +89,7 @@ def all_of(problems: Sequence[ConfigError], *, file: str | None = None, server: 
     return ConfigError("\n  ".join([f"{len(placed)} problems:", *lines]), file=file, problems=placed)
 
 
-# Names of servers: what other tools allow is mapped to a valid name, what could be mistaken is refused.
+# Names of servers: those of other tools are mapped to valid ones, ambiguous ones are refused.
 
 
 MOST_CHARACTERS = 64
@@ -98,7 +98,7 @@ MOST_WRITTEN_CHARACTERS = 256
 RESERVED_NAMES = frozenset({"mcp", "gateway", "wink", "bridge", "fs-read", "fs-write", "fetch"})
 RESERVED_PREFIXES = ("host:", "ha:")
 SEPARATOR = "__"
-"""Stands between plugin and server, and between server and tool: a user's name can't contain it."""
+"""Separates plugin from server and server from tool: no configured name may contain it."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _UNFIT = re.compile(r"[^a-z0-9_-]+")
@@ -107,7 +107,7 @@ _RULE = 'A name is 1 to 64 of a-z, 0-9, "-" and "_", and begins with a letter or
 
 
 def check_name(name: object, *, plugin: bool = False) -> str:
-    """The name of a server, as it is; a plugin's is `<plugin>__<server>`.
+    """Check the name of a server and return it; a plugin's is `<plugin>__<server>`.
 
     Raises:
         ConfigError: it is malformed, reserved, or contains `__`.
@@ -123,13 +123,13 @@ def check_name(name: object, *, plugin: bool = False) -> str:
 
 
 def name_for(written: str) -> str:
-    """A valid name for what another tool's file calls a server; the same one every time.
+    """Map the name of a server in another tool's file to a valid one, deterministically.
 
     `GitHub` gives `github`, `file.system` gives `file_system`. A name that is reserved, contains `__` or has
-    invisible characters is not made harmless but refused: it would look like something that it is not.
+    invisible characters is refused, not repaired: it could pass for another server.
 
     Raises:
-        ConfigError: there is no safe name for it.
+        ConfigError: no valid name is safe for it.
     """
     if not written.strip():
         raise ConfigError("the name of a server is empty.", fix=_RULE)
@@ -144,14 +144,14 @@ def name_for(written: str) -> str:
 
 
 def twin_key(name: str) -> str:
-    """Equal for names that differ only by `-` and `_`: both would be the same module in Python."""
+    """A key that is equal for names which differ only by `-` and `_`: both are the same module in Python."""
     return name.replace("-", "_")
 
 
-def with_own_spelling(written: str, before: str, server: str, between: str) -> str:
-    """The name of a tool, `<before><server><between><tool>`, with `-` and `_` in its server's as the server has them.
+def with_spelling_of(written: str, before: str, server: str, between: str) -> str:
+    """The qualified name of a tool, `<before><server><between><tool>`, with the server spelt as configured.
 
-    One that names another server stays as it is: no two servers differ by that alone.
+    Models mix up `-` and `_`. The name of another server's tool is returned unchanged.
     """
     own = f"{before}{server}{between}"
     begins = written[: len(own)]
@@ -200,22 +200,28 @@ def _rule_and_example(name: str) -> str:
         return _RULE
 
 
+# Checks of values. Each takes a value and the path of its field, and returns the value as it is kept.
+#
+# Each raises a ConfigError that names the field and what was expected.
+
+
+Check: TypeAlias = Callable[[object, str], Any]
 _Word = TypeVar("_Word", bound=str)
 
 MOST_SECONDS = 3600.0
 LEAST_SECONDS = 0.001
 _ALL_TOOLS = re.compile(r"mcp__[\w.-]+__\*|mcp:[\w.-]+_\*")
 _WILDCARDS = frozenset("*?[]{}()|^$+\\,")
-"""Of globs, regular expressions and lists. Tools are matched by name, and MCP has none of these in one."""
+"""Of globs, regular expressions and lists. Tools are matched by name, and no MCP name contains any of these."""
 
 
 def wrong(value: object, field: str, expected: str, fix: str = "") -> ConfigError:
-    """The error for a value of the wrong kind."""
+    """The error for a value of the wrong type."""
     return ConfigError(f"expected {expected}, found {kind_of(value)}.", field=field, fix=fix)
 
 
 def any_text(value: object, field: str) -> str:
-    """Text that can be handed to a process or a server."""
+    """Text that a process or a server can be given."""
     if not isinstance(value, str):
         is_scalar = isinstance(value, (bool, int, float))
         raise wrong(value, field, "text", "Write it in quotes." if is_scalar else "")
@@ -231,15 +237,15 @@ def any_text(value: object, field: str) -> str:
 
 
 def some_text(value: object, field: str) -> str:
-    """Text that is not empty."""
+    """Text that is not blank."""
     text = any_text(value, field)
     if not text.strip():
-        raise ConfigError("is empty.", field=field, fix="Write something, or leave the field out.")
+        raise ConfigError("is empty.", field=field, fix="Write a value, or leave the field out.")
     return text
 
 
 def flag(value: object, field: str) -> bool:
-    """True or false."""
+    """A boolean."""
     if not isinstance(value, bool):
         raise wrong(value, field, "true or false", "Write it without quotes." if isinstance(value, str) else "")
     return value
@@ -251,12 +257,12 @@ def texts(value: object, field: str) -> tuple[str, ...]:
 
 
 def names(value: object, field: str) -> tuple[str, ...]:
-    """A list of names, none of them empty."""
+    """A list of texts, none of them blank."""
     return tuple(some_text(item, f"{field}[{index}]") for index, item in enumerate(_items(value, field)))
 
 
 def denied_names(value: object, field: str) -> tuple[str, ...]:
-    """A list of names of tools that are denied. A wildcard in one would be a rule that denies nothing."""
+    """A list of denied tools. A wildcard is refused: the rule would match no tool."""
     found = names(value, field)
     for index, name in enumerate(found):
         if not _ALL_TOOLS.fullmatch(name):
@@ -265,10 +271,10 @@ def denied_names(value: object, field: str) -> tuple[str, ...]:
 
 
 def check_wildcards(denied: str, field: str, *, fix: str) -> None:
-    """See that what is denied has no wildcard of another language: it would match no tool.
+    """Refuse a denied name with a wildcard of another pattern language: it would match no tool.
 
     Raises:
-        ConfigError: it has one.
+        ConfigError: the name has one.
     """
     wildcard = next((each for each in denied if each in _WILDCARDS), None)
     if wildcard is not None:
@@ -293,8 +299,29 @@ def pairs(value: object, field: str) -> dict[str, object]:
     return dict(cast("Mapping[str, object]", value))
 
 
+def checked_members(
+    value: object, field: str, checks: Mapping[str, Check], *, advice: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The members of an object, each checked by the function for its key.
+
+    Raises:
+        ConfigError: it is no object, has unknown keys, or values that their checks refuse; lists all of them.
+    """
+    given = pairs(value, field)
+    problems = unknown_keys(given, checks, within=f"{field}.", advice=advice)
+    kept: dict[str, Any] = {}
+    for key in (key for key in given if key in checks):
+        try:
+            kept[key] = checks[key](given[key], f"{field}.{key}")
+        except ConfigError as problem:
+            problems += problem.problems
+    if problems:
+        raise all_of(problems)
+    return kept
+
+
 def environment(value: object, field: str) -> dict[str, str]:
-    """Variables and their values, which may have references."""
+    """Environment variables by name; values may hold references."""
     return {
         variable(name, f"{field}.{_key(name)}"): any_text(text, f"{field}.{_key(name)}")
         for name, text in pairs(value, field).items()
@@ -302,12 +329,12 @@ def environment(value: object, field: str) -> dict[str, str]:
 
 
 def variables(value: object, field: str) -> tuple[str, ...]:
-    """A list of names of variables."""
+    """A list of names of environment variables."""
     return tuple(variable(name, f"{field}[{index}]") for index, name in enumerate(names(value, field)))
 
 
 def variable(name: str, field: str) -> str:
-    """The name of a variable."""
+    """The name of an environment variable."""
     any_text(name, field)
     if not name or "=" in name or not name.isprintable() or " " in name:
         fix = "Write the name alone: no '=', space or control character."
@@ -316,12 +343,12 @@ def variable(name: str, field: str) -> str:
 
 
 def _key(name: str) -> str:
-    """A name as part of a field's path, cut: one that was meant to be a value is not shown in full."""
+    """A name in the path of a field, truncated: it may be a value in the wrong place."""
     return name if len(name) <= 60 else f"{name[:12]}…"
 
 
 def seconds(value: object, field: str) -> float:
-    """A time, positive and at most an hour."""
+    """A duration in seconds, positive and at most an hour."""
     fix = "Times are in seconds."
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise wrong(value, field, f"a number from {LEAST_SECONDS:g} to {MOST_SECONDS:g}", fix)
@@ -331,32 +358,33 @@ def seconds(value: object, field: str) -> float:
 
 
 def unset_env(value: object, field: str) -> Literal["error", "empty"]:
-    """What becomes of a reference to a variable that is not set."""
-    return _one_of(("error", "empty"), value, field)
+    """How a reference to an unset variable is resolved."""
+    return one_of(("error", "empty"), value, field)
 
 
 def reading(value: object, field: str) -> Literal["intended", "literal"]:
     """How the server's schemas are read."""
-    return _one_of(("intended", "literal"), value, field)
+    return one_of(("intended", "literal"), value, field)
 
 
-def _one_of(known: tuple[_Word, ...], value: object, field: str) -> _Word:
+def one_of(known: tuple[_Word, ...], value: object, field: str) -> _Word:
+    """One of these words."""
     for word in known:
-        if value == word:
+        if isinstance(value, str) and value == word:
             return word
     found = quoted(value) if isinstance(value, str) else kind_of(value)
     raise ConfigError(f"expected {listed(known)}, found {found}.", field=field)
 
 
 def absolute_directory(path: str, base: str, home: str | None) -> str:
-    """A working directory of a file, fixed when that is read. Another user's home is not looked up."""
+    """A path of a configuration file, made absolute when the file is read; `~user` is not expanded."""
     if home is not None and (path == "~" or path.startswith(("~/", f"~{os.sep}"))):
         path = home + path[1:]
     return os.path.normpath(os.path.join(base, path)) if "\0" not in path else path
 
 
 def working_directory(value: object, field: str) -> str:
-    """An absolute path: a relative one would be another directory, and perhaps another program, on another day."""
+    """An absolute path: a relative one would depend on where the host was started."""
     path = some_text(value, field)
     if not os.path.isabs(path):
         raise ConfigError("is not an absolute path.", field=field, fix="Write the path in full.")

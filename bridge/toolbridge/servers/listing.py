@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from toolbridge.concurrency import is_foreign
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.config.values import with_own_spelling
+from toolbridge.config.values import with_spelling_of
 from toolbridge.errors import ToolBlockedError, ToolbridgeError, advised
 from toolbridge.files import UnsafePathError, read_private_file, write_private_file
 from toolbridge.trust.pins.admission import Admission, BlockedTool, how_to_see, what_to_run
@@ -427,7 +427,7 @@ class ToolNames:
 
     def _spellings(self, entry: str) -> frozenset[str]:
         """An entry as it is, and with its server's name as the server has it."""
-        return frozenset({entry, *(with_own_spelling(entry, each[0], self._server, each[1]) for each in _FORMS)})
+        return frozenset({entry, *(with_spelling_of(entry, each[0], self._server, each[1]) for each in _FORMS)})
 
 
 def exposed_tools(

@@ -1,8 +1,8 @@
 """Plugins: installed packages that offer servers, by the entry-point group `toolbridge.plugins`.
 
-Somebody else's code runs here, so each plugin has a thread and a time limit of its own: one that raises, exits, hangs
-or returns nonsense costs nobody but itself, and one that hangs is waited for once. A denied one is never imported. What
-a plugin offers is only known by this: it is started like any server, after an approval of its own.
+Plugins are foreign code, so each is loaded on its own daemon thread with a timeout: one that raises, exits, hangs or
+returns nonsense affects no other, and a hanging one is waited for once. A denied plugin is never imported. Loading a
+plugin only lists its servers: each is started like any server, after its own approval.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import pluggy
 
 from toolbridge.config.fields import check_fields
 from toolbridge.config.policy import PluginPolicy
@@ -25,17 +27,26 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-# Lists that a host gives: of the right kind throughout, or an error that says which item is not.
-
-
 _Item = TypeVar("_Item")
+_PROJECT = "toolbridge"
+hookspec = pluggy.HookspecMarker(_PROJECT)
+hookimpl = pluggy.HookimplMarker(_PROJECT)
+"""Marks a plugin's method as its implementation of the hook `provide_mcp_servers`."""
+
+
+class PluginHooks:
+    """The hooks that a plugin can implement, each marked with `toolbridge.plugins.hookimpl`."""
+
+    @hookspec
+    def provide_mcp_servers(self) -> list[dict[str, Any]] | None:  # pyright: ignore[reportReturnType]
+        """Servers to offer: dicts of name, package, command, args, env_required, capabilities, keywords."""
 
 
 def checked_items(name: str, given: object, kind: type[_Item], expected: str) -> tuple[_Item, ...]:
-    """The items of a list; `expected` says what each should be.
+    """The items of a list that a host passes as the argument `name`; `expected` names their type for the error.
 
     Raises:
-        MisuseError: it is no list, or one of them is something else.
+        MisuseError: it is no list, or an item is of another type.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise MisuseError(name, given, f"a list, each item {expected}")
@@ -46,9 +57,9 @@ def checked_items(name: str, given: object, kind: type[_Item], expected: str) ->
     return cast("tuple[_Item, ...]", items)
 
 
-# SECURITY: what a plugin provides, one dict per server, checked field by field: a bad one costs itself only (T25).
+# SECURITY: the servers that a plugin returns, one dict each, checked field by field: a malformed one is left out (T25).
 #
-# A plugin's server is called `<plugin>__<name>` and has the plugin as its origin: it needs an approval of its own.
+# A plugin's server is called `<plugin>__<name>` and has the plugin as its origin, so no other approval applies to it.
 
 
 FIELDS = ("name", "package", "command", "args", "env_required", "capabilities", "keywords")
@@ -62,27 +73,27 @@ MOST_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class ProvidedServer:
-    """A server of a plugin, and what attaches it to a task."""
+    """A server of a plugin, and the capabilities and keywords by which a task selects it."""
 
     config: ServerConfig
     plugin: str
     name: str
-    """What the plugin calls it; its configuration's name is `<plugin>__<name>`."""
+    """The plugin's name for it; the name of its configuration is `<plugin>__<name>`."""
     capabilities: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """What became of all that a plugin returned."""
+    """The servers of a plugin's answer, and the problems with the others."""
 
     servers: tuple[ProvidedServer, ...] = ()
     problems: tuple[tuple[str, str], ...] = ()
-    """The name of a server, or of the plugin, and why it is not used."""
+    """The name of a server, or of the plugin, and why it is left out."""
 
 
 def read_provided(plugin: str, returned: object) -> Provided:
-    """The servers in what a plugin's hook returned, and what is wrong with the others."""
+    """Check the answer of a plugin's hook, server by server."""
     if returned is None:
         return Provided()
     if not isinstance(returned, (list, tuple)):
@@ -92,7 +103,7 @@ def read_provided(plugin: str, returned: object) -> Provided:
     problems: list[tuple[str, str]] = []
     for number, entry in enumerate(entries[:MOST_SERVERS], 1):
         try:
-            server = _server(plugin, entry)
+            server = _checked_server(plugin, entry)
             other = servers.setdefault(twin_key(server.name), server)
             if other is not server:
                 differs = "" if other.name == server.name else ", which differs only by '-' and '_'"
@@ -108,7 +119,7 @@ def read_provided(plugin: str, returned: object) -> Provided:
     return Provided(tuple(servers.values()), tuple(problems))
 
 
-def _server(plugin: str, entry: object) -> ProvidedServer:
+def _checked_server(plugin: str, entry: object) -> ProvidedServer:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"expected a dict, found {kind_of(entry)}.")
     given = cast("Mapping[Any, Any]", entry)
@@ -128,7 +139,7 @@ def _server(plugin: str, entry: object) -> ProvidedServer:
 
 
 def _process(given: Mapping[Any, Any], problems: list[ConfigError]) -> Iterator[tuple[str, object]]:
-    """What is started: `npx -y <package>`, unless the plugin says otherwise."""
+    """The fields of the process: `npx -y <package>` by default."""
     package = given.get("package", "")
     if not isinstance(package, str) or package.startswith("-") or any(map(str.isspace, package)):
         problems.append(ConfigError("expected the name of a package.", field="package"))
@@ -164,26 +175,26 @@ GROUP = "toolbridge.plugins"
 LOAD_SECONDS = 10.0
 """For all plugins together: they are loaded at the same time."""
 NOTICE_SECONDS = 1.0
-"""After which a person who waits is told for whom."""
+"""After which `on_wait` is called."""
 MOST_PLUGINS = 100
 _log = logging.getLogger("toolbridge")
-_on_their_way: dict[tuple[str, str, str], _Loading] = {}
-"""The last asking of each plugin, by its entry point."""
-_on_their_way_lock = threading.Lock()
+_loads: dict[tuple[str, str, str], _Loading] = {}
+"""The last load of each plugin, by its entry point."""
+_loads_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One installed plugin, and what became of it."""
+    """One installed plugin: its servers, its problems, or why it was refused."""
 
     name: str
     distribution: str = ""
-    """The package that it came with, and its version."""
+    """Its package and version."""
     servers: tuple[ProvidedServer, ...] = ()
     problems: tuple[tuple[str, str], ...] = ()
-    """The name of one of its servers, or its own, and why that is not used."""
+    """The name of one of its servers, or its own, and why that is left out."""
     refusal: str = ""
-    """Why the configuration does not let it offer anything; it was not imported then."""
+    """Why the configuration denies it; it was not imported then."""
 
 
 def load_plugins(
@@ -195,10 +206,10 @@ def load_plugins(
     on_wait: Callable[[Sequence[str]], object] | None = None,
     logs_problems: bool = True,
 ) -> tuple[Plugin, ...]:
-    """Every installed plugin, or those of these names, with what it offers. Blocks for at most so many seconds.
+    """Load all installed plugins, or those named in `only`, concurrently. Blocks for at most `seconds`.
 
-    All are asked at the same time. One that did not answer before is not waited for again in this process. `on_wait` is
-    told after a second which have yet to answer. Whoever shows problems himself wants none of them logged.
+    A plugin that timed out before is not waited for again in this process. `on_wait` is called after a second with the
+    names of those that have yet to answer. `logs_problems=False` is for callers that show the problems themselves.
     """
     found = _installed() if entry_points is None else entry_points
     policy = policy or PluginPolicy()
@@ -231,37 +242,37 @@ def load_plugins(
 
 
 def plugins_of(servers: Iterable[str]) -> frozenset[str]:
-    """The plugins that servers of these names would be of: a name is `<plugin>__<server>`."""
+    """The plugins in names of the form `<plugin>__<server>`."""
     return frozenset(name.partition(SEPARATOR)[0] for name in servers if SEPARATOR in name)
 
 
 def provided_servers(plugins: Iterable[Plugin]) -> tuple[ProvidedServer, ...]:
-    """All servers of all plugins."""
+    """The servers of all plugins."""
     return tuple(server for plugin in plugins for server in plugin.servers)
 
 
 def _not_answering(loading: Iterable[_Loading | Plugin], until: float) -> tuple[str, ...]:
-    """Those that are waited for, and have not answered at that time."""
+    """Blocks until the time `until`; the names of plugins that have not answered by then."""
     return tuple(each.name for each in loading if isinstance(each, _Loading) and not each.has_answered(until))
 
 
 def _loading_of(name: str, distribution: str, entry: EntryPoint) -> _Loading:
-    """A plugin that is asked anew, unless it has yet to answer who asked before."""
+    """Joins a load in progress, else starts one."""
     key = (entry.name, entry.value, entry.group)
-    with _on_their_way_lock:
-        loading = _on_their_way.pop(key, None)
+    with _loads_lock:
+        loading = _loads.pop(key, None)
         if loading is None or loading.was_used:
             loading = _Loading(name, distribution, entry)
-        _on_their_way[key] = loading
+        _loads[key] = loading
     return loading
 
 
 class _NotAPluginError(Exception):
-    """There is nothing that could be asked: no hook, or no entry point that could be followed."""
+    """The package has no hook, or a malformed entry point."""
 
 
 class _Loading:
-    """A plugin on its way, in a daemon thread: one that hangs is left behind."""
+    """A load in progress on a daemon thread: one that hangs is abandoned."""
 
     def __init__(self, name: str, distribution: str, entry: EntryPoint) -> None:
         self.name = name
@@ -270,30 +281,31 @@ class _Loading:
         self._provided: Provided | None = None
         self._is_late = False
         self.was_used = False
-        """Whether somebody has had its answer: the next one wants it fresh."""
+        """Whether the answer was returned once: the next caller starts a new load."""
         self._thread = threading.Thread(target=self._load, name=f"toolbridge-plugin-{name}", daemon=True)
         self._thread.start()
 
     def has_answered(self, until: float) -> bool:
-        """Whether it has by then, or is not waited for: it was late before."""
+        """Whether the plugin has answered; blocks until the time `until`, unless it timed out before."""
         self._thread.join(0.0 if self._is_late else max(0.0, until - monotonic()))
         return self._is_late or self._provided is not None
 
     def result(self, deadline: float, seconds: float) -> Plugin:
+        """The loaded plugin, or one with a timeout as its problem; blocks until the deadline."""
         self.has_answered(deadline)
         provided = self._provided
         if provided is None:
             self._is_late = True
-            provided = _failed(self.name, f"it did not say within {seconds:g} s what it offers")
+            provided = _failed(self.name, f"it did not answer within {seconds:g} s")
         else:
             self.was_used = True
         return Plugin(self.name, self._distribution, provided.servers, provided.problems)
 
     def _load(self) -> None:
         try:
-            problems_read = read_provided(self.name, _offered(self._entry))
-            shown = tuple((for_error(name, limit=100), for_error(text)) for name, text in problems_read.problems)
-            self._provided = Provided(problems_read.servers, shown)
+            provided = read_provided(self.name, _call_hook(self._entry))
+            shown = tuple((for_error(name, limit=100), for_error(text)) for name, text in provided.problems)
+            self._provided = Provided(provided.servers, shown)
         except _NotAPluginError as error:
             self._provided = _failed(self.name, str(error))
         except BaseException as error:  # also SystemExit: a plugin does not end its host
@@ -301,18 +313,14 @@ class _Loading:
             self._provided = _failed(self.name, f"it raised {type(error).__name__}" + (f": {words}" if words else ""))
 
 
-def _offered(entry: EntryPoint) -> object:
-    """What one plugin's hook returns. Each has a manager of its own: one that fails fails alone."""
-    import pluggy
-
-    from toolbridge.sources.hooks import PROJECT, PluginHooks
-
+def _call_hook(entry: EntryPoint) -> object:
+    """The return value of a plugin's hook. Each plugin has its own manager, so that failures are isolated."""
     if entry.pattern.match(entry.value) is None:
         raise _NotAPluginError(f"its entry point is {entry.value!r}: expected 'module:object'")
     plugin: Any = entry.load()
     if isinstance(plugin, type):
         plugin = plugin()
-    manager = pluggy.PluginManager(PROJECT)
+    manager = pluggy.PluginManager(_PROJECT)
     manager.add_hookspecs(PluginHooks)
     manager.register(plugin, name=entry.name)
     manager.check_pending()
@@ -337,7 +345,7 @@ def _installed() -> Sequence[EntryPoint]:
 
 
 def _of_each_package() -> Iterator[EntryPoint]:
-    """Package by package, without those that can't be read. Of one name, the first is the one that is imported."""
+    """Entry points package by package, without unreadable ones. Of one name, the first is the one that is imported."""
     from importlib.metadata import distributions
 
     seen: set[str] = set()
@@ -348,7 +356,7 @@ def _of_each_package() -> Iterator[EntryPoint]:
             entries = tuple(package.entry_points.select(group=GROUP))
         except Exception as error:
             shown = for_error(name, limit=100)
-            _log.warning("What the package %r has for plugins can't be read: %s", shown, type(error).__name__)
+            _log.warning("The entry points of the package %r can't be read: %s", shown, type(error).__name__)
             continue
         if name not in seen:
             seen.add(name)
@@ -356,13 +364,13 @@ def _of_each_package() -> Iterator[EntryPoint]:
 
 
 def _plugin_name(written: str, seen: dict[str, str]) -> tuple[str, str]:
-    """A plugin's name as part of a server's, and what is wrong with it."""
+    """A plugin's name as part of a server's, and the problem with it; adds the name to `seen`."""
     try:
         name = name_for(written)
     except ConfigError as problem:
         return for_error(written, limit=100), str(problem)
-    if twin_key(name) in seen:
-        return name, f"another plugin has the same name, or as good as: {for_error(seen[twin_key(name)], limit=100)!r}"
+    if other := seen.get(twin_key(name)):
+        return name, f"another plugin has the same name up to '-' and '_': {for_error(other, limit=100)!r}"
     seen[twin_key(name)] = written
     return name, ""
 

@@ -11,8 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolbridge.config.config import configuration_digest
-from toolbridge.config.load import load_config
+from toolbridge.config.config import configuration_digest, load_config
 from toolbridge.config.server_config import OAuth, Origin, ServerConfig, checked_server
 from trust.approval.approval_requests import unchecked
 

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from toolbridge.config.config import Config
 from toolbridge.config.policy import LABELS, LEVELS, Level, Permissions
-from toolbridge.config.values import SEPARATOR, with_own_spelling
+from toolbridge.config.values import SEPARATOR, with_spelling_of
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolSpec, assign_wire_names, identifier
 
 ALL = "*"
@@ -164,7 +164,7 @@ def _servers_meant(pattern: str, servers: Iterable[str]) -> Iterator[str]:
 def _as_the_server(pattern: str, server: str) -> str:
     """The pattern with the server's own spelling of `-` and `_`."""
     before, between = _FORMS[0] if pattern.startswith(_FORMS[0][0]) else _FORMS[1]
-    return with_own_spelling(pattern, before, server, between)
+    return with_spelling_of(pattern, before, server, between)
 
 
 def _names_of(tool: ToolSpec, display_name: str) -> frozenset[str]:

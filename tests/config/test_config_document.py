@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from toolbridge.config.config import Config
+from toolbridge.config.config import Config, load_config
 from toolbridge.config.fields import ATTRIBUTE_OF_KEY, FIELDS
 from toolbridge.config.json_schema import json_schema
-from toolbridge.config.load import load_config
 from toolbridge.config.parse import LIMIT_OF_KEY
 from toolbridge.config.read_file import PROJECT_FILES, plain_json
 from toolbridge.config.references import is_base_name, resolve_environment
