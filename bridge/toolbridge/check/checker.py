@@ -181,12 +181,12 @@ class SessionNames:
 
     def _add_imports(self, source: str) -> None:
         """Later lines count: a name may be imported, defined anew, and imported again."""
-        from toolbridge.check.python.text import HOST_IMPORT, new_meanings, without_texts
+        from toolbridge.check.python.text import HOST_IMPORT, blank_strings, rebound_names
 
-        code = without_texts(source)
+        code = blank_strings(source)
         found = [text.strip() for text in HOST_IMPORT.findall(code)]
         kept = [text for text in self.imports if text not in found]
-        renewed = new_meanings(code)
+        renewed = rebound_names(code)
         if not any(text.endswith("*") for text in (*kept, *found)):
             renewed &= {name for text in (*kept, *found) for name in _WORD.findall(text)}
         changed = [f"from {ANYTHING} import {name}" for name in sorted(renewed - _IMPORT_WORDS)]

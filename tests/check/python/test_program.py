@@ -8,11 +8,11 @@ from check.corpus import world
 from growth import work_within
 from toolbridge import CheckReport, Sandbox
 from toolbridge.check.checker import Checker, SessionNames
-from toolbridge.check.python.comparisons import Comparisons, constant_lists
-from toolbridge.check.python.mistakes import forgotten_gathers
+from toolbridge.check.python.comparisons import Comparisons, constant_list_edits
+from toolbridge.check.python.mistakes import unawaited_gathers
 from toolbridge.check.python.program import Program
-from toolbridge.check.python.rewriting import Edit, Rewriting, groups, own_results
-from toolbridge.check.python.user_functions import own_arguments
+from toolbridge.check.python.rewriting import Edit, Rewriting, collection_edits, result_edits
+from toolbridge.check.python.user_functions import argument_edits
 
 pytestmark = pytest.mark.anyio
 
@@ -82,10 +82,15 @@ def test_reading_a_hostile_text_takes_bounded_time(part: str) -> None:
     source = (IMPORT + part * LONGEST)[:LONGEST]
     program = Program(source, world("python"), set())
     with work_within(MOST_SECONDS):
-        edits = [*own_results(program), *own_arguments(program), *constant_lists(program), *groups(program)]
+        edits = [
+            *result_edits(program),
+            *argument_edits(program),
+            *constant_list_edits(program),
+            *collection_edits(program),
+        ]
         assert len(Rewriting(source, edits).text) < 100 * LONGEST
         assert Comparisons([], program).mistakes({}) == []
-        assert len(list(forgotten_gathers(program))) <= LONGEST
+        assert len(list(unawaited_gathers(program))) <= LONGEST
 
 
 async def test_a_mistake_behind_rewritten_lines_is_told_at_its_own_column() -> None:

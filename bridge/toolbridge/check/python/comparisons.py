@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from toolbridge.check.python.program import Finding, Line, Mistake, Program, logical_lines, mistake_at
-from toolbridge.check.python.rewriting import Edit, Place
+from toolbridge.check.python.program import LogicalLine, Mistake, Program, TyFinding, logical_lines, mistake_at
+from toolbridge.check.python.rewriting import Edit, Span
 from toolbridge.check.python.text import end_of_bracket, split_outside, start_of_bracket_around
 from toolbridge.errors import nearest
 from toolbridge.sandbox.typescript import StubLine
@@ -28,7 +28,7 @@ _BOUND = re.compile(r"^(\w+)[ \t]*=")
 _MOST_LISTS = 50
 
 
-def constant_lists(program: Program) -> Iterator[Edit]:
+def constant_list_edits(program: Program) -> Iterator[Edit]:
     """Lists of constants that are only gone through, as tuples: the checker keeps a tuple's constants apart."""
     code = program.code
     for found, _ in zip(_LIST.finditer(code), range(_MOST_LISTS), strict=False):
@@ -36,16 +36,14 @@ def constant_lists(program: Program) -> Iterator[Edit]:
         if end is None or not _is_of_constants(code, found.end(), end) or "," not in code[found.end() : end]:
             continue
         mentioned = list(re.finditer(rf"(?<![\w.]){found[1]}\b", code))
-        if all(
-            each.start() == found.start(1) or _is_gone_through(code, each.start(), each.end()) for each in mentioned
-        ):
+        if all(each.start() == found.start(1) or _is_iterated(code, each.start(), each.end()) for each in mentioned):
             yield Edit(found.end(), found.end() + 1, "(")
             yield Edit(end - 1, end, ")")
 
 
-def wrong_constant(finding: Finding, wrong: list[str], program: Program) -> int | None:
+def locate_wrong_constant(finding: TyFinding, wrong: list[str], program: Program) -> int | None:
     """Where one of these constants is written that surely comes to the place of a finding."""
-    for constant in wrong if program.is_readable else ():
+    for constant in wrong if program.is_small else ():
         plain = constant.strip("\"'")
         quoted = [found.start() for found in re.finditer(rf"""(["']){re.escape(plain)}\1""", program.source)]
         if constant[0] in "\"'" and len(quoted) == 1 and _comes(quoted[0], finding, program):
@@ -53,7 +51,7 @@ def wrong_constant(finding: Finding, wrong: list[str], program: Program) -> int 
     return None
 
 
-def _comes(at: int, finding: Finding, program: Program) -> bool:
+def _comes(at: int, finding: TyFinding, program: Program) -> bool:
     start = program.at(finding)
     end = program.index(finding.end_line, finding.end_column) if finding.end_line else start
     if start <= at < end:
@@ -66,16 +64,16 @@ def _comes(at: int, finding: Finding, program: Program) -> bool:
     is_listed = opening is not None and opening >= line.start and _is_listed(code, opening)
     if line == used:
         return is_listed and not re.search(r"\b(?:if|and|or)\b", line.text)
-    return _is_chosen(line, start, code) if not is_listed else _is_gone_through_to(line, used, start, program)
+    return _is_chosen(line, start, code) if not is_listed else _is_iterated_to(line, used, start, program)
 
 
-def _is_chosen(line: Line, start: int, code: str) -> bool:
+def _is_chosen(line: LogicalLine, start: int, code: str) -> bool:
     """Whether a line chooses one of two constants, and nothing stands between it and a place that leaves one out."""
     is_choice = re.search(r"\bif\b.*\belse\b", line.text) is not None and _BOUND.match(line.text) is not None
     return is_choice and line.end < start and not _TURN.search(code[line.end : start])
 
 
-def _is_gone_through_to(line: Line, used: Line, start: int, program: Program) -> bool:
+def _is_iterated_to(line: LogicalLine, used: LogicalLine, start: int, program: Program) -> bool:
     """Whether each constant of a line's list comes to a place in another line."""
     bound = _BOUND.match(line.text)
     loop = line if bound is None else _loop(bound[1], used, program)
@@ -86,7 +84,7 @@ def _is_gone_through_to(line: Line, used: Line, start: int, program: Program) ->
     return loop.end < start and not _TURN.search(program.code[loop.end : start])
 
 
-def _loop(name: str, used: Line, program: Program) -> Line | None:
+def _loop(name: str, used: LogicalLine, program: Program) -> LogicalLine | None:
     """The last line that goes through a variable, before a line or in it."""
     through = re.compile(rf"\bfor\b.*\bin[ \t]+{name}\b")
     lines = [each for each in program.logical_lines if each.start <= used.start and through.search(each.text)]
@@ -105,7 +103,7 @@ def _is_of_constants(code: str, opening: int, end: int) -> bool:
     return any(parts) and all(not part or _LONE_CONSTANT.fullmatch(part) for part in parts)
 
 
-def _is_gone_through(code: str, start: int, end: int) -> bool:
+def _is_iterated(code: str, start: int, end: int) -> bool:
     before = code[max(0, start - 20) : start]
     return (
         re.search(r"\bin\s+\Z", before) is not None
@@ -138,7 +136,7 @@ _MOST_ASSIGNMENTS = 8
 def may_be_digits(text: str, program: Program, depth: int = 0) -> bool:
     """Whether an expression may be a number in digits."""
     text = text.strip()
-    if not program.is_readable:
+    if not program.is_small:
         return True
     if _MADE_HERE.match(text):
         return False
@@ -187,7 +185,7 @@ _LONGEST = 2000
 class Comparison(NamedTuple):
     """A value that is compared with constants."""
 
-    operand: Place
+    operand: Span
     constants: tuple[str, ...]
     """As they are written."""
     at: int
@@ -234,7 +232,7 @@ def _cases(source: str, code: str) -> Iterator[Comparison]:
             case = _CASE.match(each.text) if each.indent == inner else None
             constants, end = _constants(source, code, each.start + case.end()) if case else ((), 0)
             if case and constants and re.match(r"\s*(?::|if\b)", code[end : end + _OPERAND_NEAR]):
-                place = Place(line.start + subject.start(1), line.start + subject.end(1))
+                place = Span(line.start + subject.start(1), line.start + subject.end(1))
                 yield Comparison(place, constants, each.start + case.end())
 
 
@@ -263,7 +261,7 @@ def _constants(source: str, code: str, at: int) -> tuple[tuple[str, ...], int]:
     return (tuple(found), end) if not code[place : end - 1].strip(" ,\n\t") else ((), 0)
 
 
-def operand_before(code: str, at: int) -> Place | None:
+def operand_before(code: str, at: int) -> Span | None:
     """The value that stands before an operator, if it is all that is compared."""
     end = (
         len(code[:at].rstrip())
@@ -289,10 +287,10 @@ def operand_before(code: str, at: int) -> Place | None:
     before = code[max(0, start - _OPERAND_NEAR) : start]
     is_whole = start < end and _BEFORE.search(before) and not _LOOP.search(before) and not _CHAIN.search(before)
     has_name = re.match(r"[^\W\d]", code[start : start + 1])
-    return Place(start, end) if is_whole and has_name else None
+    return Span(start, end) if is_whole and has_name else None
 
 
-def operand_at(code: str, at: int) -> Place | None:
+def operand_at(code: str, at: int) -> Span | None:
     """The value that begins at a place: a name, with whatever is taken of it."""
     end = at
     while end < len(code):
@@ -306,7 +304,7 @@ def operand_at(code: str, at: int) -> Place | None:
             end = closed
         else:
             break
-    return Place(at, end) if end > at and _AFTER.match(code, end) else None
+    return Span(at, end) if end > at and _AFTER.match(code, end) else None
 
 
 ALWAYS = "redundant-condition-strict"
@@ -324,24 +322,24 @@ _MOST = 200
 class Comparisons:
     """The comparisons of a program that may be with something that a value never is."""
 
-    def __init__(self, findings: Iterable[Finding], program: Program) -> None:
+    def __init__(self, findings: Iterable[TyFinding], program: Program) -> None:
         self._program = program
         ranges = [_range(each, program) for each in findings if each.rule == ALWAYS]
-        found = list(islice(comparisons(program.source, program.code), _MOST)) if program.is_readable else []
+        found = list(islice(comparisons(program.source, program.code), _MOST)) if program.is_small else []
         self._all = found
         self._asked = [each for each in found if self._is_asked(each, ranges)]
 
     @property
-    def places(self) -> list[Place]:
+    def spans(self) -> list[Span]:
         """The values whose types are asked for."""
         return [each.operand for each in self._asked]
 
-    def mistakes(self, types: Mapping[Place, str]) -> list[Mistake]:
+    def mistakes(self, types: Mapping[Span, str]) -> list[Mistake]:
         """The comparisons with something that a value of the answered type never is."""
-        found = (self._judge(each, types.get(each.operand, "")) for each in self._asked)
+        found = (self._classify(each, types.get(each.operand, "")) for each in self._asked)
         return [each for each in found if each is not None]
 
-    def _is_asked(self, each: Comparison, ranges: list[Place]) -> bool:
+    def _is_asked(self, each: Comparison, ranges: list[Span]) -> bool:
         if any(place.start <= each.operand.start and each.operand.end <= place.end for place in ranges):
             return True  # the checker says so itself
         code = self._program.code
@@ -354,7 +352,7 @@ class Comparisons:
             return bool(fields) and without == fields  # otherwise, conditions are the checker's own affair
         return bool(without)
 
-    def _judge(self, each: Comparison, kind: str) -> Mistake | None:
+    def _classify(self, each: Comparison, kind: str) -> Mistake | None:
         members = _members(kind, is_item=each.is_item)
         if not members or any(_can_be(one, member) for one in each.constants for member in members):
             return None
@@ -370,7 +368,7 @@ class Comparisons:
         if any(self._is_default(one) for one in each.constants):
             return None
         line, column = self._program.position(each.at)
-        place = Finding(line, column, "comparison", "")
+        place = TyFinding(line, column, "comparison", "")
         return mistake_at(place, self._stub(each, constants), _message(each, members, kind))
 
     def _is_of_result(self, each: Comparison, members: set[str]) -> bool:
@@ -440,8 +438,8 @@ def _is_never(each: Comparison, field: StubLine) -> bool:
     return "Literal[" in field.text and not any(_text(one) in field.text for one in each.constants)
 
 
-def _range(finding: Finding, program: Program) -> Place:
-    return Place(program.at(finding), program.index(finding.end_line, finding.end_column))
+def _range(finding: TyFinding, program: Program) -> Span:
+    return Span(program.at(finding), program.index(finding.end_line, finding.end_column))
 
 
 def _text(constant: str) -> str:

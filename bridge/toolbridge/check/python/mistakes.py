@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 
-from toolbridge.check.python.program import QUOTED, Finding, Line, Mistake, Program, mistake_at
-from toolbridge.check.python.rewriting import Place, judge_parallel
+from toolbridge.check.python.program import QUOTED, LogicalLine, Mistake, Program, TyFinding, mistake_at
+from toolbridge.check.python.rewriting import Span, classify_parallel
 from toolbridge.check.python.text import (
     HOST_IMPORT,
+    blank_strings,
     split_outside,
     start_of_bracket_around,
     start_of_last_bracket,
-    without_texts,
 )
-from toolbridge.check.python.tool_arguments import judge_argument, judge_call, judge_given_key, without_doubles
+from toolbridge.check.python.tool_arguments import classify_argument, classify_call, classify_input_key, deduplicate
 from toolbridge.errors import nearest
 
 # Whether a value that can't be used as the program does may also be another one, which can.
@@ -27,7 +27,7 @@ from toolbridge.errors import nearest
 # `reveal_type` around them.
 
 
-_NAMES_ONE = {"not-subscriptable", "not-callable", "not-iterable"}
+_MEMBER_RULES = {"not-subscriptable", "not-callable", "not-iterable"}
 _INDEX = "cannot be called with key of type"
 _LONGEST = 5000
 
@@ -35,40 +35,40 @@ _LONGEST = 5000
 class Alternatives:
     """The questions about the values of some findings, and which of the findings are sure once they are answered."""
 
-    def __init__(self, findings: Iterable[Finding], mistakes: Iterable[Mistake], program: Program) -> None:
+    def __init__(self, findings: Iterable[TyFinding], mistakes: Iterable[Mistake], program: Program) -> None:
         # Only where something would be reported: there are few of these, however many findings there are.
         reported = {each.found_at for each in mistakes}
         self._findings = list(findings)
-        self._subjects: dict[Finding, Place] = {}
-        self._failing: dict[Place, set[str]] = {}
+        self._subjects: dict[TyFinding, Span] = {}
+        self._failing: dict[Span, set[str]] = {}
         """The types that are in the way."""
         for each in self._findings:
-            is_asked = (each.line, each.column) in reported and _names_one(each)
+            is_asked = (each.line, each.column) in reported and _names_member(each)
             place = _subject(each, program) if is_asked else None
             if place is not None:
                 self._subjects[each] = place
                 self._failing.setdefault(place, set()).update(_owners(each))
 
     @property
-    def places(self) -> list[Place]:
+    def spans(self) -> list[Span]:
         """The values whose types are asked for."""
         return list(self._failing)
 
-    def sure(self, types: Mapping[Place, str]) -> list[Finding]:
+    def sure(self, types: Mapping[Span, str]) -> list[TyFinding]:
         """The findings without those about a value that may be another one, or of which nothing was answered."""
-        return [each for each in self._findings if not _names_one(each) or self._is_sure(each, types)]
+        return [each for each in self._findings if not _names_member(each) or self._is_certain(each, types)]
 
-    def _is_sure(self, finding: Finding, types: Mapping[Place, str]) -> bool:
+    def _is_certain(self, finding: TyFinding, types: Mapping[Span, str]) -> bool:
         place = self._subjects.get(finding)
         members = _member_set(types.get(place, "")) if place is not None else set[str]()
         return place is not None and (len(members) == 1 or (bool(members) and members <= self._failing[place]))
 
 
-def _names_one(finding: Finding) -> bool:
-    return finding.rule in _NAMES_ONE or (finding.rule == "invalid-argument-type" and _INDEX in finding.message)
+def _names_member(finding: TyFinding) -> bool:
+    return finding.rule in _MEMBER_RULES or (finding.rule == "invalid-argument-type" and _INDEX in finding.message)
 
 
-def _subject(finding: Finding, program: Program) -> Place | None:
+def _subject(finding: TyFinding, program: Program) -> Span | None:
     """The value that a finding is about."""
     if not 0 < finding.line <= finding.end_line <= len(program.lines):
         return None
@@ -77,12 +77,12 @@ def _subject(finding: Finding, program: Program) -> Place | None:
         return None
     if finding.rule in ("not-subscriptable", "not-callable"):
         # These are about the whole, with what stands in brackets after the value.
-        opening = start_of_last_bracket(without_texts(program.source[start:end]))
+        opening = start_of_last_bracket(blank_strings(program.source[start:end]))
         end = start if opening is None else start + opening
-    return Place(start, end) if program.source[start:end].strip() else None
+    return Span(start, end) if program.source[start:end].strip() else None
 
 
-def _owners(finding: Finding) -> set[str]:
+def _owners(finding: TyFinding) -> set[str]:
     names = QUOTED.findall(finding.message)
     is_index = _INDEX in finding.message
     return _member_set(names[-1] if is_index else names[0]) if names else set()
@@ -108,30 +108,30 @@ def _member_set(text: str) -> set[str]:
 
 _CALL = re.compile(r"(?<![\w.])(?:\w+\.)*(\w+)[ \t]*\(")
 _AWAITED = re.compile(r"\bawait[\s(]*\Z")
-_GIVEN_ON = re.compile(r"(?:gather|create_task|ensure_future|wait_for|shield|run|as_completed|wait|timeout)\s*\Z")
+_HANDED_ON = re.compile(r"(?:gather|create_task|ensure_future|wait_for|shield|run|as_completed|wait|timeout)\s*\Z")
 _NAME = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _COROUTINE = re.compile(r"`(?:CoroutineType|Coroutine)\[")
 _GATHER = re.compile(r"(?<![\w.])asyncio\.gather[ \t]*(?=\()")
 _TAKES = "zip|dict|list|tuple|set|enumerate|sorted|reversed|sum|max|min|len|any|all"
-_GOES_THROUGH = re.compile(rf"(?<![\w.])(?:{_TAKES})\Z")
+_ITERATES = re.compile(rf"(?<![\w.])(?:{_TAKES})\Z")
 _NEAR = 100
 _MOST_CALLS = 200
 _DEEPEST = 6
 
 
-def is_about_coroutine(message: str) -> bool:
+def mentions_coroutine(message: str) -> bool:
     """Whether the checker speaks of a call that was not awaited."""
     return _COROUTINE.search(message) is not None
 
 
-def where_forgotten(mistake: Mistake, finding: Finding, program: Program) -> Mistake:
+def at_missing_await(mistake: Mistake, finding: TyFinding, program: Program) -> Mistake:
     """The mistake at the call that is not awaited, if it is known which one that is."""
-    if not program.is_readable:
+    if not program.is_small:
         return mistake
     start, end = program.at(finding), program.at(finding)
     if 0 < finding.end_line <= len(program.lines):
         end = program.index(finding.end_line, finding.end_column)
-    at = _forgotten_call(program, start, end)
+    at = _unawaited_call(program, start, end)
     if at is None:
         return mistake
     line, column = program.position(at)
@@ -139,7 +139,7 @@ def where_forgotten(mistake: Mistake, finding: Finding, program: Program) -> Mis
     return mistake._replace(line=line, column=column, message=mistake.message + used)
 
 
-def _forgotten_call(program: Program, start: int, end: int) -> int | None:
+def _unawaited_call(program: Program, start: int, end: int) -> int | None:
     code = program.code
     calls = list(islice(_calls(program), _MOST_CALLS))
     if any(start <= at < end for at in calls):
@@ -160,42 +160,42 @@ def _calls(program: Program) -> Iterator[int]:
         is_tool = program.stubs.function(call[1]) is not None and "aio" in program.source
         before = code[max(0, call.start() - _NEAR) : call.start()]
         is_awaited = _AWAITED.search(before) or before.rstrip().endswith("def")
-        if (call[1] in own or is_tool) and not is_awaited and not _is_given_on(code, call.start()):
+        if (call[1] in own or is_tool) and not is_awaited and not _is_handed_on(code, call.start()):
             yield call.start()
 
 
-def _is_given_on(code: str, at: int) -> bool:
+def _is_handed_on(code: str, at: int) -> bool:
     """Whether something that awaits it gets a call's result: `asyncio.gather(one(), *[other(x) for x in xs])`."""
     for _ in range(_DEEPEST):
         opening = start_of_bracket_around(code, at)
         if opening is None:
             return False
-        if code[opening] == "(" and _GIVEN_ON.search(code[max(0, opening - _NEAR) : opening]):
+        if code[opening] == "(" and _HANDED_ON.search(code[max(0, opening - _NEAR) : opening]):
             return True
         at = opening
     return False
 
 
-def forgotten_gathers(program: Program) -> Iterator[Mistake]:
+def unawaited_gathers(program: Program) -> Iterator[Mistake]:
     """`asyncio.gather(…)` whose results are used without an `await`: the checker takes them for whatever one likes."""
     code = program.code
-    is_asked = program.is_readable and "asyncio" in code
+    is_asked = program.is_small and "asyncio" in code
     for found in islice(_GATHER.finditer(code), _MOST_CALLS) if is_asked else ():
         before = code[max(0, found.start() - _NEAR) : found.start()]
         line = program.line_around(found.start())
         if line is None or _AWAITED.search(before) or not _are_results_used(found.start(), before, line, program):
             continue
-        place = Finding(*program.position(found.start()), "forgotten-await", "")
+        place = TyFinding(*program.position(found.start()), "forgotten-await", "")
         yield mistake_at(place, None, "`asyncio.gather` is not awaited: it has no results yet. Did you forget `await`?")
 
 
-def _are_results_used(at: int, before: str, line: Line, program: Program) -> bool:
+def _are_results_used(at: int, before: str, line: LogicalLine, program: Program) -> bool:
     code = program.code
     if re.search(r"\bin\s+\Z", before) or re.match(r"[\w*() \t]+,[\w*(), \t]*=\s*\Z", code[line.start : at]):
         return True
     opening = start_of_bracket_around(code, at)
     if opening is not None and opening >= line.start:
-        return _GOES_THROUGH.search(code[max(0, opening - _NEAR) : opening]) is not None
+        return _ITERATES.search(code[max(0, opening - _NEAR) : opening]) is not None
     named = re.match(r"(\w+)[ \t]*=[ \t]*\Z", code[line.start : at])
     if named is None:
         return False
@@ -217,7 +217,7 @@ _ANNOTATION = re.compile(
 _IMPORTED_FROM = re.compile(r"from[ \t]+(host\.\w+(?:\.aio)?)[ \t]+import[ \t]+")
 _IMPORTED_NAME = re.compile(r"(?<![\w.])(?!as\b)(\w+)(?:\s+as\s+\w+)?")
 # What is right in a program of the sandbox, or only wrong behind the lines that stand before it.
-_NO_SYNTAX_ERROR_HERE = re.compile(r"await|yield|return|async|__future__|assignment expression", re.IGNORECASE)
+_TOLERATED_SYNTAX = re.compile(r"await|yield|return|async|__future__|assignment expression", re.IGNORECASE)
 _CAN_BE_GIVEN = ("def ", "type[", "<class", "bound method", "(")
 _ERRORS = {
     "invalid-typed-dict-key": "KeyError|LookupError",
@@ -229,50 +229,50 @@ _ERRORS = {
 _ARITY = {"missing-argument", "unknown-argument", "too-many-positional-arguments", "parameter-already-assigned"}
 
 
-def find_mistakes(findings: Iterable[Finding], program: Program, *, is_whole: bool = True) -> list[Mistake]:
+def find_mistakes(findings: Iterable[TyFinding], program: Program, *, is_whole: bool = True) -> list[Mistake]:
     """The mistakes among the findings, in the program's order, one for each place.
 
     With `is_whole`, also those that its text alone shows.
     """
     listed = list(findings)
-    if can_not_be_read(listed):
+    if has_syntax_error(listed):
         return []  # what Python itself can't read, it says best
-    by_text = (*_missing_types(program), *forgotten_gathers(program)) if is_whole else ()
+    by_text = (*_missing_types(program), *unawaited_gathers(program)) if is_whole else ()
     mistakes = {(each.line, each.column): each for each in by_text}
     for each in sorted(listed):
-        judge = _JUDGES.get(each.rule)
+        judge = _CLASSIFIERS.get(each.rule)
         mistake = None
         with suppress(IndexError, ValueError):  # the message is not as usual: then nothing is sure
             mistake = None if judge is None or _is_caught(each, program) else judge(each, program)
         if mistake is not None:
-            if is_about_coroutine(each.message):
-                mistake = where_forgotten(mistake, each, program)
+            if mentions_coroutine(each.message):
+                mistake = at_missing_await(mistake, each, program)
             mistakes.setdefault((mistake.line, mistake.column), mistake)
         if len(mistakes) >= _MOST_MISTAKES:
             break
-    return without_doubles(sorted(mistakes.values(), key=lambda each: (each.line, each.column)))
+    return deduplicate(sorted(mistakes.values(), key=lambda each: (each.line, each.column)))
 
 
-def _is_caught(finding: Finding, program: Program) -> bool:
+def _is_caught(finding: TyFinding, program: Program) -> bool:
     """Whether the program expects just this to go wrong: `try: row["name"]`, `except KeyError:`."""
     errors = _ERRORS.get(finding.rule, "")
     if finding.message.startswith("Argument to function") and program.stubs.function(
         QUOTED.findall(finding.message)[0]
     ):
         return False  # what a tool refuses is another error
-    is_asked = bool(errors) and program.is_readable and "except" in program.code
+    is_asked = bool(errors) and program.is_small and "except" in program.code
     return is_asked and program.catches(program.at(finding), errors)
 
 
-def can_not_be_read(findings: Iterable[Finding]) -> bool:
+def has_syntax_error(findings: Iterable[TyFinding]) -> bool:
     """Whether the checker found a syntax error."""
-    return any(each.rule == "invalid-syntax" and not _NO_SYNTAX_ERROR_HERE.search(each.message) for each in findings)
+    return any(each.rule == "invalid-syntax" and not _TOLERATED_SYNTAX.search(each.message) for each in findings)
 
 
 # ---- judges: each gives the mistake, or None for noise
 
 
-def _judge_import(finding: Finding, program: Program) -> Mistake | None:
+def _classify_import(finding: TyFinding, program: Program) -> Mistake | None:
     names = QUOTED.findall(finding.message)
     if not names:
         return None
@@ -286,14 +286,14 @@ def _judge_import(finding: Finding, program: Program) -> Mistake | None:
     return _missing_module(finding, program, ".".join(names[:2]))
 
 
-def _missing_module(finding: Finding, program: Program, module: str) -> Mistake:
+def _missing_module(finding: TyFinding, program: Program, module: str) -> Mistake:
     known = [f"host.{name.removeprefix('host:').replace('-', '_')}" for name in program.world.modules]
     guess = nearest(module.removesuffix(".aio"), [*known, "host.bridge"])
     there = f"Did you mean '{guess}'?" if guess else f"There are: {', '.join([*known[:20], 'host.bridge'])}."
     return mistake_at(finding, None, f"There is no module '{module}'. {there}")
 
 
-def _missing_member(finding: Finding, program: Program, module: str, name: str) -> Mistake:
+def _missing_member(finding: TyFinding, program: Program, module: str, name: str) -> Mistake:
     members = program.stubs.functions(module)
     guess = nearest(name, members)
     if guess:
@@ -316,18 +316,18 @@ def _missing_types(program: Program) -> Iterator[Mistake]:
         for name in islice(named, _MOST_MISTAKES):
             at = statement.start() + name.start()
             line = program.code.count("\n", 0, at) + 1
-            place = Finding(line, at - program.code.rfind("\n", 0, at), "missing-type", "")
+            place = TyFinding(line, at - program.code.rfind("\n", 0, at), "missing-type", "")
             text = f"Module `{module[1]}` has no member `{name[1]}` when it runs: types are only in its stub."
             instead = "Write dict" if program.stubs.type(name[1]) else "Leave the annotation out"
             yield mistake_at(place, None, f"{text} {instead}, or import it under `if TYPE_CHECKING:`.")
 
 
-def _judge_argument(finding: Finding, program: Program) -> Mistake | None:
+def _classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
     is_index = "cannot be called with key of type" in finding.message
-    return _judge_index(finding, program) if is_index else judge_argument(finding, program)
+    return _classify_index(finding, program) if is_index else classify_argument(finding, program)
 
 
-def _judge_index(finding: Finding, program: Program) -> Mistake | None:
+def _classify_index(finding: TyFinding, program: Program) -> Mistake | None:
     names = QUOTED.findall(finding.message)
     key, owner = names[-2], names[-1]
     if owner.startswith("dict[") and key.startswith("slice["):
@@ -343,7 +343,7 @@ def _judge_index(finding: Finding, program: Program) -> Mistake | None:
     return mistake_at(finding, stub, f"Object of type `{owner}` has no key {name}.{hint}")
 
 
-def _judge_key(finding: Finding, program: Program) -> Mistake | None:
+def _classify_key(finding: TyFinding, program: Program) -> Mistake | None:
     found = _KEY.match(finding.message)
     if found is None or found[1] in program.assigned_keys:
         return None
@@ -363,9 +363,9 @@ def _members(text: str) -> list[str]:
     return [part.strip() for part in split_outside(text, " | ") if part.strip() != "None"]
 
 
-def _judge_attribute(finding: Finding, program: Program) -> Mistake | None:
+def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
     names = QUOTED.findall(finding.message)
-    if "has no" not in finding.message or names[-1] in program.assigned_attributes or program.is_open:
+    if "has no" not in finding.message or names[-1] in program.assigned_attributes or program.has_dynamic_names:
         return None
     owner, name = names[-2], names[-1]
     if finding.message.startswith("Module "):
@@ -375,7 +375,7 @@ def _judge_attribute(finding: Finding, program: Program) -> Mistake | None:
             _missing_member(finding, program, owner, name) if owner.startswith("host.") else mistake_at(finding, None)
         )
     if owner == "None":
-        return _judge_asked_key(finding, program)
+        return _classify_get(finding, program)
     # Of several types, none has it: otherwise the checker says so by another rule.
     if any(_is_unsure_owner(each) or each.startswith(_CAN_BE_GIVEN) for each in _members(owner)):
         return None
@@ -385,7 +385,7 @@ def _judge_attribute(finding: Finding, program: Program) -> Mistake | None:
     return mistake_at(finding, stub, f"{finding.message}.{hint}")
 
 
-def _judge_asked_key(finding: Finding, program: Program) -> Mistake | None:
+def _classify_get(finding: TyFinding, program: Program) -> Mistake | None:
     """`.get("titel").upper()`: of a key that no result has, used as if it were there."""
     asked = _USED_KEY.search(program.rest(finding).partition("\n")[0])
     if asked is None or asked[2] in program.assigned_keys or program.stubs.has_field(asked[2]):
@@ -399,23 +399,23 @@ def _is_unsure_owner(owner: str) -> bool:
     return owner in ("None", "object") or len(split_outside(owner, " | ")) > 1 or is_caught
 
 
-def _judge_value(finding: Finding, program: Program) -> Mistake | None:
+def _classify_value(finding: TyFinding, program: Program) -> Mistake | None:
     owners = QUOTED.findall(finding.message)
     types = [each for each in owners if not re.fullmatch(r"\W+|__\w+__", each)]
     awaited = next((each for each in types if each.startswith(("Coroutine[", "CoroutineType["))), "")
     if any(_is_unsure_owner(each) or ("Unknown" in each and each != awaited) for each in types):
         return None
-    words = [word for each in types for word in re.findall(r"\w+", without_texts(each))]
+    words = [word for each in types for word in re.findall(r"\w+", blank_strings(each))]
     stub = next((found for word in words if (found := program.stubs.type(word))), None)
     if stub is None:
-        stub = next((found for each in types if (found := program.stub_behind(finding, each))), None)
+        stub = next((found for each in types if (found := program.result_field_stub(finding, each))), None)
     message = f"{finding.message}. Did you forget `await`?" if awaited else finding.message
     return mistake_at(finding, stub, message)
 
 
-def _judge_name(finding: Finding, program: Program) -> Mistake | None:
+def _classify_name(finding: TyFinding, program: Program) -> Mistake | None:
     names = QUOTED.findall(finding.message)
-    if not names or names[0] in program.known_words or program.is_open or "NameError" in program.source:
+    if not names or names[0] in program.known_words or program.has_dynamic_names or "NameError" in program.source:
         return None
     name = names[0]
     before = program.lines[finding.line - 1][: finding.column - 1]
@@ -427,26 +427,26 @@ def _judge_name(finding: Finding, program: Program) -> Mistake | None:
     return mistake_at(finding, None, f"Name `{name}` is not defined.{hint}")
 
 
-def _judge_unused(finding: Finding, program: Program) -> Mistake | None:
+def _classify_unused(finding: TyFinding, program: Program) -> Mistake | None:
     """A coroutine that nothing awaits: its call is never made. The last value of a program is awaited by the guest."""
     is_last = not program.code[program.index(finding.end_line, finding.end_column) :].strip()
     called = re.match(r"(?:\w+\.)*(\w+)\s*\(", program.code[program.at(finding) :][:_LONGEST_LINE])
-    if is_last or called is None or not is_about_coroutine(finding.message):
+    if is_last or called is None or not mentions_coroutine(finding.message):
         return None
     stub = program.stubs.function(called[1])
     return mistake_at(finding, stub, f"`{called[1]}` is not awaited: it is never called. Did you forget `await`?")
 
 
-_JUDGES = {
-    "unused-awaitable": _judge_unused,
-    "no-matching-overload": judge_parallel,
-    **dict.fromkeys(_ARITY, judge_call),
-    **dict.fromkeys(("not-subscriptable", "not-iterable", "not-callable", "unsupported-operator"), _judge_value),
-    "import-not-found": _judge_import,
-    "missing-attribute": _judge_attribute,
-    "invalid-argument-type": _judge_argument,
-    "invalid-typed-dict-key": _judge_key,
-    "missing-typed-dict-key": judge_given_key,
-    "unknown-typed-dict-constructor-key": judge_given_key,
-    "unresolved-reference": _judge_name,
+_CLASSIFIERS = {
+    "unused-awaitable": _classify_unused,
+    "no-matching-overload": classify_parallel,
+    **dict.fromkeys(_ARITY, classify_call),
+    **dict.fromkeys(("not-subscriptable", "not-iterable", "not-callable", "unsupported-operator"), _classify_value),
+    "import-not-found": _classify_import,
+    "missing-attribute": _classify_attribute,
+    "invalid-argument-type": _classify_argument,
+    "invalid-typed-dict-key": _classify_key,
+    "missing-typed-dict-key": classify_input_key,
+    "unknown-typed-dict-constructor-key": classify_input_key,
+    "unresolved-reference": _classify_name,
 }

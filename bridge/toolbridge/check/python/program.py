@@ -1,4 +1,4 @@
-"""A Python program as text: what judging a finding needs to know of it. It is never parsed here."""
+"""A Python program as text: what analysis a finding needs to know of it. It is never parsed here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import NamedTuple
 from toolbridge.check.checker import World
 from toolbridge.check.python.text import (
     PythonStubs,
+    blank_strings,
     end_of_bracket,
-    new_meanings,
-    one_line_each,
-    with_fields,
-    without_texts,
+    join_lines,
+    rebound_names,
+    with_fstring_fields,
 )
 from toolbridge.sandbox.typescript import StubLine
 
@@ -30,7 +30,7 @@ _AFTER_PARAMETERS = re.compile(r"[ \t]*(->[^:\n]*?)?[ \t]*:")
 _MOST_FUNCTIONS = 100
 
 
-class Line(NamedTuple):
+class LogicalLine(NamedTuple):
     """A line with whatever belongs to it: all of a bracket, all of a string."""
 
     start: int
@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnFunction:
+class UserFunction:
     """A function that a program defines."""
 
     name: str
@@ -55,31 +55,33 @@ class OwnFunction:
     returned: tuple[int, int] | None
     """The arrow and what is said to be returned."""
     colon: int
-    lines: list[Line] = field(default_factory=list[Line])
+    lines: list[LogicalLine] = field(default_factory=list[LogicalLine])
     """Its lines, without those of the functions and classes in it."""
     end: int = 0
     """Where its last line ends; before its first, if it has none of its own."""
 
 
-def logical_lines(code: str) -> list[Line]:
+def logical_lines(code: str) -> list[LogicalLine]:
     """The lines of a text without strings, those that are nothing but space left out."""
-    found: list[Line] = []
+    found: list[LogicalLine] = []
     start = 0
-    for text in one_line_each(code).split("\n"):
+    for text in join_lines(code).split("\n"):
         plain = text.lstrip(" \t")
         if plain.strip():
             indent = len(text) - len(plain)
-            found.append(Line(start + indent, start + len(text.rstrip()), len(text[:indent].expandtabs()), plain))
+            found.append(
+                LogicalLine(start + indent, start + len(text.rstrip()), len(text[:indent].expandtabs()), plain)
+            )
         start += len(text) + 1
     return found
 
 
-def own_functions(code: str) -> list[OwnFunction]:
+def user_functions(code: str) -> list[UserFunction]:
     """The functions with a block of lines, in a text without strings."""
     return list(islice(_functions(code, logical_lines(code)), _MOST_FUNCTIONS))
 
 
-def _functions(code: str, lines: list[Line]) -> Iterator[OwnFunction]:
+def _functions(code: str, lines: list[LogicalLine]) -> Iterator[UserFunction]:
     for number, line in enumerate(lines):
         header = _HEADER.match(code, line.start)
         if header is None:
@@ -91,7 +93,7 @@ def _functions(code: str, lines: list[Line]) -> Iterator[OwnFunction]:
         last, own = _block(lines, number)
         if own:
             before = lines[number - 1].text if number else ""
-            yield OwnFunction(
+            yield UserFunction(
                 name=header[3],
                 start=line.start,
                 is_async=header[2] is not None,
@@ -104,9 +106,9 @@ def _functions(code: str, lines: list[Line]) -> Iterator[OwnFunction]:
             )
 
 
-def _block(lines: list[Line], header: int) -> tuple[Line, list[Line]]:
+def _block(lines: list[LogicalLine], header: int) -> tuple[LogicalLine, list[LogicalLine]]:
     """The last line of a block, and the lines that belong to no function or class in it."""
-    own: list[Line] = []
+    own: list[LogicalLine] = []
     last = lines[header]
     inner: int | None = None
     for line in lines[header + 1 :]:
@@ -128,7 +130,7 @@ _ASKED_ATTRIBUTE = re.compile(r"""\b(?:has|get)attr\s*\([^"'\n]*["'](\w+)["']"""
 _UPDATED = re.compile(r"\.update\s*\(|\|=")
 _WRITTEN_KEY = re.compile(r"""(["'])([^"'\n]*)\1\s*:|\b(\w+)\s*=(?!=)""")
 _ASSIGNED_ATTRIBUTE = re.compile(r"\.(\w+)\s*(?::[^=\n]+)?=(?!=)")
-_OPEN_PROGRAM = re.compile(r"\b(?:exec|globals|locals|vars|setattr)\s*\(|\bimport\s+\*")
+_DYNAMIC_NAMES = re.compile(r"\b(?:exec|globals|locals|vars|setattr)\s*\(|\bimport\s+\*")
 _KEY = re.compile(r"""\[\s*(["'])([^"'\n]*)\1\s*\]""")
 _TEXT = re.compile(r""""([^"\n]*)"|'([^'\n]*)'""")
 _NUMBER = re.compile(r"-?\b\d+\b")
@@ -138,7 +140,7 @@ _MOST_LINES = 20
 _MOST_TEXT = 2000
 
 
-class Finding(NamedTuple):
+class TyFinding(NamedTuple):
     """What the checker says about one place of its file."""
 
     line: int
@@ -162,7 +164,7 @@ class Mistake(NamedTuple):
     """Line and column of what the checker found: a mistake may show elsewhere than it was made."""
 
 
-def mistake_at(finding: Finding, stub: StubLine | None, message: str = "") -> Mistake:
+def mistake_at(finding: TyFinding, stub: StubLine | None, message: str = "") -> Mistake:
     """A finding that is a mistake."""
     return Mistake(
         finding.line, finding.column, message or finding.message, finding.rule, stub, (finding.line, finding.column)
@@ -184,7 +186,7 @@ class Program:
         """Words of earlier programs of its session."""
         self.stubs = PythonStubs(world.stubs)
 
-    def rest(self, finding: Finding) -> str:
+    def rest(self, finding: TyFinding) -> str:
         """The text from a finding's place on."""
         at = finding.line - 1
         if not 0 <= at < len(self.lines):
@@ -193,7 +195,7 @@ class Program:
         text = "\n".join([self.lines[at][begin : begin + _MOST_TEXT], *self.lines[at + 1 : at + _MOST_LINES]])
         return text[:_MOST_TEXT]
 
-    def text_of(self, finding: Finding) -> str:
+    def text_of(self, finding: TyFinding) -> str:
         """The text that a finding is about; nothing if its end is not known."""
         if not 0 < finding.line <= finding.end_line <= len(self.lines):
             return ""
@@ -202,15 +204,15 @@ class Program:
     @cached_property
     def code(self) -> str:
         """The source with its strings and comments blanked."""
-        return without_texts(self.source)
+        return blank_strings(self.source)
 
     @property
-    def is_readable(self) -> bool:
+    def is_small(self) -> bool:
         """Whether it is short enough to be read as text in more than one way: what a model writes is far shorter."""
         return len(self.source) <= _MOST_READ
 
     @cached_property
-    def logical_lines(self) -> list[Line]:
+    def logical_lines(self) -> list[LogicalLine]:
         """Its lines, each with whatever belongs to it."""
         return logical_lines(self.code)
 
@@ -221,11 +223,11 @@ class Program:
         return {*texts, *_NUMBER.findall(self.source), "True", "False"}
 
     @cached_property
-    def functions(self) -> list[OwnFunction]:
+    def functions(self) -> list[UserFunction]:
         """The functions that it defines."""
-        return own_functions(self.code)
+        return user_functions(self.code)
 
-    def line_around(self, at: int) -> Line | None:
+    def line_around(self, at: int) -> LogicalLine | None:
         """The line that a place is in."""
         index = bisect_right(self.logical_lines, at, key=lambda each: each.start) - 1
         line = self.logical_lines[index] if index >= 0 else None
@@ -254,7 +256,7 @@ class Program:
                 return True
         return False
 
-    def is_in_class(self, line: Line) -> bool:
+    def is_in_class(self, line: LogicalLine) -> bool:
         """Whether a line is in the block of a class."""
         indent = line.indent
         for each in reversed(self.logical_lines[: self.logical_lines.index(line)] if indent else []):
@@ -267,18 +269,18 @@ class Program:
     @cached_property
     def code_with_fields(self) -> str:
         """The same as `code`, with what stands in the braces of f-strings."""
-        return with_fields(self.source, self.code)
+        return with_fstring_fields(self.source, self.code)
 
     def function_around(self, at: int) -> int | None:
         """Which of its functions a place is in: the innermost one."""
         inside = [index for index, each in enumerate(self.functions) if each.colon < at <= each.end]
         return max(inside, key=lambda index: self.functions[index].start, default=None)
 
-    def indent(self, line: Line) -> str:
+    def indent(self, line: LogicalLine) -> str:
         """The space before a line."""
         return self.code[self.code.rfind("\n", 0, line.start) + 1 : line.start]
 
-    def at(self, finding: Finding) -> int:
+    def at(self, finding: TyFinding) -> int:
         """The index of a finding's place in the source."""
         return self.index(finding.line, finding.column)
 
@@ -300,7 +302,7 @@ class Program:
         """The tools that it calls."""
         return sorted(name for name in set(_CALLED.findall(self.code)) if self.stubs.function(name))
 
-    def stub_behind(self, finding: Finding, kind: str) -> StubLine | None:
+    def result_field_stub(self, finding: TyFinding, kind: str) -> StubLine | None:
         """The stub's line for a value of this type that a finding's line takes from a result by its key."""
         line = self.rest(finding).partition("\n")[0]
         keys = [found[1] for found in _KEY.findall(line)]
@@ -318,9 +320,9 @@ class Program:
         return keys
 
     @cached_property
-    def new_meanings(self) -> set[str]:
+    def rebound_names(self) -> set[str]:
         """The names that it may define, assign or delete."""
-        return new_meanings(self.code)
+        return rebound_names(self.code)
 
     @cached_property
     def assigned_attributes(self) -> set[str]:
@@ -333,6 +335,6 @@ class Program:
         return re.search(rf"^\s*(?:async\s+def|def|class)\s+{own}\b", self.source, re.MULTILINE) is not None
 
     @cached_property
-    def is_open(self) -> bool:
+    def has_dynamic_names(self) -> bool:
         """Whether it defines names in ways that only running it shows."""
-        return _OPEN_PROGRAM.search(self.source) is not None
+        return _DYNAMIC_NAMES.search(self.source) is not None

@@ -15,10 +15,10 @@ from functools import cached_property
 from itertools import accumulate, islice
 from typing import NamedTuple
 
-from toolbridge.check.python.program import Finding, Line, Mistake, OwnFunction, Program, mistake_at
-from toolbridge.check.python.text import end_of_bracket, new_meanings, parts
+from toolbridge.check.python.program import LogicalLine, Mistake, Program, TyFinding, UserFunction, mistake_at
+from toolbridge.check.python.text import end_of_bracket, parts, rebound_names
 
-# A program with places written otherwise for the checker, and where each place of that text is in the program.
+# A program with spans written otherwise for the checker, and where each place of that text is in the program.
 
 
 class Edit(NamedTuple):
@@ -80,13 +80,13 @@ class Rewriting:
         return min(self._source[part] + at - self._made[part], limit)
 
 
-def placed(findings: Iterable[Finding], rewriting: Rewriting) -> Iterator[Finding]:
+def relocated(findings: Iterable[TyFinding], rewriting: Rewriting) -> Iterator[TyFinding]:
     """Findings about a rewritten program, where they are in the program; not those about lines before it."""
     for each in findings:
         start = rewriting.source_index(each.line, each.column)
         end = rewriting.source_index(each.end_line, each.end_column)
         if start is not None and end is not None:
-            yield Finding(*rewriting.position(start), each.rule, each.message, *rewriting.position(end))
+            yield TyFinding(*rewriting.position(start), each.rule, each.message, *rewriting.position(end))
 
 
 # What a program's own functions give, written so that the checker can tell.
@@ -119,20 +119,20 @@ _PLAIN = (
     "dict|list|tuple|Dict|List|Tuple|Any|object|str|int|float|bool|None|Optional|Union|typing|"
     "Mapping|Sequence|Iterable|Iterator|Generator|AsyncIterable|AsyncIterator|AsyncGenerator"
 )
-_SAYS_MORE = re.compile(rf"\b(?!(?:{_PLAIN})\b)\w+")
-_OF_UNKNOWN = re.compile(r"\b(?:dict|list|Dict|List|Mapping)\b(?!\[)|\bAny\b|\bobject\b")
+_SPECIFIC = re.compile(rf"\b(?!(?:{_PLAIN})\b)\w+")
+_VAGUE = re.compile(r"\b(?:dict|list|Dict|List|Mapping)\b(?!\[)|\bAny\b|\bobject\b")
 
 
-def says_little(annotation: str) -> bool:
+def is_vague(annotation: str) -> bool:
     """Whether an annotation leaves open what a tool's result in it has: `list[dict]`, `dict[str, Any]`."""
-    return _OF_UNKNOWN.search(annotation) is not None and _SAYS_MORE.search(annotation) is None
+    return _VAGUE.search(annotation) is not None and _SPECIFIC.search(annotation) is None
 
 
-def own_results(program: Program) -> Iterator[Edit]:
+def result_edits(program: Program) -> Iterator[Edit]:
     """The edits for a program's functions."""
     code = program.code
     for each in program.functions:
-        if each.is_decorated or (each.returned and not says_little(code[slice(*each.returned)].removeprefix("->"))):
+        if each.is_decorated or (each.returned and not is_vague(code[slice(*each.returned)].removeprefix("->"))):
             continue
         yields = [line for line in each.lines if _YIELD.search(line.text)]
         if any(_statement(line, "yield") is None for line in yields):
@@ -147,7 +147,7 @@ def own_results(program: Program) -> Iterator[Edit]:
             yield Edit(*each.returned, "")
 
 
-def _statement(line: Line, word: str) -> int | None:
+def _statement(line: LogicalLine, word: str) -> int | None:
     """Where in a line the only statement begins that begins with a word; None if it is not the only one."""
     found = _STATEMENT.match(line.text)
     is_alone = found is not None and ";" not in line.text and len(re.findall(rf"\b{word}\b", line.text)) == 1
@@ -156,7 +156,7 @@ def _statement(line: Line, word: str) -> int | None:
     )
 
 
-def _generator(program: Program, function: OwnFunction) -> Iterator[Edit]:
+def _generator(program: Program, function: UserFunction) -> Iterator[Edit]:
     code = program.code
     kind = "async_generator" if function.is_async else "generator"
     result = f"return {RESULTS}.{kind}({_VALUES})"
@@ -177,7 +177,7 @@ def _generator(program: Program, function: OwnFunction) -> Iterator[Edit]:
     yield Edit(function.end, function.end, f"\n{indent}{result}", 2)
 
 
-def _coroutine(program: Program, function: OwnFunction) -> Iterator[Edit]:
+def _coroutine(program: Program, function: UserFunction) -> Iterator[Edit]:
     code = program.code
     indent = program.indent(function.lines[0])
     yield Edit(function.start, code.index("def", function.start), "")
@@ -206,7 +206,7 @@ _ADDED = re.compile(r"\.(append|add)\(")
 _MOST = 100
 
 
-def groups(program: Program) -> Iterator[Edit]:
+def collection_edits(program: Program) -> Iterator[Edit]:
     """The edits for dictionaries of lists and sets, and for `filter`."""
     code = program.code
     filled: set[str] = set()
@@ -219,15 +219,15 @@ def groups(program: Program) -> Iterator[Edit]:
         defined = _DEFINED.match(line.text)
         if defined is not None and defined[1] in filled:
             says = defined[2] or ""
-            if says and (says_little(says[1:]) or "defaultdict" in says):
+            if says and (is_vague(says[1:]) or "defaultdict" in says):
                 yield Edit(line.start + defined.start(2), line.start + defined.end(2), "")
             yield Edit(line.start + defined.start(3), line.start + defined.end(3), "{}")
-    if "filter" not in program.new_meanings:
+    if "filter" not in program.rebound_names:
         for found in islice(_FILTER.finditer(code), _MOST):
             yield Edit(*found.span(), f"{RESULTS}.filtered")
 
 
-def _addition(line: Line, code: str) -> Iterator[Edit]:
+def _addition(line: LogicalLine, code: str) -> Iterator[Edit]:
     """`groups[key].append(row)` as `groups[key] = [row]`."""
     start = re.match(r"\w+", line.text)
     if start is None:
@@ -255,7 +255,7 @@ def _addition(line: Line, code: str) -> Iterator[Edit]:
     yield Edit(closed - 1, closed, after)
 
 
-# Questions to the checker: what type has the value at a place? It is given the program again, with `reveal_type`.
+# TypeQueries to the checker: what type has the value at a place? It is given the program again, with `reveal_type`.
 
 
 _ASK = "_whole_type_of"
@@ -264,27 +264,27 @@ _MOST_COPIES = 3
 _REVEALED = re.compile(r"Revealed type: `(.*)`", re.DOTALL)
 
 
-class Place(NamedTuple):
+class Span(NamedTuple):
     """Where a value stands in the program."""
 
     start: int
     end: int
 
 
-class Questions:
+class TypeQueries:
     """The program again, with questions about values. None of a copy's is part of another."""
 
-    def __init__(self, source: str, edits: Iterable[Edit], before: str, places: Iterable[Place]) -> None:
+    def __init__(self, source: str, edits: Iterable[Edit], before: str, spans: Iterable[Span]) -> None:
         known = list(edits)
         self._copies = [
-            (group, Rewriting(source, [*known, *_asked(group)], _HEAD + before)) for group in _apart(set(places))
+            (group, Rewriting(source, [*known, *_asked(group)], _HEAD + before)) for group in _apart(set(spans))
         ]
         self.files = {f"asked_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
         """What the checker is to be given; nothing if there is nothing to ask."""
 
-    def types(self, answers: Mapping[str, list[Finding]]) -> dict[Place, str]:
+    def types(self, answers: Mapping[str, list[TyFinding]]) -> dict[Span, str]:
         """The types that the checker answered."""
-        types: dict[Place, str] = {}
+        types: dict[Span, str] = {}
         for name, (group, copy) in zip(self.files, self._copies, strict=True):
             starts = {place.start: place for place in group}
             for answer in answers.get(name, []):
@@ -296,30 +296,30 @@ class Questions:
         return types
 
 
-def _at(at: int, starts: Mapping[int, Place], source: str) -> Place | None:
+def _at(at: int, starts: Mapping[int, Span], source: str) -> Span | None:
     """The place that begins at an index: the checker doesn't count the brackets around a value to it."""
     while at not in starts and at > 0 and source[at - 1] in "( \t\n":
         at -= 1
     return starts.get(at)
 
 
-def _asked(places: Iterable[Place]) -> list[Edit]:
+def _asked(spans: Iterable[Span]) -> list[Edit]:
     edits: list[Edit] = []
-    for place in places:
+    for place in spans:
         edits += [Edit(place.start, place.start, f"{_ASK}(("), Edit(place.end, place.end, "))")]
     return edits
 
 
-def _apart(places: Iterable[Place]) -> list[list[Place]]:
+def _apart(spans: Iterable[Span]) -> list[list[Span]]:
     """Groups in which no place overlaps another: asking about a part may change what is known of the whole."""
-    groups: list[list[Place]] = []
-    for place in sorted(places):
-        group = next((each for each in groups if each[-1].end <= place.start), None)
+    separate: list[list[Span]] = []
+    for place in sorted(spans):
+        group = next((each for each in separate if each[-1].end <= place.start), None)
         if group is not None:
             group.append(place)
-        elif len(groups) < _MOST_COPIES:
-            groups.append([place])
-    return groups
+        elif len(separate) < _MOST_COPIES:
+            separate.append([place])
+    return separate
 
 
 _PARALLEL = re.compile(r"\bparallel\s*(?=\()")
@@ -354,7 +354,7 @@ class PairCalls:
         self.text = "".join(f"{pair.head}{pair.text})\n" for pair in self._pairs)
         """Lines for the checker, to stand before the program."""
 
-    def placed(self, finding: Finding) -> Finding | None:
+    def relocated(self, finding: TyFinding) -> TyFinding | None:
         """A finding about a line of the text, where it is in the program; None if it is about nothing there."""
         first = 1
         for pair in self._pairs:
@@ -371,7 +371,7 @@ class PairCalls:
 
 def _pairs(program: Program) -> list[_Pair]:
     code, source = program.code, program.source
-    renewed = new_meanings(code)
+    renewed = rebound_names(code)
     if "parallel" in renewed or "bridge" not in source:
         return []
     found: list[_Pair] = []
@@ -405,17 +405,17 @@ def _pair(source: str, start: int, end: int, function: str, number: int) -> _Pai
     return _Pair(source.count("\n", 0, start) + 1, start - line_start + 1, head, text)
 
 
-def judge_parallel(finding: Finding, program: Program) -> Mistake | None:
+def classify_parallel(finding: TyFinding, program: Program) -> Mistake | None:
     """What `parallel` is given besides its pairs: the checker says only that something is wrong with it."""
     opening = program.code.find("(", program.at(finding))
     end = end_of_bracket(program.code, opening) if opening >= 0 else None
-    if "`parallel`" not in finding.message or not program.is_readable or program.defines("parallel") or end is None:
+    if "`parallel`" not in finding.message or not program.is_small or program.defines("parallel") or end is None:
         return None
     for start, stop in parts(program.code, opening, end):
         given = _OPTION.match(program.source, start, stop)
         if given is None:
             continue
-        place = Finding(*program.position(given.start(1)), finding.rule, "")
+        place = TyFinding(*program.position(given.start(1)), finding.rule, "")
         stub = program.stubs.function("parallel")
         if given[1] not in _OPTIONS:
             return mistake_at(

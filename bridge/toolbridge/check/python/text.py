@@ -39,7 +39,7 @@ HOST_IMPORT = re.compile(r"^(?:from[ \t]+host\b[^\n(]*(?:\([^)]*\))?[^\n]*|impor
 """An import of host modules, at the top level of a program."""
 
 
-def without_texts(source: str) -> str:
+def blank_strings(source: str) -> str:
     """The program with its strings and comments blanked: every other character stays where it is."""
 
     def blank(found: re.Match[str]) -> str:
@@ -50,7 +50,7 @@ def without_texts(source: str) -> str:
     return _STRING_OR_COMMENT.sub(blank, source)
 
 
-def with_fields(source: str, code: str) -> str:
+def with_fstring_fields(source: str, code: str) -> str:
     """The program without its texts, but with what stands in the braces of f-strings."""
     parts: list[str] = []
     written = 0
@@ -58,12 +58,12 @@ def with_fields(source: str, code: str) -> str:
         if not _FORMATTED.search(source, max(0, text.start() - 3), text.start()):
             continue
         for field in _FIELD.finditer(source, text.start(), text.end()):
-            parts += [code[written : field.start()], without_texts(field[0])]
+            parts += [code[written : field.start()], blank_strings(field[0])]
             written = field.end()
     return "".join([*parts, code[written:]])
 
 
-def one_line_each(code: str) -> str:
+def join_lines(code: str) -> str:
     """A text without strings, with every statement in one line: whatever goes on in the next is joined by a space."""
     code = _LINES_OF_STRING.sub(lambda found: found[0].replace("\n", " "), code)
     depth = 0
@@ -139,7 +139,7 @@ def parts(code: str, opening: int, end: int) -> Iterator[tuple[int, int]]:
 
 def split_outside(text: str, separator: str) -> list[str]:
     """The parts between separators that are in no bracket and no string."""
-    code = without_texts(text.replace("#", " "))
+    code = blank_strings(text.replace("#", " "))
     depth = 0
     parts: list[str] = []
     start = index = 0
@@ -156,7 +156,7 @@ def split_outside(text: str, separator: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def new_meanings(code: str) -> set[str]:
+def rebound_names(code: str) -> set[str]:
     """The names that a program without its strings may define, assign or delete, other than by importing the host's."""
     own = HOST_IMPORT.sub("", code)
     bound = [found for pattern in _BINDINGS for found in pattern.findall(own)]
@@ -208,7 +208,7 @@ def checkable_stubs(stubs: Mapping[str, str]) -> dict[str, str]:
 def _checkable(text: str) -> str:
     """With one signature for each function, and each TypedDict closed."""
     objects = {one or other for one, other in _OBJECT.findall(text)}
-    code = without_texts(text)
+    code = blank_strings(text)
     made = [_HEAD]
     written = 0
     keywords: dict[str, str] = {}
@@ -248,7 +248,7 @@ def _both(parameters: str, keywords: str | None, objects: set[str]) -> str:
 @lru_cache(maxsize=_MOST_KEPT)
 def _awaited(checkable: str, package: str) -> str:
     """The `aio` module: the same functions, declared as coroutine functions, with the package's types."""
-    code = without_texts(checkable)
+    code = blank_strings(checkable)
     types = [found[1] or found[2] or found[3] for found in _DECLARED.finditer(code)]
     lines = [_HEAD, *_IMPORTS.findall(checkable)]
     lines += [f"from {package} import {name}\n" for name in types]
@@ -382,7 +382,7 @@ class PythonStubs:
         seen: set[str] = set()
         waiting = [line.text.rpartition(" -> ")[2] for name in functions if (line := self.function(name))]
         while waiting:
-            for name in set(_WORD.findall(without_texts(waiting.pop()))) - seen:
+            for name in set(_WORD.findall(blank_strings(waiting.pop()))) - seen:
                 seen.add(name)
                 declared = self.type(name)
                 waiting += [] if declared is None else [line.text for _, line in self._body(declared)]

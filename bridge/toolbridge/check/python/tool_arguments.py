@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from toolbridge.check.python.comparisons import may_be_digits, wrong_constant
-from toolbridge.check.python.program import QUOTED, Finding, Mistake, Program, mistake_at
-from toolbridge.check.python.rewriting import Place
+from toolbridge.check.python.comparisons import locate_wrong_constant, may_be_digits
+from toolbridge.check.python.program import QUOTED, Mistake, Program, TyFinding, mistake_at
+from toolbridge.check.python.rewriting import Span
 from toolbridge.check.python.text import end_of_bracket, parts, split_outside, start_of_bracket_around
 from toolbridge.errors import nearest
 from toolbridge.sandbox.typescript import StubLine
@@ -22,7 +22,7 @@ from toolbridge.sandbox.typescript import StubLine
 
 _TEXT_KIND, _NUMBER, _LIST, _OBJECT = "text", "number", "list", "object"
 _MATH = ("sqrt", "floor", "ceil", "log", "log10", "exp", "hypot", "radians", "trunc", "fabs")
-_GOES_THROUGH = (
+_ITERATES = (
     "max",
     "min",
     "sorted",
@@ -44,7 +44,7 @@ _FAILS = {
     "endswith": {_NUMBER, _LIST, _OBJECT},
     **{name: {_LIST, _OBJECT} for name in ("int", "float")},
     **{name: {_TEXT_KIND, _LIST, _OBJECT} for name in ("round", "abs", "range", *_MATH)},
-    **{name: {_NUMBER} for name in _GOES_THROUGH},
+    **{name: {_NUMBER} for name in _ITERATES},
 }
 """What a function's argument can't be."""
 _ITEMS_FAIL = {"join": {_NUMBER, _LIST, _OBJECT}, "sum": {_TEXT_KIND, _LIST, _OBJECT}}
@@ -72,30 +72,30 @@ _METHOD = re.compile(r"\.__(?:new|init)__\Z")
 
 
 class _Asked(NamedTuple):
-    finding: Finding
-    place: Place
+    finding: TyFinding
+    place: Span
     name: str
 
 
-class LanguageCalls:
+class BuiltinCalls:
     """The calls of the language's own functions about which the checker says only that something is wrong."""
 
-    def __init__(self, findings: Iterable[Finding], program: Program) -> None:
+    def __init__(self, findings: Iterable[TyFinding], program: Program) -> None:
         self._program = program
-        listed = findings if program.is_readable else ()
+        listed = findings if program.is_small else ()
         self._asked = [asked for each in listed if (asked := _asked(each, program)) is not None]
 
     @property
-    def places(self) -> list[Place]:
+    def spans(self) -> list[Span]:
         """The values whose types are asked for."""
         return [each.place for each in self._asked]
 
-    def mistakes(self, types: Mapping[Place, str]) -> list[Mistake]:
+    def mistakes(self, types: Mapping[Span, str]) -> list[Mistake]:
         """The calls that go wrong with values of the answered types."""
-        found = (self._judge(each, types.get(each.place, "")) for each in self._asked)
+        found = (self._classify(each, types.get(each.place, "")) for each in self._asked)
         return [each for each in found if each is not None]
 
-    def _judge(self, asked: _Asked, kind: str) -> Mistake | None:
+    def _classify(self, asked: _Asked, kind: str) -> Mistake | None:
         program = self._program
         text = program.source[asked.place.start : asked.place.end]
         if asked.name in _ITEMS_FAIL:
@@ -106,11 +106,11 @@ class LanguageCalls:
         if kind_of(what, program) not in fails or not _is_of_result(what, text, program):
             return None
         line, column = program.position(asked.place.start)
-        place = Finding(line, column, asked.finding.rule, "")
+        place = TyFinding(line, column, asked.finding.rule, "")
         return mistake_at(place, _stub(what, place, program), f"`{asked.name}` can't be given `{kind}`.")
 
 
-def judge_language(finding: Finding, program: Program) -> Mistake | None:
+def classify_builtin(finding: TyFinding, program: Program) -> Mistake | None:
     """An argument of one of the language's own functions."""
     names = QUOTED.findall(finding.message)
     name = _METHOD.sub("", names[0]).rpartition(".")[2]
@@ -139,12 +139,12 @@ def _is_of_result(kind: str, text: str, program: Program) -> bool:
     return is_typed or _TAKEN.search(text) is not None
 
 
-def _stub(kind: str, finding: Finding, program: Program) -> StubLine | None:
+def _stub(kind: str, finding: TyFinding, program: Program) -> StubLine | None:
     named = (program.stubs.type(word) for word in re.findall(r"\w+", kind))
-    return next((each for each in named if each is not None), None) or program.stub_behind(finding, kind)
+    return next((each for each in named if each is not None), None) or program.result_field_stub(finding, kind)
 
 
-def _asked(finding: Finding, program: Program) -> _Asked | None:
+def _asked(finding: TyFinding, program: Program) -> _Asked | None:
     if finding.rule != "no-matching-overload":
         return None
     names = QUOTED.findall(finding.message)
@@ -170,7 +170,7 @@ def _asked(finding: Finding, program: Program) -> _Asked | None:
     text = program.code[first:last]
     if text.lstrip().startswith("*") or "=" in text.partition("(")[0]:
         return None
-    return _Asked(finding, Place(first + len(text) - len(text.lstrip()), first + len(text.rstrip())), name)
+    return _Asked(finding, Span(first + len(text) - len(text.lstrip()), first + len(text.rstrip())), name)
 
 
 # What becomes of a Python value that is given to a tool: whether one of this type can ever be what the tool takes.
@@ -224,10 +224,10 @@ class _Type(NamedTuple):
 class ValueTypes:
     """Compares types as the checker writes them."""
 
-    def __init__(self, is_object: Callable[[str], bool], is_own: Callable[[str], bool]) -> None:
+    def __init__(self, is_object: Callable[[str], bool], is_user_class: Callable[[str], bool]) -> None:
         self._is_object = is_object
         """Whether the stubs have an object of this name."""
-        self._is_own = is_own
+        self._is_user_class = is_user_class
         """Whether the program has a class of this name."""
 
     def can_fit(self, expected: str, found: str, *, none_fits: bool = False, has_digits: bool = True) -> bool:
@@ -272,7 +272,7 @@ class ValueTypes:
         return members
 
     def _kind(self, name: str) -> str:
-        if self._is_own(name):
+        if self._is_user_class(name):
             return ""
         return "object" if self._is_object(name) else _KINDS.get(name, "")
 
@@ -349,7 +349,7 @@ _LAST_NAME = re.compile(r"([^\W\d]\w*)\s*\Z")
 _WITHOUT_LENGTH = re.compile(r"(?:int|float|bool|Literal\[-?\d+\])\*?")
 
 
-def judge_call(finding: Finding, program: Program) -> Mistake | None:
+def classify_call(finding: TyFinding, program: Program) -> Mistake | None:
     """A call with too few arguments, too many, or unknown ones."""
     names = QUOTED.findall(finding.message)
     function = names[-1] if names else ""
@@ -370,7 +370,7 @@ def judge_call(finding: Finding, program: Program) -> Mistake | None:
             return mistake_at(finding, stub)
 
 
-def _may_call_another(finding: Finding, program: Program, function: str) -> bool:
+def _may_call_another(finding: TyFinding, program: Program, function: str) -> bool:
     """Whether a function is called by a name that the program gave it, perhaps to several: `for f in (one, other):`."""
     if finding.rule == "missing-argument":
         called = program.rest(finding).partition("(")[0]
@@ -378,41 +378,45 @@ def _may_call_another(finding: Finding, program: Program, function: str) -> bool
         opening = start_of_bracket_around(program.code, program.at(finding))
         called = "" if opening is None else program.code[max(0, opening - _NEAR) : opening]
     name = _LAST_NAME.search(called)
-    return name is not None and name[1] != function and name[1] in program.new_meanings
+    return name is not None and name[1] != function and name[1] in program.rebound_names
 
 
-def _has_only_keywords(finding: Finding, program: Program) -> bool:
+def _has_only_keywords(finding: TyFinding, program: Program) -> bool:
     """Whether a call gives no mapping: what is in one is not known here."""
     _, opening, given = program.rest(finding).partition("(")
     return bool(opening) and _KEYWORD_FIRST.match(given) is not None
 
 
-def _positional(finding: Finding, program: Program, function: str, stub: StubLine) -> Mistake | None:
+def _positional(finding: TyFinding, program: Program, function: str, stub: StubLine) -> Mistake | None:
     is_sure = _LITERAL_FIRST.match(program.rest(finding)) is not None or not finding.message.endswith("got 1")
     return mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.") if is_sure else None
 
 
-def _unknown_argument(finding: Finding, program: Program, argument: str, stub: StubLine) -> str:
+def _unknown_argument(finding: TyFinding, program: Program, argument: str, stub: StubLine) -> str:
     parameters = program.stubs.parameters(stub)
     guess = nearest(argument, parameters)
     there = f"Did you mean `{guess}`?" if guess else f"It takes: {', '.join(parameters) or 'nothing'}."
     return f"{finding.message}. {there}"
 
 
-def judge_argument(finding: Finding, program: Program) -> Mistake | None:
+def classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
     """An argument of the wrong type."""
     names = QUOTED.findall(finding.message)
     if finding.message.startswith("Invalid argument to key"):
-        return _judge_given_value(finding, program)
+        return _classify_input_value(finding, program)
     if not finding.message.startswith("Argument to ") or len(names) < 3:
         return None
     stub = program.stubs.function(names[0])
     if stub is None:
-        return _judge_length(finding, program, names[0], names[-1]) or judge_language(finding, program)
-    return None if _may_call_another(finding, program, names[0]) else _judge_given(finding, program, stub, names)
+        return _classify_length(finding, program, names[0], names[-1]) or classify_builtin(finding, program)
+    return (
+        None
+        if _may_call_another(finding, program, names[0])
+        else _classify_tool_argument(finding, program, stub, names)
+    )
 
 
-def _judge_given(finding: Finding, program: Program, stub: StubLine, names: list[str]) -> Mistake | None:
+def _classify_tool_argument(finding: TyFinding, program: Program, stub: StubLine, names: list[str]) -> Mistake | None:
     """The same for an argument of a tool."""
     function, expected, found = names[0], names[-2], names[-1]
     rest = program.rest(finding)
@@ -426,7 +430,7 @@ def _judge_given(finding: Finding, program: Program, stub: StubLine, names: list
     given = program.text_of(finding)[keyword.end() :] or rest[keyword.end() :]
     if not _is_wrong(expected, found, program, given, none_fits=none_fits):
         wrong = _types(program).wrong_constants(expected, found)
-        at = wrong_constant(finding, wrong, program) if wrong else None
+        at = locate_wrong_constant(finding, wrong, program) if wrong else None
         if at is None:
             return None
         line, column = program.position(at)
@@ -458,14 +462,14 @@ def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_fi
     return not types.can_fit(expected, f"tuple[{kind}]")
 
 
-def _judge_length(finding: Finding, program: Program, function: str, found: str) -> Mistake | None:
+def _classify_length(finding: TyFinding, program: Program, function: str, found: str) -> Mistake | None:
     """A number has no length, whoever made it."""
     if function != "len" or program.defines("len") or not _WITHOUT_LENGTH.fullmatch(found):
         return None
-    return mistake_at(finding, program.stub_behind(finding, found), f"Object of type `{found}` has no length.")
+    return mistake_at(finding, program.result_field_stub(finding, found), f"Object of type `{found}` has no length.")
 
 
-def judge_given_key(finding: Finding, program: Program) -> Mistake | None:
+def classify_input_key(finding: TyFinding, program: Program) -> Mistake | None:
     """An object that is written out as an argument lacks a key, or has one too many."""
     owner = next(iter(QUOTED.findall(finding.message)), "")
     stub = program.stubs.type(owner)
@@ -481,7 +485,7 @@ def judge_given_key(finding: Finding, program: Program) -> Mistake | None:
     return mistake_at(finding, line or stub, f'`{owner}` has no key "{unknown[1]}". {there}')
 
 
-def _is_whole(finding: Finding, program: Program) -> bool:
+def _is_whole(finding: TyFinding, program: Program) -> bool:
     """Whether all keys of an object are there to be read: none comes from elsewhere, nor from keywords beside it."""
     at = program.at(finding)
     opening = _OPENING.match(program.code, at)
@@ -493,7 +497,7 @@ def _is_whole(finding: Finding, program: Program) -> bool:
     return not is_argument or after.startswith(")")
 
 
-def _judge_given_value(finding: Finding, program: Program) -> Mistake | None:
+def _classify_input_value(finding: TyFinding, program: Program) -> Mistake | None:
     """A value of such an object is of the wrong type."""
     declared, owner, found = QUOTED.findall(finding.message)[:3]
     key = finding.message.split('"')[1]
@@ -507,19 +511,19 @@ def _judge_given_value(finding: Finding, program: Program) -> Mistake | None:
     return mistake_at(finding, program.stubs.field(stub, key) or stub, message)
 
 
-def without_doubles(mistakes: list[Mistake]) -> list[Mistake]:
+def deduplicate(mistakes: list[Mistake]) -> list[Mistake]:
     """An argument that is misspelt, or not named, is also a missing one: said once, where it stands."""
-    unknown = {each.line for each in mistakes if each.rule in _SAYS_WHICH}
+    unknown = {each.line for each in mistakes if each.rule in _UNKNOWN_RULES}
     meant = {each.stub for each in mistakes if each.rule == "unknown-typed-dict-constructor-key"}
     return [
         each
         for each in mistakes
-        if each.rule not in _SAYS_THAT_ONE_IS_MISSING or (each.line not in unknown and each.stub not in meant)
+        if each.rule not in _MISSING_RULES or (each.line not in unknown and each.stub not in meant)
     ]
 
 
-_SAYS_THAT_ONE_IS_MISSING = {"missing-argument", "missing-typed-dict-key"}
-_SAYS_WHICH = {
+_MISSING_RULES = {"missing-argument", "missing-typed-dict-key"}
+_UNKNOWN_RULES = {
     "unknown-argument",
     "too-many-positional-arguments",
     "parameter-already-assigned",

@@ -31,23 +31,23 @@ from toolbridge.check.checker import (
     problem,
     unended,
 )
-from toolbridge.check.python.comparisons import ALWAYS, Comparisons, constant_lists
-from toolbridge.check.python.mistakes import Alternatives, can_not_be_read, find_mistakes
-from toolbridge.check.python.program import Finding, Program
+from toolbridge.check.python.comparisons import ALWAYS, Comparisons, constant_list_edits
+from toolbridge.check.python.mistakes import Alternatives, find_mistakes, has_syntax_error
+from toolbridge.check.python.program import Program, TyFinding
 from toolbridge.check.python.rewriting import (
     RESULTS,
     RESULTS_STUB,
     Edit,
     PairCalls,
-    Questions,
     Rewriting,
-    groups,
-    own_results,
-    placed,
+    TypeQueries,
+    collection_edits,
+    relocated,
+    result_edits,
 )
 from toolbridge.check.python.text import checkable_stubs
-from toolbridge.check.python.tool_arguments import LanguageCalls
-from toolbridge.check.python.user_functions import GIVEN, TriedArguments, own_arguments
+from toolbridge.check.python.tool_arguments import BuiltinCalls
+from toolbridge.check.python.user_functions import ARGUMENT_PREFIX, TrialCalls, argument_edits
 
 # A process that gets a private directory, no environment, and only so much time, memory and output.
 
@@ -149,7 +149,7 @@ return-type-inference = "always"
 [rules]
 {ALWAYS} = "warn"
 """
-_Ask = Callable[[Mapping[str, str]], Awaitable[dict[str, list[Finding]]]]
+_Ask = Callable[[Mapping[str, str]], Awaitable[dict[str, list[TyFinding]]]]
 _ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
 
 
@@ -176,7 +176,7 @@ async def check_python(
     ask = partial(_ask, ty, world, cpu_seconds)
     try:
         asked, findings = await _first_answer(ask, program, edits, earlier, calls)
-        if edits and can_not_be_read(findings):
+        if edits and has_syntax_error(findings):
             edits = list[Edit]()  # perhaps it was us
             asked, findings = await _first_answer(ask, program, edits, earlier, calls)
     except ProcessTooSlow:
@@ -186,12 +186,12 @@ async def check_python(
             return unended(TOO_LARGE)
         warning = f"The program was not checked before it ran: the checker {error}."
         return CheckReport(warning=warning, is_checked=False)
-    judging = await _in_thread(_Judging, findings, program, edits, asked)
-    answers: dict[str, list[Finding]] = {}
-    if judging.files:
+    analysis = await _in_thread(_Analysis, findings, program, edits, asked)
+    answers: dict[str, list[TyFinding]] = {}
+    if analysis.files:
         with suppress(ProcessFailed, ValueError):  # without an answer, nothing is sure
-            answers = await ask(judging.files)
-    return await _in_thread(judging.report, answers)
+            answers = await ask(analysis.files)
+    return await _in_thread(analysis.report, answers)
 
 
 async def _in_thread(read: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
@@ -201,26 +201,26 @@ async def _in_thread(read: Callable[P, T], *given: P.args, **named: P.kwargs) ->
     return await run_sync(partial(read, *given, **named), abandon_on_cancel=True)
 
 
-class _Judging:
+class _Analysis:
     """What the checker found in a program, and what it is asked about that."""
 
-    def __init__(self, findings: list[Finding], program: Program, edits: list[Edit], asked: Rewriting) -> None:
+    def __init__(self, findings: list[TyFinding], program: Program, edits: list[Edit], asked: Rewriting) -> None:
         self._program = program
         self._mistakes = find_mistakes(findings, program)
         self._alternatives = Alternatives(findings, self._mistakes, program)
         self._compared = Comparisons(findings, program)
-        self._language = LanguageCalls(findings, program)
-        places = [*self._alternatives.places, *self._compared.places, *self._language.places]
-        self._questions = Questions(program.source, edits, asked.head, places)
-        self._tried = TriedArguments(findings, program, edits, asked.head)
-        self.files = {**self._questions.files, **self._tried.files}
+        self._builtins = BuiltinCalls(findings, program)
+        spans = [*self._alternatives.spans, *self._compared.spans, *self._builtins.spans]
+        self._queries = TypeQueries(program.source, edits, asked.head, spans)
+        self._trials = TrialCalls(findings, program, edits, asked.head)
+        self.files = {**self._queries.files, **self._trials.files}
 
-    def report(self, answers: Mapping[str, list[Finding]]) -> CheckReport:
+    def report(self, answers: Mapping[str, list[TyFinding]]) -> CheckReport:
         """The report, now that these are the answers."""
-        program, mistakes, types = self._program, self._mistakes, self._questions.types(answers)
+        program, mistakes, types = self._program, self._mistakes, self._queries.types(answers)
         if mistakes:
             mistakes = find_mistakes(self._alternatives.sure(types), program)
-        more = (*self._compared.mistakes(types), *self._language.mistakes(types), *self._tried.mistakes(answers))
+        more = (*self._compared.mistakes(types), *self._builtins.mistakes(types), *self._trials.mistakes(answers))
         shown = sorted([*mistakes, *more], key=lambda each: (each.line, each.column))[:MOST_PROBLEMS]
         made = (problem(program.source, (m.line, m.column), m.message, m.rule, m.stub) for m in shown)
         return CheckReport(tuple(made))
@@ -233,20 +233,20 @@ def _read(source: str, world: World, words: set[str]) -> tuple[Program, PairCall
 
 def _edits(program: Program) -> list[Edit]:
     """What is written otherwise for the checker."""
-    if not program.is_readable:
+    if not program.is_small:
         return []
-    return [*own_results(program), *own_arguments(program), *constant_lists(program), *groups(program)]
+    return [*result_edits(program), *argument_edits(program), *constant_list_edits(program), *collection_edits(program)]
 
 
 async def _first_answer(
     ask: _Ask, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
-) -> tuple[Rewriting, list[Finding]]:
+) -> tuple[Rewriting, list[TyFinding]]:
     """What the checker says of a program, where it is in it."""
     imported = f"import {RESULTS}\n" + earlier
     asked = Rewriting(program.source, edits, imported + calls.text)
     found = (await ask({"main.py": asked.text})).get("main.py", [])
-    of_pairs = (calls.placed(each._replace(line=each.line - imported.count("\n"))) for each in found)
-    own = (each for each in placed(found, asked) if f"`{GIVEN}" not in each.message)
+    of_pairs = (calls.relocated(each._replace(line=each.line - imported.count("\n"))) for each in found)
+    own = (each for each in relocated(found, asked) if f"`{ARGUMENT_PREFIX}" not in each.message)
     return asked, [*(each for each in of_pairs if each is not None), *own]
 
 
@@ -259,7 +259,7 @@ async def _can_check_imports(ask: _Ask, world: World) -> bool:
     return False
 
 
-async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str, str]) -> dict[str, list[Finding]]:
+async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str, str]) -> dict[str, list[TyFinding]]:
     """What the checker says about each of these files.
 
     Raises:
@@ -326,13 +326,13 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _findings(output: bytes) -> dict[str, list[Finding]]:
+def _findings(output: bytes) -> dict[str, list[TyFinding]]:
     """What the checker found, by the file's name.
 
     Raises:
         ValueError: that is not what it usually writes.
     """
-    found: dict[str, list[Finding]] = {}
+    found: dict[str, list[TyFinding]] = {}
     try:
         for each in json.loads(output):
             found.setdefault(str(each["location"]["path"]), []).append(_finding(each))
@@ -341,10 +341,10 @@ def _findings(output: bytes) -> dict[str, list[Finding]]:
     return found
 
 
-def _finding(fields: Any) -> Finding:
+def _finding(fields: Any) -> TyFinding:
     rule = str(fields["check_name"])
     begin, end = (fields["location"]["positions"][name] for name in ("begin", "end"))
     message = str(fields["description"]).removeprefix(f"{rule}: ")
-    places = (int(position[name]) for position in (begin, end) for name in ("line", "column"))
-    line, column, end_line, end_column = places
-    return Finding(line, column, rule, message, end_line, end_column)
+    spans = (int(position[name]) for position in (begin, end) for name in ("line", "column"))
+    line, column, end_line, end_column = spans
+    return TyFinding(line, column, rule, message, end_line, end_column)

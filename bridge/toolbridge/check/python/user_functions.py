@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from toolbridge.check.python.comparisons import may_be_digits
 from toolbridge.check.python.mistakes import find_mistakes
-from toolbridge.check.python.program import QUOTED, Finding, Mistake, OwnFunction, Program, mistake_at
-from toolbridge.check.python.rewriting import RESULTS, Edit, Rewriting, placed, says_little
+from toolbridge.check.python.program import QUOTED, Mistake, Program, TyFinding, UserFunction, mistake_at
+from toolbridge.check.python.rewriting import RESULTS, Edit, Rewriting, is_vague, relocated
 from toolbridge.check.python.text import end_of_bracket, parts, split_outside, start_of_bracket_around
 
-GIVEN = "_given_"
+ARGUMENT_PREFIX = "_given_"
 """How the variables begin."""
 _PARAMETER = re.compile(r"\s*(\w+)\s*(:[^=]*)?(=.*)?\Z", re.DOTALL)
 _KEYWORD = re.compile(r"\s*(\w+)\s*=(?!=)\s*")
@@ -59,7 +59,7 @@ class Use(NamedTuple):
     given: dict[str, Argument]
 
 
-def parameters_of(function: OwnFunction, code: str) -> list[Parameter] | None:
+def parameters_of(function: UserFunction, code: str) -> list[Parameter] | None:
     """The parameters of a function; None if it takes whatever it is given."""
     found: list[Parameter] = []
     is_positional = True
@@ -76,7 +76,7 @@ def parameters_of(function: OwnFunction, code: str) -> list[Parameter] | None:
     return found
 
 
-def uses_of(function: OwnFunction, parameters: list[Parameter], program: Program) -> list[Use] | None:
+def uses_of(function: UserFunction, parameters: list[Parameter], program: Program) -> list[Use] | None:
     """The uses of a function; None if one can't be read, or is where nobody can see."""
     code = program.code_with_fields
     name = re.escape(function.name)
@@ -148,18 +148,18 @@ def arguments_of(parameters: list[Parameter], call: tuple[int, int], code: str) 
     return given
 
 
-def own_arguments(program: Program) -> Iterator[Edit]:
+def argument_edits(program: Program) -> Iterator[Edit]:
     """The edits for a program's functions."""
     number = 0
     shared: dict[int, set[str]] = {}
     for function in program.functions:
         for parameter, arguments in islice(_known(function, program), _MOST_PARAMETERS):
-            places = {program.function_around(each.start) for each in arguments}
-            if None in places and any(_is_unusual(each, program) for each in arguments):
+            spans = {program.function_around(each.start) for each in arguments}
+            if None in spans and any(_is_unusual(each, program) for each in arguments):
                 continue
-            variable = f"{GIVEN}{number}"
+            variable = f"{ARGUMENT_PREFIX}{number}"
             number += 1
-            for each in places:
+            for each in spans:
                 if each is not None:
                     shared.setdefault(each, set()).update((variable, f"{variable}_all"))
             yield from edits_for(function, parameter, arguments, variable, program)
@@ -169,7 +169,7 @@ def own_arguments(program: Program) -> Iterator[Edit]:
         yield Edit(first.start, first.start, f"global {', '.join(sorted(variables))}\n{indent}", -3)
 
 
-def _known(function: OwnFunction, program: Program) -> Iterator[tuple[Parameter, list[Argument]]]:
+def _known(function: UserFunction, program: Program) -> Iterator[tuple[Parameter, list[Argument]]]:
     """The parameters that say little of what they are given, with what every call gives for them."""
     code = program.code
     if (
@@ -187,7 +187,7 @@ def _known(function: OwnFunction, program: Program) -> Iterator[tuple[Parameter,
     for each in parameters:
         says = "" if each.annotation is None else code[slice(*each.annotation)].removeprefix(":")
         arguments = [use.given[each.name] for use in uses if each.name in use.given]
-        if len(arguments) != len(uses) or (says and not says_little(says)):
+        if len(arguments) != len(uses) or (says and not is_vague(says)):
             continue
         if not any(_is_callable(one, program) or _is_within_iterable(one, program) for one in arguments):
             yield each, arguments
@@ -219,7 +219,7 @@ def _is_unusual(argument: Argument, program: Program) -> bool:
 
 
 def edits_for(
-    function: OwnFunction,
+    function: UserFunction,
     parameter: Parameter,
     arguments: list[Argument],
     variable: str,
@@ -262,33 +262,33 @@ _MOST_LOOKED_AT = 20
 _TRIED = "_given_to_try"
 
 
-class _Try(NamedTuple):
-    finding: Finding
-    function: OwnFunction
+class _Trial(NamedTuple):
+    finding: TyFinding
+    function: UserFunction
     parameter: Parameter
     argument: Argument
 
 
-class TriedArguments:
+class TrialCalls:
     """The calls that are tried, each in a copy of the program."""
 
-    def __init__(self, findings: Iterable[Finding], program: Program, edits: Iterable[Edit], before: str) -> None:
+    def __init__(self, findings: Iterable[TyFinding], program: Program, edits: Iterable[Edit], before: str) -> None:
         self._program = program
-        listed = list(findings) if program.is_readable else []
+        listed = list(findings) if program.is_small else []
         self._known = {(each.line, each.column, each.rule) for each in listed}
         known = list(edits)
         self._copies = [
             (each, Rewriting(program.source, [*_edits(each, program), *known], before))
-            for each, _ in zip(_tries(listed, program), range(_MOST_TRIED), strict=False)
+            for each, _ in zip(_find_trials(listed, program), range(_MOST_TRIED), strict=False)
         ]
         self.files = {f"tried_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
         """What the checker is to be given; nothing if there is nothing to try."""
 
-    def mistakes(self, answers: Mapping[str, list[Finding]]) -> list[Mistake]:
+    def mistakes(self, answers: Mapping[str, list[TyFinding]]) -> list[Mistake]:
         """The calls after which something goes wrong in the function."""
         found: list[Mistake] = []
         for name, (each, copy) in zip(self.files, self._copies, strict=True):
-            findings = [one for one in placed(answers.get(name, []), copy) if self._is_new(one, each)]
+            findings = [one for one in relocated(answers.get(name, []), copy) if self._is_new(one, each)]
             inside = find_mistakes(findings, self._program, is_whole=False)
             if inside and all(other.line != each.finding.line for other in found):  # once for a call
                 expected, given = QUOTED.findall(each.finding.message)[-2:]
@@ -300,13 +300,13 @@ class TriedArguments:
                 found.append(mistake_at(each.finding, inside[0].stub, message))
         return found
 
-    def _is_new(self, finding: Finding, tried: _Try) -> bool:
+    def _is_new(self, finding: TyFinding, tried: _Trial) -> bool:
         if (finding.line, finding.column, finding.rule) in self._known or finding.rule == "invalid-syntax":
             return False
         return tried.function.colon < self._program.at(finding) <= tried.function.end
 
 
-def _tries(findings: Iterable[Finding], program: Program) -> Iterator[_Try]:
+def _find_trials(findings: Iterable[TyFinding], program: Program) -> Iterator[_Trial]:
     about_arguments = (
         each
         for each in findings
@@ -321,10 +321,10 @@ def _tries(findings: Iterable[Finding], program: Program) -> Iterator[_Try]:
             continue
         found = _argument(each, functions[0], program)
         if found is not None:
-            yield _Try(each, functions[0], *found)
+            yield _Trial(each, functions[0], *found)
 
 
-def _argument(finding: Finding, function: OwnFunction, program: Program) -> tuple[Parameter, Argument] | None:
+def _argument(finding: TyFinding, function: UserFunction, program: Program) -> tuple[Parameter, Argument] | None:
     """The parameter that a finding is about, and what it is given."""
     at = program.at(finding)
     parameters = parameters_of(function, program.code)
@@ -342,7 +342,7 @@ def _argument(finding: Finding, function: OwnFunction, program: Program) -> tupl
     return None
 
 
-def _edits(tried: _Try, program: Program) -> Iterator[Edit]:
+def _edits(tried: _Trial, program: Program) -> Iterator[Edit]:
     given = QUOTED.findall(tried.finding.message)[-1]
     text = program.source[tried.argument.start : tried.argument.end]
     # A text that is no number in digits: as one that is written there, which nobody takes for one.
