@@ -1,4 +1,4 @@
-"""The checker of a runtime: one question for all languages, and what was answered before is remembered."""
+"""Type-checks programs of every language before they run; reports are cached."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolbridge.sandbox.outcome import Failure, excerpt
 from toolbridge.sandbox.sandbox import Sandbox
 from toolbridge.sandbox.typescript import StubLine
 
-# What a check found, and the failure that is made of it: everything that a model needs to repair its program.
+# Reports, and the failures made of them: everything that a model needs to repair its program.
 
 
 MOST_PROBLEMS = 10
@@ -27,17 +27,17 @@ _MOST_STUB_LINE = 200
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in a program."""
+    """One type error in a program."""
 
     line: int
     column: int
     message: str
     rule: str
-    """The checker's own name for this kind of mistake: TS2339, invalid-argument-type."""
+    """The type checker's code: TS2339, invalid-argument-type."""
     excerpt: str = ""
-    """The program's lines around it, the place marked."""
+    """The source lines around it, the position marked."""
     stub: str = ""
-    """The line of the stubs that it offends, and where that stands; empty if none does."""
+    """The line of the stubs that it violates, with its position; empty if none."""
 
     def __str__(self) -> str:
         parts = [f"line {self.line}, column {self.column}: {self.message}", self.excerpt, self.stub]
@@ -46,28 +46,28 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check found. Without problems the program may still fail, but not in a way that its types show."""
+    """The outcome of a type-check. Without problems, a run may still fail for reasons that types don't show."""
 
     problems: tuple[Problem, ...] = ()
     syntax: Failure | None = None
-    """The program can't be read."""
+    """A syntax error."""
     unended: Failure | None = None
-    """The check did not end within the time of the run, or within its own memory and stack."""
+    """The check exceeded the run's time, or its own memory or stack."""
     warning: str = ""
     """Why the program was not checked, or not against every module."""
     is_checked: bool = True
-    """False: there is no checker here, it failed, or nothing is known of the servers that the program names."""
+    """False: no checker is installed, it failed, or nothing is known of the program's servers."""
     has_checker: bool = True
-    """False: there is none in this installation."""
+    """False: no checker is installed."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong with the program, as far as is known."""
+        """Whether no error is known."""
         return self.failure is None
 
     @property
     def failure(self) -> Failure | None:
-        """What a run of this program fails with."""
+        """The failure of a run of this program; None if it may run."""
         return self.syntax or self.unended or failure_of(self.problems)
 
 
@@ -76,7 +76,7 @@ TOO_LARGE = "The type check ran out of memory or stack."
 
 
 def unended(why: str = TOO_SLOW) -> CheckReport:
-    """The report of a check that the program kept from ending: it is not run unchecked for that."""
+    """The report of a check that exceeded its limits. Such a program is not run unchecked."""
     failure = Failure(
         "check_timeout",
         why,
@@ -89,19 +89,19 @@ def unended(why: str = TOO_SLOW) -> CheckReport:
 
 
 def problem(source: str, place: tuple[int, int], message: str, rule: str, stub: StubLine | None) -> Problem:
-    """A problem at a line and column, shown with the program's own lines."""
+    """A problem at a line and column, with an excerpt of the source."""
     line, column = place
     return Problem(line, column, message, rule, excerpt(source, line, column), "" if stub is None else stub_text(stub))
 
 
 def stub_text(stub: StubLine) -> str:
-    """How a stub's line is shown."""
+    """A line of the stubs, as shown to the model."""
     text = stub.text if len(stub.text) <= _MOST_STUB_LINE else stub.text[:_MOST_STUB_LINE] + "…"
     return f"The stub says ({stub.file}, line {stub.line}): {text}"
 
 
 def _also(problem: Problem) -> str:
-    """One of several: shown with its own line alone, as a model pays for each."""
+    """A further problem, with its own source line only: a model pays for every line."""
     marked = problem.excerpt.split("\n")
     at = next((index for index, line in enumerate(marked) if line.startswith(">")), 0)
     shown = replace(problem, excerpt="\n".join(marked[at : at + 2]))
@@ -109,7 +109,7 @@ def _also(problem: Problem) -> str:
 
 
 def failure_of(problems: tuple[Problem, ...]) -> Failure | None:
-    """The failure of a run whose program has these problems: it was not begun."""
+    """The failure of a program with these problems, which was not started."""
     if not problems:
         return None
     first, *others = problems
@@ -127,60 +127,60 @@ def failure_of(problems: tuple[Problem, ...]) -> Failure | None:
     )
 
 
-# What a program is checked against: the stubs of the modules that it names, and how earlier programs left things.
+# The environment of a check: stubs of the modules that the program names, and the session's earlier programs.
 
 
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _MOST_CONTEXT = 200_000
 ANYTHING = "_anything"
-"""Python: a module of which nothing is known, for names that no longer mean what was imported."""
+"""Python: a module of type `Any`, for names that a session has rebound."""
 _IMPORT_WORDS = {"from", "import", "as", ANYTHING}
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Stubs, and modules without any: of servers that could not be asked, which a run will say more about."""
+    """Stubs of the program's modules; and modules without stubs, of servers that could not be listed."""
 
     stubs: Mapping[str, str]
     """File name → text, in the language of the program."""
     modules: tuple[str, ...] = ()
-    """Every specifier there is, for a misspelt one."""
+    """All module specifiers, for suggestions."""
     untyped: tuple[str, ...] = ()
-    """Specifiers of modules about which nothing is known."""
+    """Specifiers of modules without stubs."""
 
 
 class SessionNames:
-    """What the programs of a session have declared so far."""
+    """Names declared by the earlier programs of a session."""
 
     def __init__(self) -> None:
         self.declared: dict[str, str] = {}
-        """JavaScript and TypeScript: name → its type."""
+        """JavaScript and TypeScript: name → type."""
         self.words: set[str] = set()
-        """Every word of earlier programs: a name among them may have been defined."""
+        """Every word of earlier programs: any may be a defined name."""
         self.imports: list[str] = []
-        """Python: what earlier programs imported of the host, and the names to which they gave a new meaning since."""
+        """Python: the host imports of earlier programs, and imports of `ANYTHING` for rebound names."""
 
     @property
     def mentions(self) -> str:
-        """Text that names the modules which earlier programs imported."""
+        """The imports of earlier programs, which name their modules."""
         return "\n".join([*self.imports, *self.declared.values()])
 
     def is_used_in(self, source: str) -> bool:
-        """Whether a program uses what an earlier one imported of the host."""
+        """Whether a program uses a host import of an earlier one."""
         typed = {name for name, kind in self.declared.items() if kind.startswith("typeof import(")}
         for text in self.imports:
             typed.update(_WORD.findall(text))
         return bool(typed) and not typed.isdisjoint(_WORD.findall(source))
 
     def add(self, source: str, language: str, names: Iterable[tuple[str, str]]) -> None:
-        """A program was run, which declares these names."""
+        """Records a program that was run, and the names it declares."""
         self.declared.update(names)
         self.words.update(_WORD.findall(source[:_MOST_CONTEXT]))
         if language == "python":
             self._add_imports(source[:_MOST_CONTEXT])
 
     def _add_imports(self, source: str) -> None:
-        """Later lines count: a name may be imported, defined anew, and imported again."""
+        """Records host imports, in order: a name may be imported, rebound, and imported again."""
         from toolbridge.check.python.text import HOST_IMPORT, blank_strings, rebound_names
 
         code = blank_strings(source)
@@ -196,7 +196,7 @@ class SessionNames:
 _log = logging.getLogger("toolbridge.check")
 _MOST_REMEMBERED = 64
 _USUAL_LIMITS = Limits()
-# Checkers take more than linear time, and nobody writes a larger program by hand.
+# Type checkers take superlinear time, and models write far shorter programs.
 MOST_SOURCE = 100_000
 _TOO_LONG = f"The program is longer than the {MOST_SOURCE:,} characters that are checked."
 
@@ -207,7 +207,7 @@ NO_TYPESCRIPT = (
 
 
 class Checker:
-    """Checks programs, each in an instance or process of its own."""
+    """Type-checks programs, each in a sandbox instance or process of its own. Keeps reports in an LRU cache."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -216,18 +216,18 @@ class Checker:
         """Languages whose checker is loaded."""
 
     async def prepare(self, language: str) -> None:
-        """Loads the checker of a language, which may have to be compiled: that is no program's time.
+        """Loads the checker of a language, which may have to be compiled: outside of any run's time.
 
         Raises:
             ToolbridgeError: the sandbox is closed.
         """
         if language not in self.prepared:
-            with suppress(GuestImageError):  # the check says so
+            with suppress(GuestImageError):  # the check reports it
                 await self._sandbox.prepare_compiler()
                 self.prepared |= {"javascript", "typescript"}
 
     def known(self, source: str, language: str, world: World) -> Checked | None:
-        """The answer for the same program and stubs, if it is remembered."""
+        """The cached report for the same program and stubs."""
         return self._known.get(_key(source, language, world))
 
     async def check(
@@ -238,9 +238,9 @@ class Checker:
         session: SessionNames | None = None,
         limits: Limits = _USUAL_LIMITS,
     ) -> Checked:
-        """What is wrong with a program; nothing, with a warning, when that can't be told.
+        """Type-checks a program within the time limit of a run.
 
-        It is told in the time of a run with these limits, or the report says that the check did not end.
+        A checker that fails or is missing gives a warning; one that exceeds the limit gives an `unended` report.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -260,13 +260,13 @@ class Checker:
             while len(self._known) > _MOST_REMEMBERED:
                 self._known.popitem(last=False)
         if report.warning and report.has_checker:
-            _log.info("%s", report.warning)  # the run's own warning says it to its host; the tests listen to this
+            _log.info("%s", report.warning)  # also a warning of the run; tests read the log
         return checked
 
     async def _check(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
     ) -> Checked:
-        """A check that fails by itself, for whatever reason, is a warning: it never stops a run."""
+        """Runs the check; an unexpected exception becomes a warning, and never stops a run."""
         try:
             return await self._ask(source, language, world, session, limits)
         except ToolbridgeError:
@@ -307,10 +307,10 @@ def _key(source: str, language: str, world: World) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A report, and what a run can use of what was found on the way."""
+    """A report, with by-products for the run."""
 
     report: CheckReport
     erased: str | None = None
     """The program without its types."""
     names: tuple[tuple[str, str], ...] = ()
-    """What it declares, for the next programs of its session."""
+    """Names it declares, with their types, for later programs of its session."""

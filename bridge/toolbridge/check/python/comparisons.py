@@ -1,4 +1,4 @@
-"""Judges of comparisons: a value that is compared with something that it never is."""
+"""Classifies comparisons that are always false, and constants that a tool does not accept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from toolbridge.check.python.text import end_of_bracket, split_outside, start_of
 from toolbridge.errors import nearest
 from toolbridge.sandbox.typescript import StubLine
 
-# Constants that a program gives to a tool by way of a variable: one of several that can't be what the tool takes.
-#
-# Of a variable that is one of several constants, one may be there to be left out before the call. So one that is
-# wrong is reported only where nothing on its way to the call can leave it out.
+# Constants that reach a tool through a variable. A variable may hold one of several constants, and the program may
+# exclude one before the call. So a wrong constant is reported only where no branch on its way can exclude it.
 
 
 _TURN = re.compile(
@@ -29,7 +27,7 @@ _MOST_LISTS = 50
 
 
 def constant_list_edits(program: Program) -> Iterator[Edit]:
-    """Lists of constants that are only gone through, as tuples: the checker keeps a tuple's constants apart."""
+    """Rewrites lists of constants that are only iterated as tuples, whose constants the checker keeps apart."""
     code = program.code
     for found, _ in zip(_LIST.finditer(code), range(_MOST_LISTS), strict=False):
         end = end_of_bracket(code, found.end())
@@ -42,7 +40,7 @@ def constant_list_edits(program: Program) -> Iterator[Edit]:
 
 
 def locate_wrong_constant(finding: TyFinding, wrong: list[str], program: Program) -> int | None:
-    """Where one of these constants is written that surely comes to the place of a finding."""
+    """The index of a wrong constant that certainly reaches a finding's position."""
     for constant in wrong if program.is_small else ():
         plain = constant.strip("\"'")
         quoted = [found.start() for found in re.finditer(rf"""(["']){re.escape(plain)}\1""", program.source)]
@@ -55,7 +53,7 @@ def _comes(at: int, finding: TyFinding, program: Program) -> bool:
     start = program.at(finding)
     end = program.index(finding.end_line, finding.end_column) if finding.end_line else start
     if start <= at < end:
-        return True  # written in the argument itself: `sort="new" if recent else "odl"`
+        return True  # in the argument itself: `sort="new" if recent else "odl"`
     code = program.code
     line, used = program.line_around(at), program.line_around(start)
     if line is None or used is None:
@@ -68,13 +66,13 @@ def _comes(at: int, finding: TyFinding, program: Program) -> bool:
 
 
 def _is_chosen(line: LogicalLine, start: int, code: str) -> bool:
-    """Whether a line chooses one of two constants, and nothing stands between it and a place that leaves one out."""
+    """Whether a line is a conditional expression of constants, with no branch between it and the position."""
     is_choice = re.search(r"\bif\b.*\belse\b", line.text) is not None and _BOUND.match(line.text) is not None
     return is_choice and line.end < start and not _TURN.search(code[line.end : start])
 
 
 def _is_iterated_to(line: LogicalLine, used: LogicalLine, start: int, program: Program) -> bool:
-    """Whether each constant of a line's list comes to a place in another line."""
+    """Whether every constant of a line's list reaches a position in another line."""
     bound = _BOUND.match(line.text)
     loop = line if bound is None else _loop(bound[1], used, program)
     if loop is None:
@@ -85,7 +83,7 @@ def _is_iterated_to(line: LogicalLine, used: LogicalLine, start: int, program: P
 
 
 def _loop(name: str, used: LogicalLine, program: Program) -> LogicalLine | None:
-    """The last line that goes through a variable, before a line or in it."""
+    """The last loop over a variable up to a line."""
     through = re.compile(rf"\bfor\b.*\bin[ \t]+{name}\b")
     lines = [each for each in program.logical_lines if each.start <= used.start and through.search(each.text)]
     return lines[-1] if lines else None
@@ -111,10 +109,9 @@ def _is_iterated(code: str, start: int, end: int) -> bool:
     )
 
 
-# Whether a text that a program gives for a number may be a long number in digits, which the host repairs.
-#
-# Only an identifier of a tool's result is one: there, a server may say that it is a text, and elsewhere that it takes
-# a number. A text that the program makes itself, or a result's field with another name, is not.
+# Strings that may be long integers in digits, which the host repairs. Only an identifier from a tool's result is one:
+# its server may declare a string there, and a number elsewhere. A string made by the program, or another field, is
+# none.
 
 
 _MADE_HERE = re.compile(
@@ -134,7 +131,7 @@ _MOST_ASSIGNMENTS = 8
 
 
 def may_be_digits(text: str, program: Program, depth: int = 0) -> bool:
-    """Whether an expression may be a number in digits."""
+    """Whether an expression may be an integer in digits."""
     text = text.strip()
     if not program.is_small:
         return True
@@ -153,7 +150,7 @@ def may_be_digits(text: str, program: Program, depth: int = 0) -> bool:
 
 
 def _may_variable_be(name: str, program: Program, depth: int) -> bool:
-    """A variable may be whatever one of its assignments may be; a parameter, anything."""
+    """Whether a variable may be: by any of its assignments, or as a parameter."""
     assigned = re.findall(rf"(?<![\w.]){name}[ \t]*(?::[^=\n]*)?=(?!=)([^\n#]*)", program.source)
     looped = re.findall(rf"\bfor[ \t]+{name}[ \t]+in[ \t]+([^\n:#]*?)(?:\)|\]|\}}|:|\bif\b|$)", program.source)
     if len(assigned) + len(looped) > _MOST_ASSIGNMENTS:
@@ -162,7 +159,7 @@ def _may_variable_be(name: str, program: Program, depth: int) -> bool:
     return is_parameter or any(may_be_digits(each, program, depth + 1) for each in (*assigned, *looped))
 
 
-# Comparisons in a Python program, read as text: a value, and the constants that it is compared with.
+# Comparisons, read as text: an operand, and the constants that it is compared with.
 
 
 _EQUAL = re.compile(r"(?:==|!=)\s*|(?<![\w.])(?:not\s+)?in\b\s*(?=[(\[{])")
@@ -172,7 +169,7 @@ _PART = re.compile(r"\s*,?\s*")
 _AFTER = re.compile(r"""\s*(?:$|[)\]},:;#\n]|(?:and|or|if|else|for)\b|==|!=)""")
 _WORD_BEFORE = re.compile(r"[\w.]+\Z")
 _KEYWORDS = "if|elif|while|and|or|not|return|else|lambda|assert|yield|in|case|match|is"
-# What may stand before a value that is all that is compared: everything else binds it first, or is a loop.
+# Text that may precede a whole operand; anything else binds more tightly, or is a loop.
 _BEFORE = re.compile(rf"(?:^|[(\[{{,:=;]|\b(?:{_KEYWORDS}))\s*\Z")
 _LOOP = re.compile(r"\bfor\b(?:(?!\bin\b)[^()\[\]{}:\n])*\Z")
 _CHAIN = re.compile(r"(?:[<>!=]=|[<>]|\bin|\bis)\s*\Z")
@@ -183,19 +180,19 @@ _LONGEST = 2000
 
 
 class Comparison(NamedTuple):
-    """A value that is compared with constants."""
+    """A comparison of a value with constants."""
 
     operand: Span
     constants: tuple[str, ...]
-    """As they are written."""
+    """As written in the source."""
     at: int
-    """Where the first of them stands."""
+    """The index of the first constant."""
     is_item: bool = False
-    """Whether the constant is looked for in the value."""
+    """Whether the constant is searched in the value (`in`)."""
 
 
 def comparisons(source: str, code: str) -> Iterator[Comparison]:
-    """The comparisons with constants; `code` is the source without its strings."""
+    """The comparisons with constants; `code` is the source with blanked strings."""
     yield from _equal(source, code)
     yield from _contained(source, code)
     yield from _cases(source, code)
@@ -237,7 +234,7 @@ def _cases(source: str, code: str) -> Iterator[Comparison]:
 
 
 def _constants(source: str, code: str, at: int) -> tuple[tuple[str, ...], int]:
-    """The constant at a place, or those in the bracket or between the bars there; none if there is anything else."""
+    """The constants at an index (alone, in a bracket or separated by bars) and their end; none if mixed with values."""
     constant = _CONSTANT.match(source, at)
     if constant is not None:
         found, end = [constant[0]], constant.end()
@@ -262,7 +259,7 @@ def _constants(source: str, code: str, at: int) -> tuple[tuple[str, ...], int]:
 
 
 def operand_before(code: str, at: int) -> Span | None:
-    """The value that stands before an operator, if it is all that is compared."""
+    """The span of the operand before an operator, if it is the whole operand."""
     end = (
         len(code[:at].rstrip())
         if at < _OPERAND_NEAR
@@ -291,7 +288,7 @@ def operand_before(code: str, at: int) -> Span | None:
 
 
 def operand_at(code: str, at: int) -> Span | None:
-    """The value that begins at a place: a name, with whatever is taken of it."""
+    """The span of the operand at an index: a name with its accesses and calls."""
     end = at
     while end < len(code):
         word = re.compile(r"\.?\w+").match(code, end)
@@ -308,7 +305,7 @@ def operand_at(code: str, at: int) -> Span | None:
 
 
 ALWAYS = "redundant-condition-strict"
-"""The checker's rule about conditions that are always true, or never."""
+"""The checker's rule about conditions that are always true or always false."""
 _KEY = re.compile(r"""(?:\[\s*|\.get\(\s*)(["'])([^"'\n]+)\1\s*(?:\]|\)|,[^()]*\))\Z""")
 _ATTRIBUTE = re.compile(r"\.(\w+)\Z")
 _CONDITION = re.compile(r"\b(?:if|elif|while|and|or|not|assert)\s*\Z")
@@ -320,7 +317,7 @@ _MOST = 200
 
 
 class Comparisons:
-    """The comparisons of a program that may be with something that a value never is."""
+    """The comparisons of a program that may be always false."""
 
     def __init__(self, findings: Iterable[TyFinding], program: Program) -> None:
         self._program = program
@@ -331,17 +328,17 @@ class Comparisons:
 
     @property
     def spans(self) -> list[Span]:
-        """The values whose types are asked for."""
+        """The values whose types are queried."""
         return [each.operand for each in self._asked]
 
     def mistakes(self, types: Mapping[Span, str]) -> list[Mistake]:
-        """The comparisons with something that a value of the answered type never is."""
+        """The comparisons that are always false, given the types of their operands."""
         found = (self._classify(each, types.get(each.operand, "")) for each in self._asked)
         return [each for each in found if each is not None]
 
     def _is_asked(self, each: Comparison, ranges: list[Span]) -> bool:
         if any(place.start <= each.operand.start and each.operand.end <= place.end for place in ranges):
-            return True  # the checker says so itself
+            return True  # the checker reports it itself
         code = self._program.code
         if re.match(r"match\b", code[max(0, each.operand.start - 6) : each.operand.start]):
             return True
@@ -349,7 +346,7 @@ class Comparisons:
         without = [line for line in fields if _is_never(each, line)]
         before = code[max(0, each.operand.start - _NEAR) : each.operand.start]
         if not each.is_item and _CONDITION.search(before):
-            return bool(fields) and without == fields  # otherwise, conditions are the checker's own affair
+            return bool(fields) and without == fields  # other conditions are narrowed by the checker
         return bool(without)
 
     def _classify(self, each: Comparison, kind: str) -> Mistake | None:
@@ -372,11 +369,11 @@ class Comparisons:
         return mistake_at(place, self._stub(each, constants), _message(each, members, kind))
 
     def _is_of_result(self, each: Comparison, members: set[str]) -> bool:
-        """Whether a value's type is what the stubs say, and not what the program made of it."""
+        """Whether an operand's type comes from the stubs, and not from the program."""
         program = self._program
         text = program.source[each.operand.start : each.operand.end]
         if any(not _NAME.match(member) and member not in program.constants for member in members):
-            return True  # a constant that nobody has written here
+            return True  # a literal that the program does not contain
         if _KEY.search(text):
             return True
         if _NAME.fullmatch(text) is None:
@@ -386,7 +383,7 @@ class Comparisons:
         return len(assigned) == 1 and _TAKEN_BY_KEY.search(assigned[0]) is not None and not is_named_elsewhere
 
     def _is_overwritten(self, each: Comparison) -> bool:
-        """Whether the program may have put another value there: `row["state"] = "late"`."""
+        """Whether the program may have assigned another value: `row["state"] = "late"`."""
         source = self._program.source
         text = source[each.operand.start : each.operand.end]
         key = _KEY.search(text)
@@ -400,7 +397,7 @@ class Comparisons:
         return bool(owners) and (is_written or text.startswith(tuple(f"{owner}[" for owner in owners)))
 
     def _is_default(self, constant: str) -> bool:
-        """Whether the program itself puts a constant where a result has none: `row.get("state", "none")`."""
+        """Whether the program uses the constant as a default: `row.get("state", "none")`."""
         if not constant.startswith(("'", '"')):
             return False
         text = re.escape(constant[1:-1])
@@ -408,9 +405,9 @@ class Comparisons:
         return re.search(given, self._program.source) is not None
 
     def _is_one_of_several(self, each: Comparison, members: set[str], constants: set[str]) -> bool:
-        """Whether the same is also compared with what it can be: `s == "done" or s == "closed"`, to be safe."""
+        """Whether the same line also compares with a possible value: `s == "done" or s == "closed"`."""
         program = self._program
-        # The checker leaves out what an earlier comparison of the line has ruled out.
+        # The checker excludes members that earlier comparisons of the line have narrowed.
         can_be = members.union(*(known for known in program.stubs.literals if constants and constants <= known))
         own = program.source[each.operand.start : each.operand.end]
         line = program.line_around(each.at)
@@ -422,7 +419,7 @@ class Comparisons:
         )
 
     def _fields(self, each: Comparison) -> list[StubLine]:
-        """The lines of the stubs for fields of the name that the value is taken by."""
+        """The lines of the stubs that declare the field read by the operand."""
         text = self._program.source[each.operand.start : each.operand.end]
         key, attribute = _KEY.search(text), _ATTRIBUTE.search(text)
         name = key[2] if key else attribute[1] if attribute else ""
@@ -434,7 +431,7 @@ class Comparisons:
 
 
 def _is_never(each: Comparison, field: StubLine) -> bool:
-    """Whether a field's line names constants, and none that it is compared with."""
+    """Whether a field's type is a literal type without these constants."""
     return "Literal[" in field.text and not any(_text(one) in field.text for one in each.constants)
 
 
@@ -443,12 +440,12 @@ def _range(finding: TyFinding, program: Program) -> Span:
 
 
 def _text(constant: str) -> str:
-    """A constant as the stubs write it."""
+    """A constant in the notation of the stubs."""
     return f'"{constant[1:-1]}"' if constant[0] in "\"'" else constant
 
 
 def _members(kind: str, *, is_item: bool) -> set[str]:
-    """What a value can be, each constant for itself; nothing if it can be something of which nothing is known."""
+    """The members of a type, each literal by itself; empty if any is unknown."""
     plain = kind.rstrip("*")
     if is_item:
         inside = re.fullmatch(r"(?:list|Sequence|set|tuple)\[(.*)\]", plain, re.DOTALL)

@@ -1,4 +1,4 @@
-"""Which of the Python checker's findings are mistakes: those after which a run surely goes wrong. The rest is noise."""
+"""Classifies the checker's findings: mistakes, after which a run certainly fails, and noise."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ from toolbridge.check.python.text import (
     start_of_bracket_around,
     start_of_last_bracket,
 )
-from toolbridge.check.python.tool_arguments import classify_argument, classify_call, classify_input_key, deduplicate
+from toolbridge.check.python.tool_arguments import classify_argument, classify_call, classify_input_key
 from toolbridge.errors import nearest
 
-# Whether a value that can't be used as the program does may also be another one, which can.
-#
-# Of a value that is one of several types, the checker often names only the one that is in the way. A list of
-# different tools' results has such values, and their program knows which is which. So the checker is asked a second
-# time, for the whole type of each value that it complained about: the program is given to it again, with
-# `reveal_type` around them.
+# Union types. Of a value of a union type, the checker often names only the member that is wrong. A list of different
+# tools' results has such values, and the program knows which is which. So a second pass reveals the whole type of each
+# value.
 
 
 _MEMBER_RULES = {"not-subscriptable", "not-callable", "not-iterable"}
@@ -33,15 +30,15 @@ _LONGEST = 5000
 
 
 class Alternatives:
-    """The questions about the values of some findings, and which of the findings are sure once they are answered."""
+    """Findings about members of union types, and the queries for the whole types that make some certain."""
 
     def __init__(self, findings: Iterable[TyFinding], mistakes: Iterable[Mistake], program: Program) -> None:
-        # Only where something would be reported: there are few of these, however many findings there are.
+        # Only where a mistake would be reported: there are few, however many findings there are.
         reported = {each.found_at for each in mistakes}
         self._findings = list(findings)
         self._subjects: dict[TyFinding, Span] = {}
         self._failing: dict[Span, set[str]] = {}
-        """The types that are in the way."""
+        """The members that are wrong."""
         for each in self._findings:
             is_asked = (each.line, each.column) in reported and _names_member(each)
             place = _subject(each, program) if is_asked else None
@@ -51,11 +48,11 @@ class Alternatives:
 
     @property
     def spans(self) -> list[Span]:
-        """The values whose types are asked for."""
+        """The values whose types are queried."""
         return list(self._failing)
 
     def sure(self, types: Mapping[Span, str]) -> list[TyFinding]:
-        """The findings without those about a value that may be another one, or of which nothing was answered."""
+        """The findings, without those about a value that may be another member, or whose type is unknown."""
         return [each for each in self._findings if not _names_member(each) or self._is_certain(each, types)]
 
     def _is_certain(self, finding: TyFinding, types: Mapping[Span, str]) -> bool:
@@ -76,7 +73,7 @@ def _subject(finding: TyFinding, program: Program) -> Span | None:
     if end - start > _LONGEST:
         return None
     if finding.rule in ("not-subscriptable", "not-callable"):
-        # These are about the whole, with what stands in brackets after the value.
+        # The finding's range includes the brackets after the value.
         opening = start_of_last_bracket(blank_strings(program.source[start:end]))
         end = start if opening is None else start + opening
     return Span(start, end) if program.source[start:end].strip() else None
@@ -89,7 +86,7 @@ def _owners(finding: TyFinding) -> set[str]:
 
 
 def _member_set(text: str) -> set[str]:
-    """The types of a union, other than None, each constant for itself."""
+    """The non-null members of a union, each literal by itself."""
     members: set[str] = set()
     if not text:
         return members
@@ -103,7 +100,7 @@ def _member_set(text: str) -> set[str]:
     return members - {"None"}
 
 
-# Where an `await` was forgotten: at the call, though it shows where its result is used.
+# Missing `await`: reported at the call, though it shows where the result is used.
 
 
 _CALL = re.compile(r"(?<![\w.])(?:\w+\.)*(\w+)[ \t]*\(")
@@ -120,12 +117,12 @@ _DEEPEST = 6
 
 
 def mentions_coroutine(message: str) -> bool:
-    """Whether the checker speaks of a call that was not awaited."""
+    """Whether the checker's message is about a coroutine."""
     return _COROUTINE.search(message) is not None
 
 
 def at_missing_await(mistake: Mistake, finding: TyFinding, program: Program) -> Mistake:
-    """The mistake at the call that is not awaited, if it is known which one that is."""
+    """The mistake at the call that lacks `await`, if it can be told."""
     if not program.is_small:
         return mistake
     start, end = program.at(finding), program.at(finding)
@@ -153,7 +150,7 @@ def _unawaited_call(program: Program, start: int, end: int) -> int | None:
 
 
 def _calls(program: Program) -> Iterator[int]:
-    """The calls of coroutine functions whose results nothing near them awaits."""
+    """Calls of coroutine functions whose result is not awaited nearby."""
     code = program.code
     own = {each.name for each in program.functions if each.is_async}
     for call in _CALL.finditer(code):
@@ -165,7 +162,7 @@ def _calls(program: Program) -> Iterator[int]:
 
 
 def _is_handed_on(code: str, at: int) -> bool:
-    """Whether something that awaits it gets a call's result: `asyncio.gather(one(), *[other(x) for x in xs])`."""
+    """Whether a coroutine is passed to a function that awaits it: `asyncio.gather(one(), *[other(x) for x in xs])`."""
     for _ in range(_DEEPEST):
         opening = start_of_bracket_around(code, at)
         if opening is None:
@@ -177,7 +174,7 @@ def _is_handed_on(code: str, at: int) -> bool:
 
 
 def unawaited_gathers(program: Program) -> Iterator[Mistake]:
-    """`asyncio.gather(…)` whose results are used without an `await`: the checker takes them for whatever one likes."""
+    """`asyncio.gather(…)` whose results are used without `await`: to the checker, their type is unknown."""
     code = program.code
     is_asked = program.is_small and "asyncio" in code
     for found in islice(_GATHER.finditer(code), _MOST_CALLS) if is_asked else ():
@@ -216,7 +213,7 @@ _ANNOTATION = re.compile(
 )
 _IMPORTED_FROM = re.compile(r"from[ \t]+(host\.\w+(?:\.aio)?)[ \t]+import[ \t]+")
 _IMPORTED_NAME = re.compile(r"(?<![\w.])(?!as\b)(\w+)(?:\s+as\s+\w+)?")
-# What is right in a program of the sandbox, or only wrong behind the lines that stand before it.
+# Valid in a program of the sandbox, or invalid only after the lines put before it.
 _TOLERATED_SYNTAX = re.compile(r"await|yield|return|async|__future__|assignment expression", re.IGNORECASE)
 _CAN_BE_GIVEN = ("def ", "type[", "<class", "bound method", "(")
 _ERRORS = {
@@ -225,24 +222,27 @@ _ERRORS = {
     "invalid-argument-type": "TypeError",
     **dict.fromkeys(("not-subscriptable", "not-iterable", "not-callable", "unsupported-operator"), "TypeError"),
 }
-"""What comes of a finding when the program runs."""
+"""The exceptions that a finding leads to at run time."""
 _ARITY = {"missing-argument", "unknown-argument", "too-many-positional-arguments", "parameter-already-assigned"}
+_MISSING_RULES = {"missing-argument", "missing-typed-dict-key"}
+_UNKNOWN_KEY_RULE = "unknown-typed-dict-constructor-key"
+_UNKNOWN_RULES = {"unknown-argument", "too-many-positional-arguments", "parameter-already-assigned", _UNKNOWN_KEY_RULE}
 
 
 def find_mistakes(findings: Iterable[TyFinding], program: Program, *, is_whole: bool = True) -> list[Mistake]:
-    """The mistakes among the findings, in the program's order, one for each place.
+    """The mistakes among the findings, sorted, one per position.
 
-    With `is_whole`, also those that its text alone shows.
+    With `is_whole`, also those found in the text alone.
     """
     listed = list(findings)
     if has_syntax_error(listed):
-        return []  # what Python itself can't read, it says best
+        return []  # Python's own syntax error says more
     by_text = (*_missing_types(program), *unawaited_gathers(program)) if is_whole else ()
     mistakes = {(each.line, each.column): each for each in by_text}
     for each in sorted(listed):
         judge = _CLASSIFIERS.get(each.rule)
         mistake = None
-        with suppress(IndexError, ValueError):  # the message is not as usual: then nothing is sure
+        with suppress(IndexError, ValueError):  # an unexpected message proves nothing
             mistake = None if judge is None or _is_caught(each, program) else judge(each, program)
         if mistake is not None:
             if mentions_coroutine(each.message):
@@ -250,16 +250,27 @@ def find_mistakes(findings: Iterable[TyFinding], program: Program, *, is_whole: 
             mistakes.setdefault((mistake.line, mistake.column), mistake)
         if len(mistakes) >= _MOST_MISTAKES:
             break
-    return deduplicate(sorted(mistakes.values(), key=lambda each: (each.line, each.column)))
+    return _deduplicate(sorted(mistakes.values(), key=lambda each: (each.line, each.column)))
+
+
+def _deduplicate(mistakes: list[Mistake]) -> list[Mistake]:
+    """Drops the missing argument of a call with a misspelt or unnamed one: they are the same mistake."""
+    unknown = {each.line for each in mistakes if each.rule in _UNKNOWN_RULES}
+    meant = {each.stub for each in mistakes if each.rule == _UNKNOWN_KEY_RULE}
+    return [
+        each
+        for each in mistakes
+        if each.rule not in _MISSING_RULES or (each.line not in unknown and each.stub not in meant)
+    ]
 
 
 def _is_caught(finding: TyFinding, program: Program) -> bool:
-    """Whether the program expects just this to go wrong: `try: row["name"]`, `except KeyError:`."""
+    """Whether the program catches the exception itself: `try: row["name"]`, `except KeyError:`."""
     errors = _ERRORS.get(finding.rule, "")
     if finding.message.startswith("Argument to function") and program.stubs.function(
         QUOTED.findall(finding.message)[0]
     ):
-        return False  # what a tool refuses is another error
+        return False  # a tool's refusal is another exception
     is_asked = bool(errors) and program.is_small and "except" in program.code
     return is_asked and program.catches(program.at(finding), errors)
 
@@ -269,7 +280,7 @@ def has_syntax_error(findings: Iterable[TyFinding]) -> bool:
     return any(each.rule == "invalid-syntax" and not _TOLERATED_SYNTAX.search(each.message) for each in findings)
 
 
-# ---- judges: each gives the mistake, or None for noise
+# ---- classifiers by rule: each returns the mistake, or None for noise
 
 
 def _classify_import(finding: TyFinding, program: Program) -> Mistake | None:
@@ -278,7 +289,7 @@ def _classify_import(finding: TyFinding, program: Program) -> Mistake | None:
         return None
     module = names[0]
     if not (module == "host" or module.startswith("host.")):
-        # Elsewhere than at the top, it may be tried.
+        # Elsewhere than at the top level, the import may be in a `try`.
         is_at_top = program.lines[finding.line - 1][:1] not in (" ", "\t")
         return mistake_at(finding, None, f"There is no module `{module}` in the sandbox.") if is_at_top else None
     if len(names) > 1 and module != "host":
@@ -306,7 +317,7 @@ def _missing_member(finding: TyFinding, program: Program, module: str, name: str
 
 
 def _missing_types(program: Program) -> Iterator[Mistake]:
-    """Types of the stubs that a program imports: the checker sees them, and the modules don't have them."""
+    """Imports of types, which only the stubs have: a run would fail."""
     for statement in islice(HOST_IMPORT.finditer(program.code), _MOST_MISTAKES):
         module = _IMPORTED_FROM.match(statement[0])
         if module is None or module[1] == "host.bridge":
@@ -376,7 +387,7 @@ def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
         )
     if owner == "None":
         return _classify_get(finding, program)
-    # Of several types, none has it: otherwise the checker says so by another rule.
+    # A union is reported by another rule, unless no member has the attribute.
     if any(_is_unsure_owner(each) or each.startswith(_CAN_BE_GIVEN) for each in _members(owner)):
         return None
     stub = program.stubs.type(re.sub(r"^list\[|\]$", "", owner))
@@ -386,7 +397,7 @@ def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_get(finding: TyFinding, program: Program) -> Mistake | None:
-    """`.get("titel").upper()`: of a key that no result has, used as if it were there."""
+    """`.get("titel").upper()`: reads a key that no result has, and uses the result."""
     asked = _USED_KEY.search(program.rest(finding).partition("\n")[0])
     if asked is None or asked[2] in program.assigned_keys or program.stubs.has_field(asked[2]):
         return None
@@ -394,8 +405,8 @@ def _classify_get(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _is_unsure_owner(owner: str) -> bool:
-    """None may have been assigned since; a union is only a guess."""
-    is_caught = re.fullmatch(r"(?:Base)?Exception|\w+Error", owner) is not None  # and is often something more special
+    """Whether a type is uncertain: None may have been reassigned, and a union is inferred."""
+    is_caught = re.fullmatch(r"(?:Base)?Exception|\w+Error", owner) is not None  # the exception may be a subclass
     return owner in ("None", "object") or len(split_outside(owner, " | ")) > 1 or is_caught
 
 
@@ -420,7 +431,7 @@ def _classify_name(finding: TyFinding, program: Program) -> Mistake | None:
     name = names[0]
     before = program.lines[finding.line - 1][: finding.column - 1]
     if len(before) > _LONGEST_LINE or _ANNOTATION.search(before):
-        return None  # nothing evaluates an annotation
+        return None  # annotations are not evaluated
     words = {word for word in re.findall(r"[^\W\d]\w*", program.source[:100_000]) if word != name}
     guess = nearest(name, sorted(words))
     hint = f" Did you mean `{guess}`?" if guess else ""
@@ -428,7 +439,7 @@ def _classify_name(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_unused(finding: TyFinding, program: Program) -> Mistake | None:
-    """A coroutine that nothing awaits: its call is never made. The last value of a program is awaited by the guest."""
+    """A coroutine without `await`: its call is never made. The guest awaits a program's last value."""
     is_last = not program.code[program.index(finding.end_line, finding.end_column) :].strip()
     called = re.match(r"(?:\w+\.)*(\w+)\s*\(", program.code[program.at(finding) :][:_LONGEST_LINE])
     if is_last or called is None or not mentions_coroutine(finding.message):

@@ -1,4 +1,4 @@
-"""A Python program as text: what analysis a finding needs to know of it. It is never parsed here."""
+"""A Python program as text, with what classifying the checker's findings needs of it. The host never parses it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolbridge.check.python.text import (
 )
 from toolbridge.sandbox.typescript import StubLine
 
-# The functions of a Python program, read as text: where their parts stand. Whatever looks unusual is left out.
+# User-defined functions, read as text. Unusual formatting is left out.
 
 
 _HEADER = re.compile(r"([ \t]*)(async[ \t]+)?def[ \t]+(\w+)[ \t]*(?=\()")
@@ -31,38 +31,38 @@ _MOST_FUNCTIONS = 100
 
 
 class LogicalLine(NamedTuple):
-    """A line with whatever belongs to it: all of a bracket, all of a string."""
+    """A logical line: all of its brackets and strings belong to it."""
 
     start: int
-    """Where it begins, after its indentation."""
+    """The index after its indentation."""
     end: int
     indent: int
     text: str
-    """Without its strings, in one line."""
+    """The text without strings, joined into one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A function that a program defines."""
+    """A function that the program defines."""
 
     name: str
     start: int
-    """Where `def` or `async` stands."""
+    """The index of `def` or `async`."""
     is_async: bool
     is_decorated: bool
     parameters: tuple[int, int]
-    """The brackets."""
+    """The span of the brackets."""
     returned: tuple[int, int] | None
-    """The arrow and what is said to be returned."""
+    """The span of `-> annotation`."""
     colon: int
     lines: list[LogicalLine] = field(default_factory=list[LogicalLine])
-    """Its lines, without those of the functions and classes in it."""
+    """Its lines, without those of nested functions and classes."""
     end: int = 0
-    """Where its last line ends; before its first, if it has none of its own."""
+    """The end of its last line; the start of its first if it has none."""
 
 
 def logical_lines(code: str) -> list[LogicalLine]:
-    """The lines of a text without strings, those that are nothing but space left out."""
+    """The logical lines of source with blanked strings, without blank ones."""
     found: list[LogicalLine] = []
     start = 0
     for text in join_lines(code).split("\n"):
@@ -77,7 +77,7 @@ def logical_lines(code: str) -> list[LogicalLine]:
 
 
 def user_functions(code: str) -> list[UserFunction]:
-    """The functions with a block of lines, in a text without strings."""
+    """The functions with an indented body, in source with blanked strings."""
     return list(islice(_functions(code, logical_lines(code)), _MOST_FUNCTIONS))
 
 
@@ -89,7 +89,7 @@ def _functions(code: str, lines: list[LogicalLine]) -> Iterator[UserFunction]:
         closed = end_of_bracket(code, header.end())
         rest = None if closed is None else _AFTER_PARAMETERS.match(code, closed)
         if closed is None or rest is None or rest.end() < line.end:
-            continue  # written in one line with its body, or otherwise than usual
+            continue  # a one-line body, or unusual formatting
         last, own = _block(lines, number)
         if own:
             before = lines[number - 1].text if number else ""
@@ -107,7 +107,7 @@ def _functions(code: str, lines: list[LogicalLine]) -> Iterator[UserFunction]:
 
 
 def _block(lines: list[LogicalLine], header: int) -> tuple[LogicalLine, list[LogicalLine]]:
-    """The last line of a block, and the lines that belong to no function or class in it."""
+    """The last line of a block, and its lines without nested functions and classes."""
     own: list[LogicalLine] = []
     last = lines[header]
     inner: int | None = None
@@ -141,19 +141,19 @@ _MOST_TEXT = 2000
 
 
 class TyFinding(NamedTuple):
-    """What the checker says about one place of its file."""
+    """A diagnostic of `ty` at one position."""
 
     line: int
     column: int
     rule: str
     message: str
     end_line: int = 0
-    """Where what it is about ends; 0 if that is not known."""
+    """The end of its range; 0 if unknown."""
     end_column: int = 0
 
 
 class Mistake(NamedTuple):
-    """What is wrong, where in the author's program, and which line of the stubs says so."""
+    """A certain error: its position in the program, and the line of the stubs that it violates."""
 
     line: int
     column: int
@@ -161,33 +161,33 @@ class Mistake(NamedTuple):
     rule: str
     stub: StubLine | None
     found_at: tuple[int, int]
-    """Line and column of what the checker found: a mistake may show elsewhere than it was made."""
+    """Line and column of the finding; the mistake may be reported at its cause instead."""
 
 
 def mistake_at(finding: TyFinding, stub: StubLine | None, message: str = "") -> Mistake:
-    """A finding that is a mistake."""
+    """A mistake at a finding's position."""
     return Mistake(
         finding.line, finding.column, message or finding.message, finding.rule, stub, (finding.line, finding.column)
     )
 
 
 QUOTED = re.compile(r"`([^`]*)`")
-"""What the checker puts into backticks: types and names."""
+"""The checker quotes types and names in backticks."""
 
 
 class Program:
-    """The author's program, and the stubs that it is checked against."""
+    """A program, and the stubs that it is checked against."""
 
     def __init__(self, source: str, world: World, known_words: set[str]) -> None:
         self.lines = source.split("\n")
         self.source = source
         self.world = world
         self.known_words = known_words
-        """Words of earlier programs of its session."""
+        """Words of the session's earlier programs."""
         self.stubs = PythonStubs(world.stubs)
 
     def rest(self, finding: TyFinding) -> str:
-        """The text from a finding's place on."""
+        """The text from a finding's position on."""
         at = finding.line - 1
         if not 0 <= at < len(self.lines):
             return ""
@@ -196,45 +196,45 @@ class Program:
         return text[:_MOST_TEXT]
 
     def text_of(self, finding: TyFinding) -> str:
-        """The text that a finding is about; nothing if its end is not known."""
+        """The text of a finding's range; empty if its end is unknown."""
         if not 0 < finding.line <= finding.end_line <= len(self.lines):
             return ""
         return self.source[self.at(finding) : self.index(finding.end_line, finding.end_column)][:_MOST_TEXT]
 
     @cached_property
     def code(self) -> str:
-        """The source with its strings and comments blanked."""
+        """The source with strings and comments blanked."""
         return blank_strings(self.source)
 
     @property
     def is_small(self) -> bool:
-        """Whether it is short enough to be read as text in more than one way: what a model writes is far shorter."""
+        """Whether it is short enough for text analysis beyond the findings; models write far shorter programs."""
         return len(self.source) <= _MOST_READ
 
     @cached_property
     def logical_lines(self) -> list[LogicalLine]:
-        """Its lines, each with whatever belongs to it."""
+        """Its logical lines."""
         return logical_lines(self.code)
 
     @cached_property
     def constants(self) -> set[str]:
-        """The texts and numbers that it writes, as the checker does."""
+        """The constants in the source, in the checker's notation."""
         texts = {f'"{one or other}"' for one, other in _TEXT.findall(self.source)}
         return {*texts, *_NUMBER.findall(self.source), "True", "False"}
 
     @cached_property
     def functions(self) -> list[UserFunction]:
-        """The functions that it defines."""
+        """The user-defined functions."""
         return user_functions(self.code)
 
     def line_around(self, at: int) -> LogicalLine | None:
-        """The line that a place is in."""
+        """The logical line at an index."""
         index = bisect_right(self.logical_lines, at, key=lambda each: each.start) - 1
         line = self.logical_lines[index] if index >= 0 else None
         return line if line is not None and at < line.end else None
 
     def catches(self, at: int, errors: str) -> bool:
-        """Whether a place is in a `try` of which an `except` names one of these errors."""
+        """Whether an index is in a `try` with an `except` that names one of these errors."""
         line = self.line_around(at)
         indent = line.indent if line is not None else 0
         for index in range(bisect_right(self.logical_lines, at, key=lambda each: each.start) - 2, -1, -1):
@@ -257,7 +257,7 @@ class Program:
         return False
 
     def is_in_class(self, line: LogicalLine) -> bool:
-        """Whether a line is in the block of a class."""
+        """Whether a line is in a class body."""
         indent = line.indent
         for each in reversed(self.logical_lines[: self.logical_lines.index(line)] if indent else []):
             if each.indent < indent:
@@ -268,20 +268,20 @@ class Program:
 
     @cached_property
     def code_with_fields(self) -> str:
-        """The same as `code`, with what stands in the braces of f-strings."""
+        """`code`, with the replacement fields of f-strings."""
         return with_fstring_fields(self.source, self.code)
 
     def function_around(self, at: int) -> int | None:
-        """Which of its functions a place is in: the innermost one."""
+        """The index of the innermost function around a position."""
         inside = [index for index, each in enumerate(self.functions) if each.colon < at <= each.end]
         return max(inside, key=lambda index: self.functions[index].start, default=None)
 
     def indent(self, line: LogicalLine) -> str:
-        """The space before a line."""
+        """The indentation of a line."""
         return self.code[self.code.rfind("\n", 0, line.start) + 1 : line.start]
 
     def at(self, finding: TyFinding) -> int:
-        """The index of a finding's place in the source."""
+        """The index of a finding's position in the source."""
         return self.index(finding.line, finding.column)
 
     def index(self, line: int, column: int) -> int:
@@ -303,7 +303,7 @@ class Program:
         return sorted(name for name in set(_CALLED.findall(self.code)) if self.stubs.function(name))
 
     def result_field_stub(self, finding: TyFinding, kind: str) -> StubLine | None:
-        """The stub's line for a value of this type that a finding's line takes from a result by its key."""
+        """The stub's line of the result field of this type that a finding's line reads by key."""
         line = self.rest(finding).partition("\n")[0]
         keys = [found[1] for found in _KEY.findall(line)]
         functions = [name for name in _CALLED.findall(line) if name in self._called] or self._called
@@ -312,29 +312,29 @@ class Program:
 
     @cached_property
     def assigned_keys(self) -> set[str]:
-        """Keys that the program puts into dictionaries itself, or asks for before it uses them."""
+        """Keys that the program itself stores in dictionaries, or tests for."""
         patterns = (_ASSIGNED_KEY, _GIVEN_KEY, _ASKED_KEY)
         keys = {found[1] for pattern in patterns for found in pattern.findall(self.source)}
-        if _UPDATED.search(self.source):  # with any that it writes down
+        if _UPDATED.search(self.source):  # with any key that is written
             keys.update(found[1] or found[2] for found in _WRITTEN_KEY.findall(self.source))
         return keys
 
     @cached_property
     def rebound_names(self) -> set[str]:
-        """The names that it may define, assign or delete."""
+        """Names that it may define, assign or delete."""
         return rebound_names(self.code)
 
     @cached_property
     def assigned_attributes(self) -> set[str]:
-        """Attributes that the program sets, or asks for before it uses them."""
+        """Attributes that the program sets, or tests for."""
         return {*_ASSIGNED_ATTRIBUTE.findall(self.source), *_ASKED_ATTRIBUTE.findall(self.source)}
 
     def defines(self, name: str) -> bool:
-        """Whether it has a function or class of this name, or of the class whose method this is."""
+        """Whether it defines a function or class of this name, or the class of this method."""
         own = re.escape(name.removesuffix(".__init__").rpartition(".")[2])
         return re.search(rf"^\s*(?:async\s+def|def|class)\s+{own}\b", self.source, re.MULTILINE) is not None
 
     @cached_property
     def has_dynamic_names(self) -> bool:
-        """Whether it defines names in ways that only running it shows."""
+        """Whether it defines names dynamically (`exec`, `globals()`, `import *`)."""
         return _DYNAMIC_NAMES.search(self.source) is not None

@@ -1,8 +1,6 @@
-"""The pairs that a program gives to `parallel`, as calls that the checker can judge.
+"""Rewrites a program for the checker, which infers too little of the original. The program that runs is never changed.
 
-`parallel([(get_issue, {"id": 1})])` calls get_issue with that input, but no type says so: the pairs of a list may all
-be different. So each is also written as a call, in a function that is never called, before the program. Whatever is
-not written out in the dictionary is a parameter there, of which nothing is known.
+Edits keep a map of positions, so that findings are reported where they are in the original.
 """
 
 from __future__ import annotations
@@ -18,28 +16,28 @@ from typing import NamedTuple
 from toolbridge.check.python.program import LogicalLine, Mistake, Program, TyFinding, UserFunction, mistake_at
 from toolbridge.check.python.text import end_of_bracket, parts, rebound_names
 
-# A program with spans written otherwise for the checker, and where each place of that text is in the program.
+# Edits, and the map of positions.
 
 
 class Edit(NamedTuple):
-    """What stands in place of a part of the program."""
+    """Replaces a span of the program."""
 
     start: int
     end: int
     text: str
     order: int = 0
-    """Among edits at one place: the lower comes first."""
+    """The order of edits at one index."""
 
 
 class Rewriting:
-    """A text made of the program's. Edits that overlap an earlier one are left out."""
+    """The edited program. Edits that overlap an earlier one are dropped."""
 
     def __init__(self, source: str, edits: Iterable[Edit], head: str = "") -> None:
         self.source = source
         self.head = head
         parts = [head]
         self._made = [0]
-        """Where each unchanged part begins in the text, and in the program."""
+        """The start of each unchanged part, in the text and in the program."""
         self._source = [0]
         length, written = len(head), 0
         for edit in sorted(edits, key=lambda each: (each.start, each.end, each.order)):
@@ -64,12 +62,12 @@ class Rewriting:
         return list(accumulate((len(line) + 1 for line in self.source.split("\n")), initial=0))
 
     def position(self, index: int) -> tuple[int, int]:
-        """The line and column of a place in the program."""
+        """The line and column of an index in the program."""
         line = bisect_right(self._source_lines, index)
         return line, index - self._source_lines[line - 1] + 1
 
     def source_index(self, line: int, column: int) -> int | None:
-        """The place in the program of a line and column of the text; None if it is before the program."""
+        """The index in the program of a line and column in the text; None if before the program."""
         if not 0 < line < len(self._line_starts):
             return None
         at = self._line_starts[line - 1] + column - 1
@@ -81,7 +79,7 @@ class Rewriting:
 
 
 def relocated(findings: Iterable[TyFinding], rewriting: Rewriting) -> Iterator[TyFinding]:
-    """Findings about a rewritten program, where they are in the program; not those about lines before it."""
+    """Findings in a rewritten program at their positions in the original, without those in added lines."""
     for each in findings:
         start = rewriting.source_index(each.line, each.column)
         end = rewriting.source_index(each.end_line, each.end_column)
@@ -89,16 +87,13 @@ def relocated(findings: Iterable[TyFinding], rewriting: Rewriting) -> Iterator[T
             yield TyFinding(*rewriting.position(start), each.rule, each.message, *rewriting.position(end))
 
 
-# What a program's own functions give, written so that the checker can tell.
-#
-# It infers what a plain function returns, and nothing of generators and coroutines; and an annotation that says
-# little (`-> list[dict]`) hides what a function returns. So a generator is shown to it as a function that returns
-# what it yields, a coroutine as one that returns an awaitable, and annotations that say little are left out. The
-# program that runs is never changed.
+# Results of user-defined functions. The checker infers the return type of a plain function, not of generators and
+# coroutines; and a vague annotation (`-> list[dict]`) hides it. So a generator becomes a function that returns what it
+# yields, a coroutine one that returns an awaitable, and vague annotations are dropped.
 
 
 RESULTS = "_results_of"
-"""A module for the checker, with the functions that are called below."""
+"""A module for the checker, with the functions called below."""
 RESULTS_STUB = """\
 from types import CoroutineType
 from typing import Any, AsyncGenerator, Callable, Generator, Iterable, Iterator
@@ -113,7 +108,7 @@ _VALUES = "_values_of_this"
 _YIELD = re.compile(r"(?<![\w.])yield\b")
 _YIELDED = re.compile(r"yield\b(?:[ \t]+from\b)?[ \t]*")
 _RETURN = re.compile(r"\breturn\b[ \t]*")
-# A statement of its own line, or the only one after a colon.
+# A statement on a line of its own, or the only one after a colon.
 _STATEMENT = re.compile(r"(?:(?:if|elif|for|while|else|try|finally|with)\b[^;]*?:[ \t]+)?(?=(?:yield|return)\b)")
 _PLAIN = (
     "dict|list|tuple|Dict|List|Tuple|Any|object|str|int|float|bool|None|Optional|Union|typing|"
@@ -124,19 +119,19 @@ _VAGUE = re.compile(r"\b(?:dict|list|Dict|List|Mapping)\b(?!\[)|\bAny\b|\bobject
 
 
 def is_vague(annotation: str) -> bool:
-    """Whether an annotation leaves open what a tool's result in it has: `list[dict]`, `dict[str, Any]`."""
+    """Whether an annotation hides the type of a tool's result: `list[dict]`, `dict[str, Any]`."""
     return _VAGUE.search(annotation) is not None and _SPECIFIC.search(annotation) is None
 
 
 def result_edits(program: Program) -> Iterator[Edit]:
-    """The edits for a program's functions."""
+    """Edits that reveal what user-defined functions return."""
     code = program.code
     for each in program.functions:
         if each.is_decorated or (each.returned and not is_vague(code[slice(*each.returned)].removeprefix("->"))):
             continue
         yields = [line for line in each.lines if _YIELD.search(line.text)]
         if any(_statement(line, "yield") is None for line in yields):
-            continue  # what is sent to it, or more than a statement
+            continue  # `yield` as an expression, or among several statements
         if any(_RETURN.search(line.text) and _statement(line, "return") is None for line in each.lines):
             continue
         if yields:
@@ -148,7 +143,7 @@ def result_edits(program: Program) -> Iterator[Edit]:
 
 
 def _statement(line: LogicalLine, word: str) -> int | None:
-    """Where in a line the only statement begins that begins with a word; None if it is not the only one."""
+    """The index of a line's only `yield` or `return` statement; None if it is not alone."""
     found = _STATEMENT.match(line.text)
     is_alone = found is not None and ";" not in line.text and len(re.findall(rf"\b{word}\b", line.text)) == 1
     return (
@@ -191,11 +186,8 @@ def _coroutine(program: Program, function: UserFunction) -> Iterator[Edit]:
     yield Edit(function.end, function.end, f"\n{indent}return {RESULTS}.coroutine(None)", 2)
 
 
-# Collections that a program fills and goes through, written so that the checker can tell what is in them.
-#
-# It infers what is in a dictionary that is filled by assignments, and nothing of one that is filled as
-# `groups[key].append(row)` or `groups.setdefault(key, []).append(row)`; and of `filter` with a function without
-# annotations, nothing either. The program that runs is never changed.
+# Collections. The checker infers a dictionary's values from assignments, not from `groups[key].append(row)` or
+# `groups.setdefault(key, []).append(row)`; and nothing of `filter` with an unannotated function.
 
 
 _DEFINED = re.compile(
@@ -207,7 +199,7 @@ _MOST = 100
 
 
 def collection_edits(program: Program) -> Iterator[Edit]:
-    """The edits for dictionaries of lists and sets, and for `filter`."""
+    """Edits that reveal the contents of dictionaries of lists or sets, and of `filter`."""
     code = program.code
     filled: set[str] = set()
     for line in islice(program.logical_lines, _MOST * 10):
@@ -255,7 +247,7 @@ def _addition(line: LogicalLine, code: str) -> Iterator[Edit]:
     yield Edit(closed - 1, closed, after)
 
 
-# TypeQueries to the checker: what type has the value at a place? It is given the program again, with `reveal_type`.
+# Type queries: the checker reveals the types of values in a second pass, with `reveal_type` around them.
 
 
 _ASK = "_whole_type_of"
@@ -265,14 +257,14 @@ _REVEALED = re.compile(r"Revealed type: `(.*)`", re.DOTALL)
 
 
 class Span(NamedTuple):
-    """Where a value stands in the program."""
+    """The span of a value in the program."""
 
     start: int
     end: int
 
 
 class TypeQueries:
-    """The program again, with questions about values. None of a copy's is part of another."""
+    """Copies of the program with `reveal_type` around some values; no two of a copy's overlap."""
 
     def __init__(self, source: str, edits: Iterable[Edit], before: str, spans: Iterable[Span]) -> None:
         known = list(edits)
@@ -280,10 +272,10 @@ class TypeQueries:
             (group, Rewriting(source, [*known, *_asked(group)], _HEAD + before)) for group in _apart(set(spans))
         ]
         self.files = {f"asked_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
-        """What the checker is to be given; nothing if there is nothing to ask."""
+        """The copies for the checker, by file name."""
 
     def types(self, answers: Mapping[str, list[TyFinding]]) -> dict[Span, str]:
-        """The types that the checker answered."""
+        """The types revealed, by span."""
         types: dict[Span, str] = {}
         for name, (group, copy) in zip(self.files, self._copies, strict=True):
             starts = {place.start: place for place in group}
@@ -297,7 +289,7 @@ class TypeQueries:
 
 
 def _at(at: int, starts: Mapping[int, Span], source: str) -> Span | None:
-    """The place that begins at an index: the checker doesn't count the brackets around a value to it."""
+    """The span that begins at an index, past opening brackets, which the checker doesn't count."""
     while at not in starts and at > 0 and source[at - 1] in "( \t\n":
         at -= 1
     return starts.get(at)
@@ -311,7 +303,7 @@ def _asked(spans: Iterable[Span]) -> list[Edit]:
 
 
 def _apart(spans: Iterable[Span]) -> list[list[Span]]:
-    """Groups in which no place overlaps another: asking about a part may change what is known of the whole."""
+    """Groups of spans that don't overlap: a query of a part may narrow the whole."""
     separate: list[list[Span]] = []
     for place in sorted(spans):
         group = next((each for each in separate if each[-1].end <= place.start), None)
@@ -336,26 +328,30 @@ _ABOUT_INPUTS = {"missing-typed-dict-key", "unknown-typed-dict-constructor-key",
 
 
 class _Pair(NamedTuple):
-    """An input in the program, and the call that was made of it."""
+    """A literal input in the program, and the call made of it."""
 
     line: int
-    """Where the input stands in the program."""
+    """The line of the input in the program."""
     column: int
     head: str
-    """What stands before it in the call."""
+    """The text before it in the call."""
     text: str
 
 
 class PairCalls:
-    """The calls that `parallel` will make, as far as they are written out."""
+    """The pairs given to `parallel`, as calls.
+
+    No type relates a pair's tool to its input. So `parallel([(get_issue, {"id": 1})])` also becomes a call of get_issue
+    with that input, in a function before the program; names in the input become its parameters, of type unknown.
+    """
 
     def __init__(self, program: Program) -> None:
         self._pairs = list(_pairs(program))
         self.text = "".join(f"{pair.head}{pair.text})\n" for pair in self._pairs)
-        """Lines for the checker, to stand before the program."""
+        """The calls, to stand before the program."""
 
     def relocated(self, finding: TyFinding) -> TyFinding | None:
-        """A finding about a line of the text, where it is in the program; None if it is about nothing there."""
+        """A finding in the text at its position in the program; None if it is elsewhere."""
         first = 1
         for pair in self._pairs:
             lines = pair.text.count("\n") + 1
@@ -387,7 +383,7 @@ def _pairs(program: Program) -> list[_Pair]:
 
 
 def _places(code: str) -> Iterator[tuple[int, int]]:
-    """Where pairs may stand: in a call of parallel, and where the list is made that it is given by name."""
+    """Spans that may contain pairs: a call's brackets, and the list passed to it by name."""
     for call in islice(_PARALLEL.finditer(code), _MOST_CALLS):
         yield call.end(), end_of_bracket(code, call.end()) or call.end()
         named = _GIVEN.match(code, call.end())
@@ -406,7 +402,7 @@ def _pair(source: str, start: int, end: int, function: str, number: int) -> _Pai
 
 
 def classify_parallel(finding: TyFinding, program: Program) -> Mistake | None:
-    """What `parallel` is given besides its pairs: the checker says only that something is wrong with it."""
+    """Classifies an overload mismatch of `parallel` by its options, of which the checker says nothing."""
     opening = program.code.find("(", program.at(finding))
     end = end_of_bracket(program.code, opening) if opening >= 0 else None
     if "`parallel`" not in finding.message or not program.is_small or program.defines("parallel") or end is None:

@@ -1,4 +1,4 @@
-"""Lines of the Python stubs: where a function, a type or one of its fields stands."""
+"""Python read as text, and the lines of the Python stubs: where a function, a type or a field is declared."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from functools import cached_property, lru_cache
 
 from toolbridge.sandbox.typescript import StubLine
 
-# Python read as text: where strings end, which bracket belongs to which, what a program gives a new meaning.
-#
-# The host never parses a program: a few patterns answer what is asked here, and whoever asks takes doubt for "no".
+# Python source as text: string ends, matching brackets, rebound names. The host never parses a program: these are
+# patterns and bracket counts, and callers treat doubt as "no".
 
 
-# Each kind of string ends with the text at the latest, so that none is tried twice.
+# ReDoS guard: every kind of string also ends at the end of the text, so no alternative is retried.
 _STRING_OR_COMMENT = re.compile(
     r'''"""[^"\\]*(?:(?:\\(?:.|\Z)|"(?!""))[^"\\]*)*(?:"""|\Z)|"[^"\\\n]*(?:\\(?:.|\Z)[^"\\\n]*)*(?:"|$)|\#[^\n]*'''
     r"""|'''[^'\\]*(?:(?:\\(?:.|\Z)|'(?!''))[^'\\]*)*(?:'''|\Z)|'[^'\\\n]*(?:\\(?:.|\Z)[^'\\\n]*)*(?:'|$)""",
     re.DOTALL | re.MULTILINE,
 )
-# What is left of a string of several lines: its quotes, and space.
+# A blanked string of several lines: quotes and spaces.
 _LINES_OF_STRING = re.compile(r""" "[ \n]*"|'[ \n]*' """.strip())
 _JOINED = re.compile(r"[()\[\]{}\n]|\\\n")
 _FORMATTED = re.compile(r"(?<!\w)(?:[fF][rR]?|[rR][fF])\Z")
 _FIELD = re.compile(r"(?<!\{)\{[^{}\n]+\}(?!\})")
 _FARTHEST = 20_000
-"""How far the end of a bracket is looked for: a program may be nothing but brackets."""
+"""How far a matching bracket is searched: a program may be nothing but brackets."""
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -36,11 +35,11 @@ _BINDINGS = (
 _ASSIGNMENT = re.compile(r"(?<![=!<>])=(?!=)")
 _BEFORE_TARGETS = re.compile(r"[({]")
 HOST_IMPORT = re.compile(r"^(?:from[ \t]+host\b[^\n(]*(?:\([^)]*\))?[^\n]*|import[ \t]+host\b[^\n]*)", re.MULTILINE)
-"""An import of host modules, at the top level of a program."""
+"""A top-level import of host modules."""
 
 
 def blank_strings(source: str) -> str:
-    """The program with its strings and comments blanked: every other character stays where it is."""
+    """Blanks strings and comments; every other character keeps its index."""
 
     def blank(found: re.Match[str]) -> str:
         text = found[0]
@@ -51,7 +50,7 @@ def blank_strings(source: str) -> str:
 
 
 def with_fstring_fields(source: str, code: str) -> str:
-    """The program without its texts, but with what stands in the braces of f-strings."""
+    """`code` (with blanked strings) with the replacement fields of f-strings put back."""
     parts: list[str] = []
     written = 0
     for text in _STRING_OR_COMMENT.finditer(source):
@@ -64,7 +63,7 @@ def with_fstring_fields(source: str, code: str) -> str:
 
 
 def join_lines(code: str) -> str:
-    """A text without strings, with every statement in one line: whatever goes on in the next is joined by a space."""
+    """Joins continuation lines with spaces: one line per statement. Needs blanked strings; keeps every index."""
     code = _LINES_OF_STRING.sub(lambda found: found[0].replace("\n", " "), code)
     depth = 0
     parts: list[str] = []
@@ -82,7 +81,7 @@ def join_lines(code: str) -> str:
 
 
 def end_of_bracket(code: str, at: int, farthest: int = _FARTHEST) -> int | None:
-    """Behind the bracket that closes the one at a place of a text without strings; None if none near it does."""
+    """The index after the matching bracket; None if none is near. Needs blanked strings."""
     awaited: list[str] = []
     for index in range(at, min(len(code), at + farthest)):
         character = code[index]
@@ -97,7 +96,7 @@ def end_of_bracket(code: str, at: int, farthest: int = _FARTHEST) -> int | None:
 
 
 def start_of_last_bracket(code: str) -> int | None:
-    """Where the bracket opens with whose end a text without strings ends; None if it ends otherwise."""
+    """The index of the opening bracket that matches the text's last character; None if that is no bracket."""
     depth = 0
     for index in range(len(code) - 1, -1, -1):
         if code[index] in _CLOSING:
@@ -110,7 +109,7 @@ def start_of_last_bracket(code: str) -> int | None:
 
 
 def start_of_bracket_around(code: str, at: int) -> int | None:
-    """Where the bracket opens that a place of a text without strings is in; None if that is not near it."""
+    """The index of the innermost bracket open at an index; None if none is near. Needs blanked strings."""
     depth = 0
     for index in range(at - 1, max(-1, at - _FARTHEST), -1):
         if code[index] in _CLOSING:
@@ -123,7 +122,7 @@ def start_of_bracket_around(code: str, at: int) -> int | None:
 
 
 def parts(code: str, opening: int, end: int) -> Iterator[tuple[int, int]]:
-    """What stands between the commas of a bracket."""
+    """The spans between the commas of a bracket."""
     depth, start = 0, opening + 1
     for at in range(opening + 1, min(end - 1, opening + _FARTHEST)):
         if code[at] in "([{":
@@ -138,7 +137,7 @@ def parts(code: str, opening: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def split_outside(text: str, separator: str) -> list[str]:
-    """The parts between separators that are in no bracket and no string."""
+    """Splits at separators outside of brackets and strings."""
     code = blank_strings(text.replace("#", " "))
     depth = 0
     parts: list[str] = []
@@ -157,25 +156,23 @@ def split_outside(text: str, separator: str) -> list[str]:
 
 
 def rebound_names(code: str) -> set[str]:
-    """The names that a program without its strings may define, assign or delete, other than by importing the host's."""
+    """Names that a program may define, assign or delete, apart from host imports. Needs blanked strings."""
     own = HOST_IMPORT.sub("", code)
     bound = [found for pattern in _BINDINGS for found in pattern.findall(own)]
     for line in own.split("\n"):
-        # Targets of an assignment, plain, annotated or augmented; a keyword of a call looks the same.
+        # Targets of plain, annotated and augmented assignments; keyword arguments look the same.
         bound += [_BEFORE_TARGETS.split(target)[-1] for target in _ASSIGNMENT.split(line)[:-1]]
     return {name for text in bound for name in _NAME.findall(text)}
 
 
-# The Python stubs as the checker reads them: what every function takes when a program runs, said in one signature.
-#
-# A tool takes its input as keywords, as one mapping, or as both (docs/write-programs-python.md). The stubs that a
-# model reads say only the one that suits a tool: they are small. With both in them, the checker also sees what is
-# wrong with an input that is written out as a dictionary. And an `aio` function is declared here as what it is,
-# so that messages name it.
+# The stubs rewritten for the checker. A tool accepts its input as keywords, as one mapping, or as both
+# (docs/write-programs-python.md). The model's stubs show only the form that suits a tool, to be short. With both in
+# one signature, the checker also checks inputs that are dictionary literals. `aio` functions are declared as coroutine
+# functions, so that messages name them.
 
 
 _MOST_KEPT = 32
-# Every TypedDict in the stubs has all of its keys: an object that may have others is a plain dictionary there.
+# A TypedDict in the stubs is closed: an object with other keys is a plain dictionary there.
 _TYPED_DICT = re.compile(r"^(class \w+\(_*TypedDict(?:, total=False)?)\):", re.MULTILINE)
 _MADE_TYPED_DICT = re.compile(r"^(\}(?:, total=False)?)\)$", re.MULTILINE)
 _PLAIN_DEF = re.compile(r"^def (\w+)(?=\()", re.MULTILINE)
@@ -189,7 +186,7 @@ _HEAD = "from typing import Any as __Any, Unpack as __Unpack\n"
 
 
 def checkable_stubs(stubs: Mapping[str, str]) -> dict[str, str]:
-    """The stubs for the checker."""
+    """Rewrites the stubs for the checker."""
     made: dict[str, str] = {}
     for name, text in stubs.items():
         package = name.removesuffix("/__init__.pyi")
@@ -206,7 +203,7 @@ def checkable_stubs(stubs: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _checkable(text: str) -> str:
-    """With one signature for each function, and each TypedDict closed."""
+    """Gives every function one signature, and closes every TypedDict."""
     objects = {one or other for one, other in _OBJECT.findall(text)}
     code = blank_strings(text)
     made = [_HEAD]
@@ -219,7 +216,7 @@ def _checkable(text: str) -> str:
         name, parameters = found[1], text[found.end() : end]
         line_before = code.rfind("\n", 0, max(found.start() - 1, 0)) + 1
         if code.startswith("@", line_before) and name not in keywords:
-            # The overload by keywords. The one by a mapping comes next, and is made to say both.
+            # Drops the overload by keywords: the one by mapping, which follows, gets both.
             keywords[name] = parameters
             made.append(text[written:line_before])
             continue
@@ -232,7 +229,7 @@ def _checkable(text: str) -> str:
 
 
 def _both(parameters: str, keywords: str | None, objects: set[str]) -> str:
-    """Parameters for an input that is given as keywords, as one mapping, or as both."""
+    """Parameters that accept keywords, one mapping, or both."""
     unpacked = _UNPACKED.fullmatch(parameters)
     if unpacked is not None:
         return f"({_INPUT_NAME}: {unpacked[1]} = ..., /, **more: __Unpack[{unpacked[1]}])"
@@ -247,7 +244,7 @@ def _both(parameters: str, keywords: str | None, objects: set[str]) -> str:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _awaited(checkable: str, package: str) -> str:
-    """The `aio` module: the same functions, declared as coroutine functions, with the package's types."""
+    """The `aio` module: the package's functions as coroutine functions, with its types."""
     code = blank_strings(checkable)
     types = [found[1] or found[2] or found[3] for found in _DECLARED.finditer(code)]
     lines = [_HEAD, *_IMPORTS.findall(checkable)]
@@ -268,13 +265,13 @@ _NAMED = re.compile(r"(\w+)\s*:")
 
 
 class PythonStubs:
-    """The stubs that a program is checked against. Their form is our own: no parser is needed."""
+    """Looks up declarations in the stubs, whose layout is our own: no parser is needed."""
 
     def __init__(self, files: Mapping[str, str]) -> None:
         self._files = {name: text.split("\n") for name, text in files.items()}
 
     def functions(self, module: str) -> list[str]:
-        """The names of a module's functions, each once: one may have several overloads."""
+        """The names of a module's functions, without duplicates from overloads."""
         lines = self._files.get(_file(module)) or self._files.get(_file(module.removesuffix(".aio"))) or []
         return list(dict.fromkeys(found[1] for line in lines if (found := _FUNCTION.match(line))))
 
@@ -284,14 +281,14 @@ class PythonStubs:
         return {found[1] for lines in self._files.values() for line in lines if (found := _FUNCTION.match(line))}
 
     def function(self, name: str, module: str = "") -> StubLine | None:
-        """Where a function of any module, or of this one, is declared."""
+        """The line that declares a function, of any module or of this one."""
         if name not in self.function_names:
             return None
         wanted = None if not module else _file(module.removesuffix(".aio"))
         return self._find(re.compile(rf"^(?:async )?def {name}\("), wanted)
 
     def type(self, name: str) -> StubLine | None:
-        """Where a type is declared."""
+        """The line that declares a type."""
         if not name.isidentifier():
             return None
         return self._find(_declaration(name), None)
@@ -302,7 +299,7 @@ class PythonStubs:
         return [] if declared is None else [field for field, _ in self._body(declared)]
 
     def lack(self, names: Iterable[str], key: str) -> bool:
-        """Whether these are all types of the stubs, and none of such a name has this field."""
+        """Whether all of these are types of the stubs, and none has this field."""
         declared = [self._all(_declaration(name)) if name.isidentifier() else [] for name in names]
         return all(declared) and not any(self.field(each, key) for found in declared for each in found)
 
@@ -326,12 +323,12 @@ class PythonStubs:
 
     @cached_property
     def literals(self) -> list[set[str]]:
-        """The constants that stand together in one type, as they are written."""
+        """The constants of each literal type, in the checker's notation."""
         found = {text for lines in self._files.values() for line in lines for text in _LITERALS.findall(line)}
         return [{each.strip() for each in split_outside(text, ",")} for text in found]
 
     def parameters(self, function: StubLine) -> list[str]:
-        """What a function may be given."""
+        """The names of a function's parameters."""
         declared = self._input(function)
         if declared is not None:
             return [field for field, _ in self._body(declared)]
@@ -339,12 +336,12 @@ class PythonStubs:
         return [each for each in _NAMED.findall(inside) if each != "input"]
 
     def parameter(self, function: StubLine, name: str) -> StubLine | None:
-        """The line that declares one parameter of a function."""
+        """The line that declares a function's parameter."""
         declared = self._input(function)
         return None if declared is None else self.field(declared, name)
 
     def is_required(self, function: StubLine, name: str) -> bool:
-        """Whether a function can't be called without a parameter."""
+        """Whether a function's parameter is required."""
         declared = self._input(function)
         if declared is not None:
             return self.is_required_field(declared, name)
@@ -353,14 +350,14 @@ class PythonStubs:
         return any(each.startswith(f"{name}: ") and not each.endswith(" = ...") for each in written)
 
     def is_required_field(self, declared: StubLine, name: str) -> bool:
-        """Whether an object can't be without a field."""
+        """Whether a type's field is required."""
         body = self._body(declared)
         line = next((line for field, line in body if field == name), None)
         if line is None:
             return False
         if marked := _MARKED.search(line.text):
             return marked[1] == "Required"
-        last = body[-1][1].line  # the next line ends a TypedDict that is made by a call
+        last = body[-1][1].line  # the next line ends a TypedDict in functional syntax
         return not any("total=False" in each for each in (declared.text, *self._files[declared.file][last : last + 1]))
 
     def types(self, module: str) -> set[str]:
@@ -369,7 +366,7 @@ class PythonStubs:
         return {found[1] or found[2] for line in lines if (found := _TYPE.match(line))}
 
     def result_field(self, key: str, kind: str, functions: Iterable[str]) -> StubLine | None:
-        """The field of this name and type in what these functions return; None if there are several, or none."""
+        """The field of this name and type in what these functions return; None unless there is exactly one."""
         found = {
             line
             for name in self._returned(functions)
@@ -378,7 +375,7 @@ class PythonStubs:
         return found.pop() if len(found) == 1 else None
 
     def _returned(self, functions: Iterable[str]) -> set[str]:
-        """The names in the results of functions, and in the types that these name."""
+        """The names in functions' return types, transitively."""
         seen: set[str] = set()
         waiting = [line.text.rpartition(" -> ")[2] for name in functions if (line := self.function(name))]
         while waiting:

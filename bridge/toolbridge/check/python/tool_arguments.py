@@ -1,4 +1,4 @@
-"""Judges of what a program gives to tools: arguments that are missing, unknown, or can't be what the tool takes."""
+"""Classifies findings about arguments of tools and of built-in functions: missing, unknown or invalid."""
 
 from __future__ import annotations
 
@@ -13,49 +13,30 @@ from toolbridge.check.python.text import end_of_bracket, parts, split_outside, s
 from toolbridge.errors import nearest
 from toolbridge.sandbox.typescript import StubLine
 
-# Judges of what a program gives to the language's own functions, where that surely goes wrong.
-#
-# What these take is not always what their stubs say, so only some are judged, and only a tool's result, or a part of
-# one: `json.loads` of an object, `", ".join` of numbers, `int` of a list. Of a function with several signatures the
-# checker says only that none matches: it is asked a second time, for what is given.
+# Arguments of built-in functions. Their stubs are stricter than they are, so only some functions are checked, and only
+# values from a tool's result: `json.loads` of an object, `", ".join` of numbers, `int` of a list. For an overloaded
+# function the checker says only that no signature matches: a second pass reveals the argument's type.
 
 
 _TEXT_KIND, _NUMBER, _LIST, _OBJECT = "text", "number", "list", "object"
-_MATH = ("sqrt", "floor", "ceil", "log", "log10", "exp", "hypot", "radians", "trunc", "fabs")
-_ITERATES = (
-    "max",
-    "min",
-    "sorted",
-    "any",
-    "all",
-    "list",
-    "set",
-    "tuple",
-    "enumerate",
-    "zip",
-    "reversed",
-    "frozenset",
-)
+_NO_TEXT, _NO_NUMBER = {_NUMBER, _LIST, _OBJECT}, {_TEXT_KIND, _LIST, _OBJECT}
+_MATH = ["round", "abs", "range", "sqrt", "floor", "ceil", "log", "log10", "exp", "hypot", "radians", "trunc", "fabs"]
+_ITERATE = ["max", "min", "sorted", "any", "all", "list", "set", "tuple", "enumerate", "zip", "reversed", "frozenset"]
 _FAILS = {
-    "loads": {_NUMBER, _LIST, _OBJECT},
-    "fromisoformat": {_NUMBER, _LIST, _OBJECT},
-    "fromtimestamp": {_TEXT_KIND, _LIST, _OBJECT},
-    "startswith": {_NUMBER, _LIST, _OBJECT},
-    "endswith": {_NUMBER, _LIST, _OBJECT},
+    **dict.fromkeys(("loads", "fromisoformat", "startswith", "endswith"), _NO_TEXT),
+    **dict.fromkeys(("fromtimestamp", *_MATH), _NO_NUMBER),
     **{name: {_LIST, _OBJECT} for name in ("int", "float")},
-    **{name: {_TEXT_KIND, _LIST, _OBJECT} for name in ("round", "abs", "range", *_MATH)},
-    **{name: {_NUMBER} for name in _ITERATES},
+    **{name: {_NUMBER} for name in _ITERATE},
 }
-"""What a function's argument can't be."""
-_ITEMS_FAIL = {"join": {_NUMBER, _LIST, _OBJECT}, "sum": {_TEXT_KIND, _LIST, _OBJECT}}
-"""What the items can't be of what a function goes through."""
-_PATTERN_FUNCTIONS = ("search", "match", "fullmatch", "findall", "finditer", "split")
-_SECOND_FAILS = {name: {_NUMBER, _LIST, _OBJECT} for name in _PATTERN_FUNCTIONS}
-"""What the second argument of a function of `re` can't be."""
+"""The kinds that a function's argument can't have."""
+_ITEMS_FAIL = {"join": _NO_TEXT, "sum": _NO_NUMBER}
+"""The kinds that the items of an iterable argument can't have."""
+_SECOND_FAILS = dict.fromkeys(("search", "match", "fullmatch", "findall", "finditer", "split"), _NO_TEXT)
+"""The kinds that the second argument of a function of `re` can't have."""
 _FIRST_FAILS = {"sorted": {_NUMBER}, "max": {_NUMBER}, "min": {_NUMBER}}
-"""What the only argument can't be that is not named."""
+"""The kinds that the only positional argument can't have."""
 _FIRST_OF_MORE_FAILS = {name: _FAILS[name] for name in ("round", "int")}
-"""What the first argument can't be, whatever comes after it."""
+"""The kinds that the first of several arguments can't have."""
 _OVERLOADED = {**_ITEMS_FAIL, **_SECOND_FAILS, **_FIRST_FAILS, **_FIRST_OF_MORE_FAILS}
 _KIND_NAMES = {
     **dict.fromkeys(("str", "LiteralString"), _TEXT_KIND),
@@ -71,47 +52,47 @@ _NAMED = re.compile(r"\s*\w+\s*=(?!=)")
 _METHOD = re.compile(r"\.__(?:new|init)__\Z")
 
 
-class _Asked(NamedTuple):
+class _BuiltinCall(NamedTuple):
     finding: TyFinding
     place: Span
     name: str
 
 
 class BuiltinCalls:
-    """The calls of the language's own functions about which the checker says only that something is wrong."""
+    """Calls of overloaded built-in functions with a wrong argument, and the queries for its type."""
 
     def __init__(self, findings: Iterable[TyFinding], program: Program) -> None:
         self._program = program
         listed = findings if program.is_small else ()
-        self._asked = [asked for each in listed if (asked := _asked(each, program)) is not None]
+        self._calls = [call for each in listed if (call := _builtin_call(each, program)) is not None]
 
     @property
     def spans(self) -> list[Span]:
-        """The values whose types are asked for."""
-        return [each.place for each in self._asked]
+        """The arguments whose types are queried."""
+        return [each.place for each in self._calls]
 
     def mistakes(self, types: Mapping[Span, str]) -> list[Mistake]:
-        """The calls that go wrong with values of the answered types."""
-        found = (self._classify(each, types.get(each.place, "")) for each in self._asked)
+        """The calls that fail, given the types of their arguments."""
+        found = (self._classify(each, types.get(each.place, "")) for each in self._calls)
         return [each for each in found if each is not None]
 
-    def _classify(self, asked: _Asked, kind: str) -> Mistake | None:
+    def _classify(self, call: _BuiltinCall, kind: str) -> Mistake | None:
         program = self._program
-        text = program.source[asked.place.start : asked.place.end]
-        if asked.name in _ITEMS_FAIL:
+        text = program.source[call.place.start : call.place.end]
+        if call.name in _ITEMS_FAIL:
             many = _MANY.fullmatch(kind.rstrip("*"))
-            fails, what = _ITEMS_FAIL[asked.name], split_outside(many[1], ",")[0].strip() if many else ""
+            fails, what = _ITEMS_FAIL[call.name], split_outside(many[1], ",")[0].strip() if many else ""
         else:
-            fails, what = _OVERLOADED[asked.name], kind
+            fails, what = _OVERLOADED[call.name], kind
         if kind_of(what, program) not in fails or not _is_of_result(what, text, program):
             return None
-        line, column = program.position(asked.place.start)
-        place = TyFinding(line, column, asked.finding.rule, "")
-        return mistake_at(place, _stub(what, place, program), f"`{asked.name}` can't be given `{kind}`.")
+        line, column = program.position(call.place.start)
+        place = TyFinding(line, column, call.finding.rule, "")
+        return mistake_at(place, _stub(what, place, program), f"`{call.name}` can't be given `{kind}`.")
 
 
 def classify_builtin(finding: TyFinding, program: Program) -> Mistake | None:
-    """An argument of one of the language's own functions."""
+    """Classifies an argument of a built-in function."""
     names = QUOTED.findall(finding.message)
     name = _METHOD.sub("", names[0]).rpartition(".")[2]
     found, text = names[-1], program.text_of(finding)
@@ -123,7 +104,7 @@ def classify_builtin(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def kind_of(text: str, program: Program) -> str:
-    """What a value of a type is; nothing if that is not known, or one of several."""
+    """The kind of a type's values; empty if unknown, or for a union."""
     members = split_outside(text.rstrip("*"), " | ")
     if len(members) > 1 or not members[0] or "Unknown" in text or "Any" in text:
         return ""
@@ -134,7 +115,7 @@ def kind_of(text: str, program: Program) -> str:
 
 
 def _is_of_result(kind: str, text: str, program: Program) -> bool:
-    """Whether a value is a tool's, or a part of one: what the program annotates itself may be anything."""
+    """Whether a value comes from a tool's result; one that the program annotates may be anything."""
     is_typed = any(program.stubs.type(word) for word in re.findall(r"\w+", kind))
     return is_typed or _TAKEN.search(text) is not None
 
@@ -144,7 +125,7 @@ def _stub(kind: str, finding: TyFinding, program: Program) -> StubLine | None:
     return next((each for each in named if each is not None), None) or program.result_field_stub(finding, kind)
 
 
-def _asked(finding: TyFinding, program: Program) -> _Asked | None:
+def _builtin_call(finding: TyFinding, program: Program) -> _BuiltinCall | None:
     if finding.rule != "no-matching-overload":
         return None
     names = QUOTED.findall(finding.message)
@@ -170,15 +151,12 @@ def _asked(finding: TyFinding, program: Program) -> _Asked | None:
     text = program.code[first:last]
     if text.lstrip().startswith("*") or "=" in text.partition("(")[0]:
         return None
-    return _Asked(finding, Span(first + len(text) - len(text.lstrip()), first + len(text.rstrip())), name)
+    return _BuiltinCall(finding, Span(first + len(text) - len(text.lstrip()), first + len(text.rstrip())), name)
 
 
-# What becomes of a Python value that is given to a tool: whether one of this type can ever be what the tool takes.
-#
-# The checker knows Python's types, and the guest converts more than Python's rules allow: a date is a text, a set is
-# a list, an enum is its value (docs/write-programs-python.md). The host then repairs two things: a null for what may
-# be absent is left out, and a long number in digits is a number. So types are compared here by the JSON
-# that comes of them.
+# Assignability as JSON: whether a Python value can be valid for a tool's parameter. The guest converts more than the
+# type rules allow: a date to a string, a set to an array, an enum to its value (docs/write-programs-python.md). The
+# host then repairs two things: it drops nulls for optional properties, and reads long integers in digits.
 
 
 _WHOLE = re.compile(r"-?\d+")
@@ -216,29 +194,29 @@ class _Type(NamedTuple):
     """One member of a union."""
 
     kind: str
-    """The JSON that comes of it; empty if that is not known."""
+    """The JSON type it is converted to; empty if unknown."""
     name: str
     arguments: tuple[str, ...]
 
 
 class ValueTypes:
-    """Compares types as the checker writes them."""
+    """Compares types in the checker's notation."""
 
     def __init__(self, is_object: Callable[[str], bool], is_user_class: Callable[[str], bool]) -> None:
         self._is_object = is_object
-        """Whether the stubs have an object of this name."""
+        """Whether the stubs declare an object type of this name."""
         self._is_user_class = is_user_class
-        """Whether the program has a class of this name."""
+        """Whether the program defines a class of this name."""
 
     def can_fit(self, expected: str, found: str, *, none_fits: bool = False, has_digits: bool = True) -> bool:
-        """Whether a value of the found type can be what is expected.
+        """Whether a value of the found type can be valid where another is expected.
 
-        With `none_fits`, None can too; without `has_digits`, a text is surely no long number.
+        With `none_fits`, None is valid; without `has_digits`, a string is no long integer.
         """
         given = self._members(found)
         wanted = self._members(expected)
         if len(given) == 1 and given[0].name == "Literal":
-            # Some of many constants are left out of a message. The checker has compared with all of them.
+            # Long messages omit some constants; the checker has compared with all of them.
             wanted = [other for other in wanted if other.name != _LEFT_OUT]
         return any(
             (none_fits and one.kind == "null")
@@ -247,12 +225,12 @@ class ValueTypes:
         )
 
     def wrong_constants(self, expected: str, found: str) -> list[str]:
-        """The constants among what may be given that can't be what is expected; none if the rest is not constant."""
+        """The constants of a literal type that are not valid; empty if the type has other members."""
         given = self._members(found)
         if any(one.name != "Literal" for one in given):
             return []
         wanted = self._members(expected)
-        # What is left out of a long message is not known.
+        # Constants omitted from a long message are unknown.
         if any(other.name == _LEFT_OUT for other in wanted):
             return []
         return [one.arguments[0] for one in given if not any(self._fits(other, one) for other in wanted)]
@@ -288,12 +266,12 @@ class ValueTypes:
         return wanted.kind != "array" or self._items_fit(wanted, given)
 
     def _items_fit(self, wanted: _Type, given: _Type) -> bool:
-        """Whether the items can be right. A value that is empty is never asked about: its items have no type."""
+        """Whether all items can be valid. The items of an empty value have no type."""
         return not wanted.arguments or all(self.can_fit(wanted.arguments[0], item) for item in _items(given))
 
 
 def _is_as_digits(wanted: _Type, given: _Type) -> bool:
-    """Whether a text fits only because it may be a number in digits."""
+    """Whether a string is valid only if it is an integer in digits."""
     return wanted.kind in ("integer", "number") and given.kind == "string" and given.name != "Literal"
 
 
@@ -306,7 +284,7 @@ def _literal(value: str) -> _Type:
         return _Type("boolean", "Literal", (value,))
     if _WHOLE.fullmatch(value):
         return _Type("integer", "Literal", (value,))
-    return _Type("", _LEFT_OUT if value.startswith(_LEFT_OUT) else "", ())  # otherwise a member of an enumeration
+    return _Type("", _LEFT_OUT if value.startswith(_LEFT_OUT) else "", ())  # else an enum member
 
 
 def _fits_literal(wanted: _Type, given: _Type) -> bool:
@@ -316,18 +294,11 @@ def _fits_literal(wanted: _Type, given: _Type) -> bool:
 
 
 def _items(given: _Type) -> tuple[str, ...]:
-    """The types of an array's items, as far as they are known."""
-    match given.name:
-        case "range":
-            return ("int",)
-        case "dict_values":
-            return given.arguments[1:]
-        case "dict_items":
-            return ()
-        case "tuple":
-            return tuple(each for each in given.arguments if each not in ("...", "()"))
-        case _:
-            return given.arguments[:1]
+    """The types of an array's items, as far as known."""
+    if given.name == "tuple":
+        return tuple(each for each in given.arguments if each not in ("...", "()"))
+    others = {"range": ("int",), "dict_values": given.arguments[1:], "dict_items": ()}
+    return others.get(given.name, given.arguments[:1])
 
 
 _KEYWORD = re.compile(r"(\w+)\s*=\s*(?!=)")
@@ -350,12 +321,12 @@ _WITHOUT_LENGTH = re.compile(r"(?:int|float|bool|Literal\[-?\d+\])\*?")
 
 
 def classify_call(finding: TyFinding, program: Program) -> Mistake | None:
-    """A call with too few arguments, too many, or unknown ones."""
+    """Classifies a call with missing, unknown or too many arguments."""
     names = QUOTED.findall(finding.message)
     function = names[-1] if names else ""
     stub = program.stubs.function(function)
     if stub is None:
-        # What a library's takes is not always what its stubs say.
+        # The stubs of a library may be stricter than it is.
         return mistake_at(finding, None) if program.defines(function) else None
     if _may_call_another(finding, program, function):
         return None
@@ -371,7 +342,7 @@ def classify_call(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _may_call_another(finding: TyFinding, program: Program, function: str) -> bool:
-    """Whether a function is called by a name that the program gave it, perhaps to several: `for f in (one, other):`."""
+    """Whether a call is by a variable, which may hold several functions: `for f in (one, other):`."""
     if finding.rule == "missing-argument":
         called = program.rest(finding).partition("(")[0]
     else:
@@ -382,7 +353,7 @@ def _may_call_another(finding: TyFinding, program: Program, function: str) -> bo
 
 
 def _has_only_keywords(finding: TyFinding, program: Program) -> bool:
-    """Whether a call gives no mapping: what is in one is not known here."""
+    """Whether a call has keyword arguments only: the keys of a mapping are unknown."""
     _, opening, given = program.rest(finding).partition("(")
     return bool(opening) and _KEYWORD_FIRST.match(given) is not None
 
@@ -400,7 +371,7 @@ def _unknown_argument(finding: TyFinding, program: Program, argument: str, stub:
 
 
 def classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
-    """An argument of the wrong type."""
+    """Classifies an argument of the wrong type."""
     names = QUOTED.findall(finding.message)
     if finding.message.startswith("Invalid argument to key"):
         return _classify_input_value(finding, program)
@@ -417,7 +388,7 @@ def classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_tool_argument(finding: TyFinding, program: Program, stub: StubLine, names: list[str]) -> Mistake | None:
-    """The same for an argument of a tool."""
+    """Classifies an argument of a tool."""
     function, expected, found = names[0], names[-2], names[-1]
     rest = program.rest(finding)
     keyword = _KEYWORD.match(rest)
@@ -446,13 +417,13 @@ def _types(program: Program) -> ValueTypes:
 
 
 def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_fits: bool) -> bool:
-    """Whether what is given, which begins with this text, can never be what is expected."""
+    """Whether a value, whose source begins with this text, is certainly invalid."""
     types = _types(program)
     if not types.can_fit(expected, found, none_fits=none_fits, has_digits=may_be_digits(text, program)):
         return True
     if found.startswith("float") and _FRACTION.match(text):
         return not types.can_fit(expected, "float") or "float" not in expected
-    # The checker takes a list that is written out for one of what it should have and of what it has.
+    # The checker infers a list literal's type as a union with the expected one.
     item = _FIRST_ITEM.match(text)
     if item is None or not found.startswith("list["):
         return False
@@ -463,14 +434,14 @@ def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_fi
 
 
 def _classify_length(finding: TyFinding, program: Program, function: str, found: str) -> Mistake | None:
-    """A number has no length, whoever made it."""
+    """Classifies `len` of a number."""
     if function != "len" or program.defines("len") or not _WITHOUT_LENGTH.fullmatch(found):
         return None
     return mistake_at(finding, program.result_field_stub(finding, found), f"Object of type `{found}` has no length.")
 
 
 def classify_input_key(finding: TyFinding, program: Program) -> Mistake | None:
-    """An object that is written out as an argument lacks a key, or has one too many."""
+    """Classifies a dictionary literal with a missing or unknown key."""
     owner = next(iter(QUOTED.findall(finding.message)), "")
     stub = program.stubs.type(owner)
     missing, unknown = _MISSING_KEY.match(finding.message), _UNKNOWN_KEY.match(finding.message)
@@ -486,7 +457,7 @@ def classify_input_key(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _is_whole(finding: TyFinding, program: Program) -> bool:
-    """Whether all keys of an object are there to be read: none comes from elsewhere, nor from keywords beside it."""
+    """Whether all keys are in the literal: none from `**` or from keywords beside it."""
     at = program.at(finding)
     opening = _OPENING.match(program.code, at)
     end = None if opening is None else end_of_bracket(program.code, opening.end() - 1)
@@ -498,7 +469,7 @@ def _is_whole(finding: TyFinding, program: Program) -> bool:
 
 
 def _classify_input_value(finding: TyFinding, program: Program) -> Mistake | None:
-    """A value of such an object is of the wrong type."""
+    """Classifies a value of the wrong type in a dictionary literal."""
     declared, owner, found = QUOTED.findall(finding.message)[:3]
     key = finding.message.split('"')[1]
     stub = program.stubs.type(owner)
@@ -509,23 +480,3 @@ def _classify_input_value(finding: TyFinding, program: Program) -> Mistake | Non
         return None
     message = f"Wrong value for `{key}`: expected `{declared}`, found `{found}`."
     return mistake_at(finding, program.stubs.field(stub, key) or stub, message)
-
-
-def deduplicate(mistakes: list[Mistake]) -> list[Mistake]:
-    """An argument that is misspelt, or not named, is also a missing one: said once, where it stands."""
-    unknown = {each.line for each in mistakes if each.rule in _UNKNOWN_RULES}
-    meant = {each.stub for each in mistakes if each.rule == "unknown-typed-dict-constructor-key"}
-    return [
-        each
-        for each in mistakes
-        if each.rule not in _MISSING_RULES or (each.line not in unknown and each.stub not in meant)
-    ]
-
-
-_MISSING_RULES = {"missing-argument", "missing-typed-dict-key"}
-_UNKNOWN_RULES = {
-    "unknown-argument",
-    "too-many-positional-arguments",
-    "parameter-already-assigned",
-    "unknown-typed-dict-constructor-key",
-}

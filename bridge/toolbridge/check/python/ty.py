@@ -1,7 +1,7 @@
-"""Checking Python: `ty`, a type checker, as a process of its own that gets text in a private directory.
+"""Type-checks Python with `ty`, in a subprocess that gets text in a private directory.
 
-It neither imports nor runs anything: it parses. It is native code all the same, so it gets no environment, no
-configuration of anybody's, and limits on memory and time.
+`ty` parses, and neither imports nor runs anything. It is native code all the same: it gets an empty environment, no
+configuration but ours, and limits on time and memory.
 """
 
 from __future__ import annotations
@@ -49,19 +49,18 @@ from toolbridge.check.python.text import checkable_stubs
 from toolbridge.check.python.tool_arguments import BuiltinCalls
 from toolbridge.check.python.user_functions import ARGUMENT_PREFIX, TrialCalls, argument_edits
 
-# A process that gets a private directory, no environment, and only so much time, memory and output.
+# Bounded subprocesses.
 
-
-# The shell is the portable way to limit a process before it begins; it then becomes that process.
+# `ulimit` in a shell limits the process before it starts; the shell then execs it.
 _LIMITED = 'ulimit -v "$1" 2>/dev/null; ulimit -t "$2" 2>/dev/null; ulimit -c 0 2>/dev/null; shift 2; exec "$@"'
 
 
-class ProcessFailed(Exception):  # noqa: N818  # a fact about the process, told as a warning
-    """It did not end well; the text goes on after the process's name."""
+class ProcessFailed(Exception):  # noqa: N818  # a fact about the process, reported as a warning
+    """The process failed; the message continues a sentence that begins with its name."""
 
 
 class ProcessTooSlow(ProcessFailed):
-    """It used up its CPU time."""
+    """It exceeded its CPU time."""
 
 
 class ProcessTooLarge(ProcessFailed):
@@ -77,22 +76,20 @@ async def run_bounded(
     memory_bytes: int,
     most_output: int,
 ) -> bytes:
-    """What a process writes to its standard output. Cancelling ends it, with all that it started.
+    """Runs a process and returns its standard output. Cancellation kills its process group.
 
     Raises:
         ProcessFailed: it could not be started, crashed, used too much CPU time or wrote too much.
     """
-    if os.name == "posix":
-        limits = [str(memory_bytes // 1024), str(int(cpu_seconds) + 1)]
-        command = ["/bin/sh", "-c", _LIMITED, "sh", *limits, *command]
+    limits = [str(memory_bytes // 1024), str(int(cpu_seconds) + 1)]
     try:
         process = await anyio.open_process(
-            command,
+            ["/bin/sh", "-c", _LIMITED, "sh", *limits, *command],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd=directory,
-            env=_with_system_root(environment),
+            env=environment,
             start_new_session=True,
         )
     except OSError as error:
@@ -101,12 +98,13 @@ async def run_bounded(
         output = await _read_output(process, most_output)
         code = await process.wait()
     finally:
-        _kill(process)
+        with suppress(OSError):  # it has ended already
+            os.killpg(process.pid, signal.SIGKILL)
         with anyio.CancelScope(shield=True):
             await process.aclose()
-    if os.name == "posix" and code in (-signal.SIGXCPU, -signal.SIGKILL):  # the limit, and the limit after it
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):  # the limit, and the limit after it
         raise ProcessTooSlow(f"took longer than {cpu_seconds:g} s of CPU time")
-    if os.name == "posix" and code == -signal.SIGABRT:
+    if code == -signal.SIGABRT:
         raise ProcessTooLarge("ran out of memory or stack")
     if code:
         raise ProcessFailed(f"ended with exit code {code}")
@@ -121,21 +119,6 @@ async def _read_output(process: Process, most: int) -> bytes:
         if len(output) > most:
             raise ProcessFailed(f"wrote more than {most} bytes")
     return bytes(output)
-
-
-def _kill(process: Process) -> None:
-    """Ends it and what it started; one that has ended already is no problem."""
-    with suppress(OSError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.returncode is None:
-            process.kill()
-
-
-def _with_system_root(environment: Mapping[str, str]) -> dict[str, str]:
-    """Windows can't start a process without its own directory."""
-    root = os.environ.get("SYSTEMROOT")
-    return {**environment, "SYSTEMROOT": root} if os.name == "nt" and root else dict(environment)
 
 
 P = ParamSpec("P")
@@ -154,7 +137,7 @@ _ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
 
 
 def find_ty() -> str | None:
-    """Where the checker is: in this installation, never elsewhere on the machine."""
+    """The path of `ty` in this installation, never elsewhere on the machine."""
     try:
         from ty import find_ty_bin
 
@@ -166,7 +149,7 @@ def find_ty() -> str | None:
 async def check_python(
     source: str, world: World, session: SessionNames | None, *, cpu_seconds: float = 10.0
 ) -> CheckReport:
-    """Checks a program. A checker that fails is a warning, and nothing else. Reading is done beside the event loop."""
+    """Type-checks a program. A checker that fails gives a warning only. Text analysis runs in a worker thread."""
     ty = find_ty()
     if ty is None:
         return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
@@ -177,7 +160,7 @@ async def check_python(
     try:
         asked, findings = await _first_answer(ask, program, edits, earlier, calls)
         if edits and has_syntax_error(findings):
-            edits = list[Edit]()  # perhaps it was us
+            edits = list[Edit]()  # our edits may be the cause
             asked, findings = await _first_answer(ask, program, edits, earlier, calls)
     except ProcessTooSlow:
         return unended()
@@ -189,20 +172,20 @@ async def check_python(
     analysis = await _in_thread(_Analysis, findings, program, edits, asked)
     answers: dict[str, list[TyFinding]] = {}
     if analysis.files:
-        with suppress(ProcessFailed, ValueError):  # without an answer, nothing is sure
+        with suppress(ProcessFailed, ValueError):  # without an answer, nothing is certain
             answers = await ask(analysis.files)
     return await _in_thread(analysis.report, answers)
 
 
 async def _in_thread(read: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Reading that the deadline of the run does not wait for: it is bounded by the program's length."""
+    """Runs text analysis in a worker thread, abandoned at the run's deadline; the program's length bounds it."""
     from anyio.to_thread import run_sync
 
     return await run_sync(partial(read, *given, **named), abandon_on_cancel=True)
 
 
 class _Analysis:
-    """What the checker found in a program, and what it is asked about that."""
+    """The findings in a program, and the checker's second pass over them."""
 
     def __init__(self, findings: list[TyFinding], program: Program, edits: list[Edit], asked: Rewriting) -> None:
         self._program = program
@@ -216,7 +199,7 @@ class _Analysis:
         self.files = {**self._queries.files, **self._trials.files}
 
     def report(self, answers: Mapping[str, list[TyFinding]]) -> CheckReport:
-        """The report, now that these are the answers."""
+        """The report, given the second pass's answers."""
         program, mistakes, types = self._program, self._mistakes, self._queries.types(answers)
         if mistakes:
             mistakes = find_mistakes(self._alternatives.sure(types), program)
@@ -232,7 +215,7 @@ def _read(source: str, world: World, words: set[str]) -> tuple[Program, PairCall
 
 
 def _edits(program: Program) -> list[Edit]:
-    """What is written otherwise for the checker."""
+    """The edits of the program for the checker."""
     if not program.is_small:
         return []
     return [*result_edits(program), *argument_edits(program), *constant_list_edits(program), *collection_edits(program)]
@@ -241,7 +224,7 @@ def _edits(program: Program) -> list[Edit]:
 async def _first_answer(
     ask: _Ask, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
 ) -> tuple[Rewriting, list[TyFinding]]:
-    """What the checker says of a program, where it is in it."""
+    """The checker's findings at their positions in the program, and the rewritten program."""
     imported = f"import {RESULTS}\n" + earlier
     asked = Rewriting(program.source, edits, imported + calls.text)
     found = (await ask({"main.py": asked.text})).get("main.py", [])
@@ -251,7 +234,7 @@ async def _first_answer(
 
 
 async def _can_check_imports(ask: _Ask, world: World) -> bool:
-    """Whether the checker copes with the stubs by themselves: else it is not the program that is too large for it."""
+    """Whether the checker can check the stubs alone: then the program is too large, not the stubs."""
     names = (specifier.removeprefix("host:").replace("-", "_") for specifier in world.modules)
     with suppress(ProcessFailed, ValueError):
         await ask({"imports.py": "".join(f"import host.{name}\n" for name in names)})
@@ -260,11 +243,11 @@ async def _can_check_imports(ask: _Ask, world: World) -> bool:
 
 
 async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str, str]) -> dict[str, list[TyFinding]]:
-    """What the checker says about each of these files.
+    """Runs the checker over these files; returns its findings by file name.
 
     Raises:
-        ProcessFailed: it took too long, or crashed.
-        ValueError: what it wrote was not understood.
+        ProcessFailed: it exceeded a limit, or crashed.
+        ValueError: its output was malformed.
     """
     from anyio import CancelScope, to_thread
 
@@ -299,18 +282,17 @@ def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
     for specifier in world.untyped:
         folder = f"program/host/{specifier.removeprefix('host:').replace('-', '_')}"
         files[f"{folder}/__init__.pyi"] = files[f"{folder}/aio.pyi"] = _ANYTHING
-    libraries = "Lib/site-packages" if os.name == "nt" else "lib/python3.14/site-packages"
     return {
         **files,
         **{f"program/{name}": text for name, text in programs.items()},
         "program/ty.toml": _SETTINGS,
         "environment/pyvenv.cfg": "home = environment\nversion_info = 3.14.0\n",
-        f"environment/{libraries}/nothing": "",
+        "environment/lib/python3.14/site-packages/nothing": "",
     }
 
 
 def _write(files: Mapping[str, str]) -> Path:
-    directory = Path(tempfile.mkdtemp(prefix="toolbridge-check-"))  # nobody else's to read
+    directory = Path(tempfile.mkdtemp(prefix="toolbridge-check-"))  # mode 0700
     try:
         for folder in sorted({os.path.dirname(name) for name in files}):
             os.makedirs(directory / folder, exist_ok=True)
@@ -327,10 +309,10 @@ def _remove(directory: Path) -> None:
 
 
 def _findings(output: bytes) -> dict[str, list[TyFinding]]:
-    """What the checker found, by the file's name.
+    """Parses the checker's output: findings by file name.
 
     Raises:
-        ValueError: that is not what it usually writes.
+        ValueError: it is malformed.
     """
     found: dict[str, list[TyFinding]] = {}
     try:

@@ -1,9 +1,8 @@
-"""What a program's own functions are given, written so that the checker knows it inside of them.
+"""Rewrites user-defined functions so that the checker knows the types of their arguments.
 
-Of a parameter without an annotation, or with one that says little (`row: dict`), the checker knows nothing. So each
-call is shown to it with its argument also put into a variable, and the function with its parameter taken from there:
-`def total(line): line = _given_0`, `total((_given_0 := row))`. The program that runs is never changed. A function that
-is used otherwise than by calls that can be read is left as it is: it may be given anything.
+Of a parameter without an annotation, or with a vague one (`row: dict`), the checker knows nothing. So every call also
+assigns its argument to a variable, from which the function takes its parameter: `def total(line): line = _given_0`,
+`total((_given_0 := row))`. The program that runs is never changed, nor a function with a use that can't be read.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from toolbridge.check.python.rewriting import RESULTS, Edit, Rewriting, is_vague
 from toolbridge.check.python.text import end_of_bracket, parts, split_outside, start_of_bracket_around
 
 ARGUMENT_PREFIX = "_given_"
-"""How the variables begin."""
+"""The prefix of the variables."""
 _PARAMETER = re.compile(r"\s*(\w+)\s*(:[^=]*)?(=.*)?\Z", re.DOTALL)
 _KEYWORD = re.compile(r"\s*(\w+)\s*=(?!=)\s*")
 _CONSTANT = re.compile(r"""\s*(?:(["'])[^"']*\1|-?\d+|-?\d+\.\d+|True|False)\s*\Z""")
@@ -33,26 +32,26 @@ _FARTHEST = 2000
 
 
 class Parameter(NamedTuple):
-    """A parameter of a program's own function."""
+    """A parameter of a user-defined function."""
 
     name: str
     annotation: tuple[int, int] | None
-    """The colon and what follows it."""
+    """The span of `: annotation`."""
     is_positional: bool
     position: int
 
 
 class Argument(NamedTuple):
-    """What a call gives for a parameter."""
+    """The argument that a call passes for a parameter."""
 
     start: int
     end: int
     has_many: bool = False
-    """Whether each of its items is given: `map(title, issues)`."""
+    """Whether the function gets each item of it: `map(title, issues)`."""
 
 
 class Use(NamedTuple):
-    """A call of a function, or what calls it."""
+    """A call of a function, directly or by `map`, `filter`, `sorted` …"""
 
     start: int
     end: int
@@ -60,7 +59,7 @@ class Use(NamedTuple):
 
 
 def parameters_of(function: UserFunction, code: str) -> list[Parameter] | None:
-    """The parameters of a function; None if it takes whatever it is given."""
+    """The parameters of a function; None if they can't be read, or it is a method."""
     found: list[Parameter] = []
     is_positional = True
     for start, end in parts(code, *function.parameters):
@@ -77,7 +76,7 @@ def parameters_of(function: UserFunction, code: str) -> list[Parameter] | None:
 
 
 def uses_of(function: UserFunction, parameters: list[Parameter], program: Program) -> list[Use] | None:
-    """The uses of a function; None if one can't be read, or is where nobody can see."""
+    """The uses of a function; None if one can't be read."""
     code = program.code_with_fields
     name = re.escape(function.name)
     uses: list[Use] = []
@@ -99,7 +98,7 @@ def uses_of(function: UserFunction, parameters: list[Parameter], program: Progra
 
 
 def _given_each(parameters: list[Parameter], name: tuple[int, int], code: str) -> dict[str, Argument] | None:
-    """What a function is given by `map(name, values)`, `filter(name, values)`, `sorted(values, key=name)`."""
+    """The argument for a function in `map(name, values)`, `filter(name, values)` or `sorted(values, key=name)`."""
     opening = start_of_bracket_around(code, name[0])
     end = end_of_bracket(code, opening) if opening is not None else None
     called = _LAST_NAME.search(code, max(0, (opening or 0) - 40), opening or 0)
@@ -129,7 +128,7 @@ def _given_each(parameters: list[Parameter], name: tuple[int, int], code: str) -
 
 
 def arguments_of(parameters: list[Parameter], call: tuple[int, int], code: str) -> dict[str, Argument] | None:
-    """What a call gives, by parameter; None if that can't be read."""
+    """A call's arguments by parameter; None if they can't be read."""
     given: dict[str, Argument] = {}
     names = {each.name for each in parameters}
     positional = [each.name for each in parameters if each.is_positional]
@@ -149,7 +148,7 @@ def arguments_of(parameters: list[Parameter], call: tuple[int, int], code: str) 
 
 
 def argument_edits(program: Program) -> Iterator[Edit]:
-    """The edits for a program's functions."""
+    """Edits that reveal the types of arguments in user-defined functions."""
     number = 0
     shared: dict[int, set[str]] = {}
     for function in program.functions:
@@ -170,7 +169,7 @@ def argument_edits(program: Program) -> Iterator[Edit]:
 
 
 def _known(function: UserFunction, program: Program) -> Iterator[tuple[Parameter, list[Argument]]]:
-    """The parameters that say little of what they are given, with what every call gives for them."""
+    """The parameters without a precise annotation, with the argument of every call."""
     code = program.code
     if (
         function.is_decorated
@@ -180,7 +179,7 @@ def _known(function: UserFunction, program: Program) -> Iterator[tuple[Parameter
         return
     parameters = parameters_of(function, code)
     found = uses_of(function, parameters, program) if parameters else None
-    # What it gives to itself, it got from another call.
+    # Recursive calls pass on what another call passed.
     uses = [use for use in found or [] if not function.colon < use.start <= function.end]
     if not parameters or not uses or len(uses) > _MOST_CALLS:
         return
@@ -200,7 +199,7 @@ def _is_callable(argument: Argument, program: Program) -> bool:
 
 
 def _is_within_iterable(argument: Argument, program: Program) -> bool:
-    """Whether it is in what a comprehension goes through, where nothing may be assigned, or in a lambda."""
+    """Whether it is in a comprehension's iterable, where assignment expressions are forbidden, or in a lambda."""
     code, at = program.code_with_fields, argument.start
     line_start = max(code.rfind("\n", 0, at), at - _FARTHEST)
     if "lambda" in code[line_start:at]:
@@ -213,7 +212,7 @@ def _is_within_iterable(argument: Argument, program: Program) -> bool:
 
 
 def _is_unusual(argument: Argument, program: Program) -> bool:
-    """Whether a call stands in a block of a class, or in a function that is written otherwise than usual."""
+    """Whether a call is in a class body, or in a function with unusual formatting."""
     line = program.line_around(argument.start)
     return line is None or bool(re.match(r"(?:async[ \t]+)?def\b", line.text)) or program.is_in_class(line)
 
@@ -227,7 +226,7 @@ def edits_for(
     *,
     instead: str = "",
 ) -> Iterator[Edit]:
-    """The edits for one parameter, of which the arguments of some calls are put into a variable."""
+    """The edits for one parameter, whose arguments in some calls are assigned to a variable."""
     first = function.lines[0]
     kinds = sorted({each.has_many for each in arguments})
     values = [f"{RESULTS}.item({variable}_all)" if has_many else variable for has_many in kinds]
@@ -243,18 +242,16 @@ def edits_for(
 
 
 def _wide(constant: re.Match[str] | None) -> str:
-    """A constant stands for any text or number: other calls may give others."""
+    """The type of a constant: other calls may pass other values."""
     if constant is None:
         return ""
     text = constant[0].strip()
     return "bool" if text in ("True", "False") else "str" if text[0] in "\"'" else "float" if "." in text else "int"
 
 
-# Arguments of a program's own functions that are not what their annotations say.
-#
-# Annotations are the program's own affair: it runs with whatever is given. So the function is tried: the checker is
-# given the program again, with the parameter being what the call gives. If something in the function goes wrong then,
-# the call is the mistake.
+# Trial calls. Annotations don't bind at run time. So a call whose argument contradicts an annotation is tried: in a
+# copy of the program, the parameter gets the argument's type. If the checker then finds a mistake in the function, the
+# call is wrong.
 
 
 _MOST_TRIED = 3
@@ -270,7 +267,7 @@ class _Trial(NamedTuple):
 
 
 class TrialCalls:
-    """The calls that are tried, each in a copy of the program."""
+    """Calls with contradicted annotations, each tried in a copy of the program."""
 
     def __init__(self, findings: Iterable[TyFinding], program: Program, edits: Iterable[Edit], before: str) -> None:
         self._program = program
@@ -282,15 +279,15 @@ class TrialCalls:
             for each, _ in zip(_find_trials(listed, program), range(_MOST_TRIED), strict=False)
         ]
         self.files = {f"tried_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
-        """What the checker is to be given; nothing if there is nothing to try."""
+        """The copies for the checker, by file name."""
 
     def mistakes(self, answers: Mapping[str, list[TyFinding]]) -> list[Mistake]:
-        """The calls after which something goes wrong in the function."""
+        """The calls after which the checker finds a mistake in the function."""
         found: list[Mistake] = []
         for name, (each, copy) in zip(self.files, self._copies, strict=True):
             findings = [one for one in relocated(answers.get(name, []), copy) if self._is_new(one, each)]
             inside = find_mistakes(findings, self._program, is_whole=False)
-            if inside and all(other.line != each.finding.line for other in found):  # once for a call
+            if inside and all(other.line != each.finding.line for other in found):  # once per call
                 expected, given = QUOTED.findall(each.finding.message)[-2:]
                 told = inside[0].message.rstrip(".")
                 message = (
@@ -325,7 +322,7 @@ def _find_trials(findings: Iterable[TyFinding], program: Program) -> Iterator[_T
 
 
 def _argument(finding: TyFinding, function: UserFunction, program: Program) -> tuple[Parameter, Argument] | None:
-    """The parameter that a finding is about, and what it is given."""
+    """The parameter and the argument of a finding."""
     at = program.at(finding)
     parameters = parameters_of(function, program.code)
     uses = uses_of(function, parameters, program) if parameters else None
@@ -345,7 +342,7 @@ def _argument(finding: TyFinding, function: UserFunction, program: Program) -> t
 def _edits(tried: _Trial, program: Program) -> Iterator[Edit]:
     given = QUOTED.findall(tried.finding.message)[-1]
     text = program.source[tried.argument.start : tried.argument.end]
-    # A text that is no number in digits: as one that is written there, which nobody takes for one.
+    # A string that is no number: a literal that can't be taken for one.
     is_word = given == "str" and not may_be_digits(text, program)
     yield from edits_for(
         tried.function, tried.parameter, [tried.argument], _TRIED, program, instead='"words" or ' if is_word else ""
