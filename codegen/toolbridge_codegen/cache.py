@@ -1,7 +1,7 @@
-"""The stub cache: what was written for a server, kept under a hash of all that it was made from.
+"""The stub cache: generated stubs by a hash of all their inputs, in memory (LRU) and optionally in a directory.
 
-Kept in memory, and in a directory if one is given. An entry is text that anybody could have written: it is checked
-for form and against damage, and used as text only. One that is wrong in any way is as good as none.
+Files on disk are untrusted: an entry is verified by digest and form, and used as text only. An invalid entry is a cache
+miss.
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ _ENTRY = re.compile(r"[0-9a-f]{64}\.stubs")
 _LEFT_BEHIND = re.compile(r"new-.{1,40}\.tmp")
 _DIGEST_LENGTH = 64
 _STYLES = frozenset(get_args(InputStyle))
-# Other users can't be told apart by mode bits on Windows; the profile directory is the protection there.
-_POSIX = os.name == "posix"
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleStubs:
-    """What was written for one server."""
+    """The generated stubs of one server."""
 
     files: Mapping[str, str]
     styles: Mapping[str, InputStyle]
@@ -42,7 +40,7 @@ class ModuleStubs:
 
 
 class StubCache:
-    """Remembers what was written. Safe to share between threads; a cache that doesn't work is only slow."""
+    """Caches generated stubs with LRU eviction. Thread-safe; I/O errors are cache misses."""
 
     def __init__(
         self,
@@ -59,7 +57,7 @@ class StubCache:
         self._size = 0
 
     def find(self, key: str) -> ModuleStubs | None:
-        """What was kept under a key, if it is there and undamaged."""
+        """The entry of a key, if present and intact."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -74,7 +72,7 @@ class StubCache:
         return stubs
 
     def store(self, key: str, stubs: ModuleStubs) -> None:
-        """Keep what was written."""
+        """Stores an entry, and evicts the oldest ones. Errors are ignored."""
         content = _encode(stubs)
         self._remember(key, stubs, len(content))
         if self._directory is not None and len(content) <= self._most_disk:
@@ -133,19 +131,19 @@ def _is_row(value: Any) -> bool:
 
 
 def _read(path: str, most: int) -> bytes | None:
-    """A regular file of this user's, not larger than the cache may be."""
-    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    """Reads a regular file that this user owns, within the size limit; None otherwise."""
+    # O_NONBLOCK: opening a named pipe would block.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
         try:
             facts = os.fstat(descriptor)
             if not stat.S_ISREG(facts.st_mode) or facts.st_size > most:
                 return None
-            if _POSIX and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022):
+            if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
                 return None
-            with contextlib.suppress(OSError):  # of a cache that can only be read
-                os.utime(path)  # it is in use
+            with contextlib.suppress(OSError):  # a read-only cache
+                os.utime(path)  # mark as used
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
         finally:
@@ -155,7 +153,7 @@ def _read(path: str, most: int) -> bytes | None:
 
 
 def _make_directories(directory: str) -> None:
-    """Makes a directory and those above it that are missing, all of them for this user only: others are kept there."""
+    """Creates missing directories, private to this user."""
     missing: list[str] = []
     while directory and not os.path.isdir(directory):
         missing.append(directory)
@@ -166,12 +164,16 @@ def _make_directories(directory: str) -> None:
 
 
 def _write(directory: str, key: str, content: bytes) -> None:
-    """All or nothing, and readable for this user only."""
+    """Writes an entry atomically, private to this user.
+
+    Raises:
+    OSError: the directory can't be written, or isn't private to this user.
+    """
     import tempfile
 
     _make_directories(directory)
     facts = os.lstat(directory)
-    if _POSIX and (not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077):
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
         raise OSError("the cache directory isn't this user's alone")
     descriptor, temporary = tempfile.mkstemp(dir=directory, prefix="new-", suffix=".tmp")  # mode 0600
     try:
@@ -185,7 +187,7 @@ def _write(directory: str, key: str, content: bytes) -> None:
 
 
 def _remove_oldest(directory: str, most: int, keep: str) -> None:
-    """Keep the cache within its size; what an interrupted writer left goes with the oldest."""
+    """Evicts the oldest entries beyond the size limit, and temporary files of interrupted writes."""
     entries: list[tuple[float, int, str]] = []
     for entry in os.scandir(directory):
         if entry.name != keep and (_ENTRY.fullmatch(entry.name) or _LEFT_BEHIND.fullmatch(entry.name)):

@@ -1,8 +1,7 @@
-"""The catalog: the frozen set of exposed tools, and the one table in which their names are resolved.
+"""The catalog: the frozen set of exposed tools, and the table that resolves their names.
 
-A tool's identity is `(server, original name)`. Every other name (what guest code calls, what a
-permission pattern matches, what a log prints) is made here, once, from the whole listing, and is only
-looked up afterwards: a name is never made a second time on the way to a call.
+A tool's identity is `(server, original name)`. Every other name (for guest code, permission patterns, logs) is assigned
+here once, from the whole listing, and only looked up afterwards.
 """
 
 from __future__ import annotations
@@ -16,16 +15,15 @@ from typing import Any, Literal, TypeAlias, cast
 
 from toolbridge_codegen.escaping import exact_text
 
-# The manifest: which modules there are, what each exports, and which tool each export calls.
-
+# The manifest: modules, their exports, and the tool that each export calls.
 
 InputStyle: TypeAlias = Literal["keywords", "mapping"]
-"""How Python passes the input: by keyword, or, where a property's name is no identifier, as one mapping."""
+"""How Python passes the input: by keyword, or as one mapping if a property's name is no identifier."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """One function of a module."""
+    """An exported function of a module."""
 
     server: str
     tool: str
@@ -37,14 +35,11 @@ Manifest: TypeAlias = Mapping[str, Mapping[str, Export]]
 """Specifier → identifier → export."""
 
 
-# Names: what a server calls its tools, made into identifiers that are safe in every guest language.
-#
-# The rules give the same result whatever the order of a listing: a tool whose own name is a valid identifier keeps
-# it; a name that had to be changed and now meets another gets a suffix made from its original.
-
+# Names of tools as identifiers that are safe in every guest language, independent of the listing's order: a tool whose
+# name is a valid identifier keeps it; a changed name that collides gets a suffix, hashed from its original.
 
 MAX_NAME = 64
-"""What model providers accept as the name of a tool; a longer name is cut, and ends in a hash of the whole."""
+"""The longest tool name that model providers accept; longer ones are truncated, and end in a hash."""
 
 _JAVASCRIPT = """
 abstract any arguments as asserts async await bigint boolean break case catch class const constructor continue debugger
@@ -65,7 +60,7 @@ aio default
 """
 
 RESERVED_IDENTIFIERS = frozenset(f"{_JAVASCRIPT} {_PYTHON} {_MEMBERS}".split())
-"""Keywords of JavaScript, TypeScript and Python, and members that every object of theirs has."""
+"""Keywords of JavaScript, TypeScript and Python, and members of every object."""
 
 _NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]+")
 _NOT_WIRE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -73,10 +68,10 @@ _NOT_WORD = re.compile(r"[^A-Za-z0-9_]")
 
 
 def identifier(original: str) -> str:
-    """The identifier for a name, before collisions are looked at."""
+    """The identifier for a name, before collisions are resolved."""
     name = _NOT_IDENTIFIER.sub("_", original)
     if name.startswith("__") or not name.strip("_"):
-        # Python's and JavaScript's own members (`__class__`, `__proto__`) have this form.
+        # The form of Python's and JavaScript's own members: `__class__`, `__proto__`.
         name = f"tool_{name.strip('_')}".rstrip("_")
     elif name[0].isdigit():
         name = f"_{name}"
@@ -86,7 +81,7 @@ def identifier(original: str) -> str:
 
 
 def assign_identifiers(originals: Iterable[str]) -> dict[str, str]:
-    """An identifier of its own for each name."""
+    """A unique identifier for each name."""
     wanted = {original: identifier(original) for original in originals}
     return _assign(wanted, exact={original for original, name in wanted.items() if original == name})
 
@@ -99,9 +94,9 @@ def assign_wire_names(
     taken: Iterable[str] = (),
     hyphens: bool = True,
 ) -> dict[tuple[str, str], str]:
-    """`<prefix><server><separator><tool>` for each tool, in the characters and length that model providers accept.
+    """`<prefix><server><separator><tool>` for each tool, in characters and length that model providers accept.
 
-    Some accept no hyphens: for them each character but `[A-Za-z0-9_]` becomes `_`.
+    Some accept no hyphens: without `hyphens`, every character but `[A-Za-z0-9_]` becomes `_`.
     """
     unfit = _NOT_WIRE if hyphens else _NOT_WORD
     natural = {f"{server}\n{tool}": f"{prefix}{server}{separator}{tool}" for server, tool in identities}
@@ -111,7 +106,7 @@ def assign_wire_names(
 
 
 def _assign(wanted: Mapping[str, str], *, exact: set[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """Give each key its wanted name if it alone wants it or is exactly it; the rest get a suffix of their own."""
+    """Gives each key its wanted name if no other wants it or the name is exact; the rest get a hashed suffix."""
     claims: dict[str, list[str]] = {}
     for key, name in wanted.items():
         claims.setdefault(name, []).append(key)
@@ -137,19 +132,19 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# What configuration accepts, here again because names become the names of files and modules.
+# As accepted by the configuration; repeated here because names become files and modules.
 _SERVER = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
 Schema = Mapping[str, Any]
 """A JSON Schema as the server sent it."""
 
 Reading: TypeAlias = Literal["intended", "literal"]
-"""How schemas are read: as their authors most likely mean them, or to the letter. `normalize` has the difference."""
+"""How schemas are read: as their authors most likely mean them, or to the letter (see `normalize`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDefinition:
-    """A tool as its server describes it: hostile text, not yet sanitised."""
+    """A tool as its server describes it: untrusted text, not sanitised."""
 
     name: str
     input_schema: Schema
@@ -161,7 +156,7 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ServerListing:
-    """The tools of one server that may be exposed, in the order of its listing."""
+    """The tools of one server that may be exposed, in listing order."""
 
     server: str
     tools: tuple[ToolDefinition, ...]
@@ -169,39 +164,39 @@ class ServerListing:
     instructions: str = ""
     reading: Reading = "intended"
     output_schemas: Mapping[str, Schema] = field(default_factory=lambda: MappingProxyType({}))
-    """An operator's, by tool: what the results are of those that don't say so."""
+    """The operator's output schemas, for tools without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """One exposed tool with all of its names."""
+    """An exposed tool with all of its names."""
 
     server: str
     identifier: str
-    """What guest code calls: `get_forecast`."""
+    """The function's name in guest code: `get_forecast`."""
     qualified_name: str
     """`mcp__<server>__<tool>`, unique in the catalog."""
     short_name: str
     """`<server>_<tool>` in `[A-Za-z0-9_]{1,64}`, which every model provider accepts; unique in the catalog."""
     definition: ToolDefinition
     output_schema: Schema | None = None
-    """Of its results: its own, else an operator's, which is of what guest code gets."""
+    """The tool's own, of what its server sends; else the operator's, of what guest code gets."""
 
     @property
     def name(self) -> str:
-        """The tool's original name: the only one its server understands."""
+        """The tool's original name, the only one its server knows."""
         return self.definition.name
 
     @property
     def spellings(self) -> frozenset[str]:
-        """Everything that the tool is called beside its server's name: by its server, in guest code, on the wire."""
+        """Every name of the tool: the server's, the guest's and the wire's."""
         names = (self.name, self.identifier, self.qualified_name, self.short_name, f"mcp:{self.short_name}")
         return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleSpec:
-    """One server's module."""
+    """The module of one server."""
 
     server: str
     display_name: str
@@ -223,13 +218,13 @@ class ModuleSpec:
 
     @property
     def async_specifier(self) -> str:
-        """The twin whose functions return promises."""
+        """The specifier of the module whose functions return promises."""
         return f"{self.specifier}/async"
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Every exposed tool, and the only way from a name to a tool."""
+    """All exposed tools, with every lookup from a name to a tool."""
 
     modules: tuple[ModuleSpec, ...]
     """Sorted by server."""
@@ -238,7 +233,7 @@ class Catalog:
     _by_name: Mapping[str, ToolSpec]
 
     def tool(self, server: str, name: str) -> ToolSpec | None:
-        """The tool with this identity: server and original name."""
+        """The tool with this server and original name."""
         return self._by_identity.get((server, name))
 
     def module(self, specifier: str) -> ModuleSpec | None:
@@ -266,12 +261,12 @@ def python_module(server: str) -> str:
 
 
 def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
-    """Make every name of every tool, independently of the order in which servers and tools were listed.
+    """Assigns every name of every tool, independent of the order of servers and tools.
 
-    Two definitions with one name in one listing are one tool: its server could not tell calls of them apart.
+    Duplicate names in a listing are one tool: its server could not tell calls of them apart.
 
     Raises:
-        ValueError: a server's name is none, or two would share a module.
+    ValueError: a server's name is invalid, or two servers would share a module.
     """
     ordered = sorted(listings, key=lambda listing: listing.server)
     modules_of: dict[str, str] = {}
@@ -324,7 +319,7 @@ def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
 
 
 def one_per_name(tools: Iterable[ToolDefinition]) -> list[ToolDefinition]:
-    """Of definitions that share a name, the one whose content sorts first: the listing's order must not decide."""
+    """Deduplicates definitions by name: the one whose content sorts first stays, whatever the listing's order."""
     by_name: dict[str, ToolDefinition] = {}
     for tool in tools:
         known = by_name.get(tool.name)
@@ -339,5 +334,5 @@ def _content(tool: ToolDefinition) -> str:
 
 
 def plain_schema(schema: Any) -> Any:
-    """A schema may be anything at all; a mapping of another kind than a dictionary is one."""
+    """A schema as a dictionary if it is any mapping; schemas may be any value."""
     return dict(cast("Mapping[str, Any]", schema)) if isinstance(schema, Mapping) else schema

@@ -1,8 +1,8 @@
-"""SECURITY: the only place where text is escaped for the language it is written into.
+"""SECURITY: cleans text from servers (sanitise), and escapes text for the language it is written into.
 
-Comments get text that `sanitise` has already cleaned; what is done here keeps it inside the comment, and keeps it from
-being read as a directive to a compiler or type checker. String literals hold exact data (a property's name, an enum's
-value): whatever a reader could not see in it is written as an escape.
+Comments get sanitised text, escaped so that it stays inside the comment and is no directive to a compiler or type
+checker. String literals hold exact data (a property's name, an enum's value): invisible characters are written as
+escapes.
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ import re
 from itertools import islice
 from typing import Any, TypeGuard
 
-# SECURITY: the one table of characters that a reader can't see, or that move what a reader sees.
-#
-# Stubs, terminals, errors and the audit all use it: what one of them removes, the others show or report.
+# SECURITY: the table of invisible characters, and of those that reorder text. Shared by stubs, terminals, errors and
+# the audit.
 
-
-# Ranges of a character class, by what they do. Tab and line feed are text, and not among them.
+# Ranges of a character class. Tab and line feed are text.
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
-"""What a terminal obeys."""
+"""Control characters, which terminals obey."""
 DIRECTION = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""What turns text around, so that it reads otherwise than it is."""
+"""Bidirectional controls: text reads otherwise than it is."""
 TAGS = "\U000e0000-\U000e007f"
-"""A second, invisible ASCII."""
+"""Tag characters: an invisible ASCII."""
 SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
-"""Variation selectors: 259 of them, enough to write any byte behind a visible character."""
-# Joiners, soft hyphens, fillers, blanks, marks of scripts and music that only steer how their neighbours are drawn,
-# and what Unicode holds back for more of that kind.
+"""Variation selectors: 259, enough to encode any byte after a visible character."""
+# Joiners, soft hyphens, fillers, blanks, format characters of scripts and music, and code points reserved for more of
+# them.
 _BLANK = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2028\u2029\u2060-\u2065\u206a-\u206f\u2800\u3164\ufeff"
     "\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
@@ -38,9 +36,9 @@ _BLANK = (
 _SURROGATES = "\ud800-\udfff"
 
 HIDDEN = re.compile(f"[{CONTROLS}{DIRECTION}{TAGS}{SELECTORS}{_BLANK}{_SURROGATES}]")
-"""Any one of them."""
+"""Any invisible or reordering character."""
 
-# A terminal's escape sequences: operating system commands and other strings with their end, then the rest.
+# Terminal escape sequences: operating system commands and other strings with their terminator, then the rest.
 ESCAPE_SEQUENCES = re.compile(
     r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]{0,4096}(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]?"
@@ -49,16 +47,12 @@ ESCAPE_SEQUENCES = re.compile(
 
 
 def written_out(character: str) -> str:
-    """A character that can't be seen, as a reader can see it: `\\x1b`, `\\u202e`, `\\U000e0041`."""
+    """An invisible character as an escape: `\\x1b`, `\\u202e`, `\\U000e0041`."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-# SECURITY: the one place where a server's text is cleaned before it is written into a stub.
-#
-# What is left is plain text that a person and a model read alike. It is not yet escaped for a language: that depends
-# on where it is written, and is the emitters' work.
-
+# SECURITY: sanitises text from servers: plain text, which people and models read alike. The emitters escape it.
 
 LONGEST_TEXT = 2000
 CUT_MARK = "…"
@@ -71,7 +65,7 @@ _WHITESPACE = re.compile(r"\s+")
 
 
 def clean_text(text: str, *, limit: int = LONGEST_TEXT) -> str:
-    """Text of several lines, without what can't be seen or would be obeyed, cut with a visible mark."""
+    """Sanitises text: removes invisible characters and escape sequences, and truncates with a visible mark."""
     if _is_clean(text, limit):
         return text.strip()
     text, shortened = _bounded(text, limit)
@@ -84,7 +78,7 @@ def clean_text(text: str, *, limit: int = LONGEST_TEXT) -> str:
 
 
 def clean_line(text: str, *, limit: int = LONGEST_TEXT) -> str:
-    """The same on one line."""
+    """Sanitises text into one line."""
     if _is_clean(text, limit):
         return text.strip()
     text, shortened = _bounded(text, limit)
@@ -94,17 +88,17 @@ def clean_line(text: str, *, limit: int = LONGEST_TEXT) -> str:
 
 
 def _is_clean(text: str, limit: int) -> bool:
-    """Whether nothing but spaces around it has to go: most text is so, and this is quickly seen."""
+    """Fast path: whether only surrounding spaces need to go, as in most text."""
     return len(text) <= limit and text.isascii() and text.isprintable() and "  " not in text
 
 
 def characters_read(limit: int = LONGEST_TEXT) -> int:
-    """How much of a text is looked at: nothing after that is ever written anywhere."""
+    """How much of a text is processed; the rest is never written anywhere."""
     return limit * 2 + 1000
 
 
 def _bounded(text: str, limit: int) -> tuple[str, bool]:
-    """A megabyte of text costs no more than what may be shown of it, even if most of that is hidden."""
+    """Truncates long text before sanitising it, so that a megabyte costs no more than what may be shown."""
     most = characters_read(limit)
     return (text[:most], True) if len(text) > most else (text, False)
 
@@ -114,7 +108,7 @@ def _without_hidden(text: str) -> str:
     text = _SPACES.sub(" ", HIDDEN.sub("", text))
     if text.replace("\n", "").isprintable():
         return text
-    # Code points that mean nothing (yet), or what somebody's font makes of them.
+    # Unassigned code points and private use.
     return "".join([character for character in text if character.isprintable() or character == "\n"])
 
 
@@ -124,24 +118,24 @@ def _cut(text: str, limit: int, *, shortened: bool) -> str:
     return text + CUT_MARK if shortened and not text.endswith(CUT_MARK) else text
 
 
-# JSON values as they come from a server: what they are, and how to write them down without trusting their size.
+# JSON values from a server, written without trust in their size.
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    """A JSON object."""
+    """Whether a value is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
-    """A JSON array."""
+    """Whether a value is a JSON array."""
     return isinstance(value, list)
 
 
 def brief_json(value: Any, limit: int = 100) -> str:
-    """A value on one clean line. Costs no more than `limit`, however large or deep the value is."""
+    """A value on one sanitised line. Costs no more than `limit`, however large or deep the value is."""
     parts: list[str] = []
     room = limit
-    # What is still to be written, last first: values and finished pieces of text.
+    # Values and finished text still to be written, last first.
     stack: list[tuple[bool, Any]] = [(True, value)]
     while stack and room > 0:
         is_value, item = stack.pop()
@@ -173,17 +167,17 @@ def _scalar(value: Any, limit: int) -> str:
     if isinstance(value, str):
         return json.dumps(value[: limit + 1], ensure_ascii=False)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**40:
-        return "a very large number"  # Python refuses to write integers of thousands of digits
+        return "a very large number"  # Python refuses to format integers of thousands of digits
     return json.dumps(value) if value is None or isinstance(value, bool | int | float) else "?"
 
 
 def exact_text(value: Any) -> str:
-    """A text that two values share only if they are the same JSON with the same order of members."""
+    """A canonical text, equal only for the same JSON with the same order of members."""
     return plain_json(value) or _text_without_recursion(value)
 
 
 def plain_json(value: Any) -> str | None:
-    """A value as JSON in ASCII; None for one that is nested too deeply, or isn't JSON."""
+    """A value as ASCII JSON; None if it is too deep, or no JSON."""
     try:
         return json.dumps(value, separators=(",", ":"), check_circular=False)
     except (RecursionError, TypeError, ValueError):
@@ -191,7 +185,7 @@ def plain_json(value: Any) -> str | None:
 
 
 def _text_without_recursion(value: Any) -> str:
-    """For values that are nested deeper than Python's stack, or hold what JSON can't."""
+    """The same without recursion, for values deeper than Python's stack, or with members that JSON lacks."""
     parts: list[str] = []
     stack: list[tuple[bool, Any]] = [(True, value)]
     while stack:
@@ -218,27 +212,26 @@ def _text_without_recursion(value: Any) -> str:
 
 
 _PLAIN = re.compile(r"[ !#-\[\]-~]*")
-"""Printable ASCII without the quote and the backslash: most strings, and the quick way out."""
+"""Fast path: printable ASCII without quote and backslash."""
 
-# What str.isprintable() calls printable although nothing is seen: Unicode's default ignorable characters outside the
-# format characters, the filler letters, and the blank Braille pattern.
+# Printable by str.isprintable(), but invisible: default ignorable characters, filler letters, blank Braille pattern.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0000-\U000e0fff]"
 )
 _CLOSING_QUOTE = re.compile(r'"(?=""|\Z)')
-"""A quote that would end a docstring, or join the quotes that do."""
+"""A quote that would end a docstring, or extend its closing quotes."""
 _ESCAPED_QUOTE = r'\\"'
 _SHORT_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _TYPESCRIPT_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _PYTHON_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MOST_DIGITS = 300
-"""A longer integer is beyond every double, and slow to write."""
+"""Longer integers exceed every double, and are slow to format."""
 
-# A tag starts at an @ that follows a line's start, white space, the comment's star or an inline tag's brace; the text
-# after it would be taken for the tag's. `@ts-ignore` at the start of a comment's last line is one of them.
+# JSDoc tags start at an @ after a line's start, white space, the comment's star or an inline tag's brace, and swallow
+# the text after it. `@ts-ignore` on a comment's last line is one.
 _TAG = re.compile(r"(?<![^\s*{/])@(?=\S)")
-# `# type: ignore`, `# ty: ignore`, `# pyright: basic`, `# mypy: ignore-errors`: directives wherever a comment begins,
-# and for some checkers wherever in a comment a number sign stands. To ty, a space before the colon changes nothing.
+# `# type: ignore`, `# ty: ignore`, `# pyright: basic`, `# mypy: ignore-errors`: directives at a comment's start, and
+# for some checkers after any number sign in it; ty allows a space before the colon.
 _DIRECTIVE = re.compile(r"(?i)((?:^|#)\s*(?:type|ty|(?:based)?pyright|mypy|pyrefly|pyre|zuban)\s*):")
 
 
@@ -257,7 +250,7 @@ def py_string(text: str) -> str:
 
 
 def visible_python(source: str) -> str:
-    """Python source from elsewhere, with escapes for what can't be seen: it can only stand in string literals."""
+    """Escapes invisible characters in Python source from elsewhere, where they can only be in string literals."""
     if source.isascii():
         return source
     return "".join(
@@ -267,21 +260,21 @@ def visible_python(source: str) -> str:
 
 
 def ts_key(name: str) -> str:
-    """A property's name as an object type has it: bare where that is possible."""
+    """A property's name in an object type: unquoted if possible."""
     return name if _TYPESCRIPT_NAME.fullmatch(name) else ts_string(name)
 
 
 def is_keyword_argument(name: str) -> bool:
-    """Whether a Python call can give this property as a keyword, and a class body can declare it.
+    """Whether a property can be a keyword argument, and a field of a class body.
 
-    Letters beyond ASCII are out: Python normalises them, and the server would see another name. A class would mangle
-    a name that starts with two underscores.
+    Letters beyond ASCII are excluded: Python normalises them, and the server would get another name. So are names with
+    two leading underscores, which classes mangle.
     """
     return bool(_PYTHON_NAME.fullmatch(name)) and not keyword.iskeyword(name) and not name.startswith("__")
 
 
 def ts_number(value: float) -> str | None:
-    """A number as a literal type; None where no literal stands for it."""
+    """A number as a literal type; None if there is none for it."""
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
@@ -297,45 +290,42 @@ def ts_number(value: float) -> str | None:
 
 
 def py_integer(value: int) -> str | None:
-    """An integer as a literal; None where it is too long to be written."""
+    """An integer as a literal; None if it is too long."""
     return str(value) if abs(value) < 10**_MOST_DIGITS else None
 
 
 def jsdoc(text: str, indent: str = "", *, deprecated: bool = False) -> str:
-    """A documentation comment, one line for each line of the text, the later ones indented.
-
-    The only tag in it is ours; the text, if any, is then the reason that the tag gives.
-    """
+    """A JSDoc comment, one line per line of text. Its only tag is our own, and the text then the tag's reason."""
     words = ["/**", "@deprecated" if deprecated else "", _in_block_comment(text, indent), "*/"]
     return " ".join(word for word in words if word)
 
 
 def block_comment(text: str, indent: str = "") -> str:
-    """A comment that documents nothing in particular."""
+    """A comment that documents no declaration."""
     return f"/* {_in_block_comment(text, indent)} */"
 
 
 def ts_comment(text: str) -> str:
-    """Text for a TypeScript comment that ends with its line."""
+    """Escapes text for a TypeScript line comment."""
     return _TAG.sub(r"\\@", one_line(text))
 
 
 def docstring(text: str, indent: str = " ") -> str:
-    """A Python docstring, one line for each line of the text, the later ones indented.
+    """A Python docstring, one line per line of text.
 
-    Never without an indent: one checker takes a line that begins with `# mypy: ` for a setting, in strings too.
+    Later lines are indented: mypy reads a line that begins with `# mypy: ` as a setting, even in strings.
     """
     safe = _indented(text, indent).replace("\\", "\\\\")
     return f'"""{_CLOSING_QUOTE.sub(_ESCAPED_QUOTE, safe)}"""'
 
 
 def py_comment(text: str) -> str:
-    """Text for a Python comment."""
+    """Escapes text for a Python comment."""
     return _DIRECTIVE.sub(r"\1\\:", one_line(text))
 
 
 def one_line(text: str) -> str:
-    """The text's words with single spaces between them, whatever separated them."""
+    """Collapses white space to single spaces."""
     return " ".join(text.split())
 
 
@@ -352,18 +342,11 @@ def _is_visible(character: str) -> bool:
 
 
 def _typescript_character(character: str) -> str:
-    if escape := _SHORT_ESCAPES.get(character):
-        return escape
-    if _is_visible(character):
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\u{{{code:x}}}"
+    if ord(character) > 0xFFFF and not _is_visible(character):
+        return f"\\u{{{ord(character):x}}}"
+    return _python_character(character)
 
 
 def _python_character(character: str) -> str:
-    if escape := _SHORT_ESCAPES.get(character):
-        return escape
-    if _is_visible(character):
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    escape = _SHORT_ESCAPES.get(character)
+    return escape or (character if _is_visible(character) else written_out(character))

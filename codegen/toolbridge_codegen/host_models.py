@@ -1,7 +1,7 @@
-"""Models of a server's inputs and outputs for Python programs on the host, by datamodel-code-generator.
+"""Classes for a server's types in host code (Pydantic, dataclasses …), made by datamodel-code-generator.
 
-It is given a schema made from our type model, never the server's own: that one is bounded, refers to nothing outside,
-and has only text that was made harmless. It is an optional dependency (`toolbridge[models]`), imported when used.
+Its input is a schema made from our type model, never the server's own: bounded, without references to other documents,
+and sanitised. An optional dependency (`toolbridge[models]`), imported when used.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _OUTPUT_TYPES = {
     "typeddict": "typing.TypedDict",
     "msgspec": "msgspec.Struct",
 }
-# What ends a docstring or starts an escape in one, whether the generator escapes it or not.
+# Quotes and backslashes could end a docstring or start an escape, depending on the generator's own escaping.
 _HARMLESS = str.maketrans({'"': "'", "\\": "∖"})
 
 
 class ModelsError(Exception):
-    """Models can't be made: the message says why, and what to do."""
+    """Models can't be generated; the message says why, and what to do."""
 
 
 def host_models(model: ModuleModel, kind: ModelKind) -> str:
-    """The source of a Python module with a class for every named type of a server.
+    """Generates a Python module with a class for every named type of a server.
 
     Raises:
-        ModelsError: the generator is not installed, or can't cope with the server's types.
+    ModelsError: the generator is not installed, or failed.
     """
     try:
         import datamodel_code_generator as generator
@@ -63,7 +63,7 @@ def host_models(model: ModuleModel, kind: ModelKind) -> str:
         return f"{header}\n"
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # advice about options, for people who run the generator themselves
+            warnings.simplefilter("ignore")  # advice to users of the generator
             text = generator.generate(
                 schema,
                 input_file_type=generator.InputFileType.JsonSchema,
@@ -81,7 +81,7 @@ def host_models(model: ModuleModel, kind: ModelKind) -> str:
         source = visible_python(str(text).rstrip()) + "\n"
         ast.parse(source)
     except Exception as error:
-        # Whatever a server's schemas made of the generator: that server has no models, and nothing else is lost.
+        # Any exception, whatever the schemas: this server has no models, and others are unaffected.
         raise ModelsError(f"Models of the server {model.spec.server} can't be made: {type(error).__name__}.") from error
     return source
 
@@ -89,8 +89,8 @@ def host_models(model: ModuleModel, kind: ModelKind) -> str:
 def model_to_schema(model: ModuleModel) -> dict[str, Any]:
     """A JSON Schema whose definitions are the module's named types.
 
-    Other properties than the known ones are neither described nor forbidden: a model that is validated must accept
-    what a server adds. A result that may be anything is left out: a model of it would only be a wrapper.
+    Unknown properties are neither described nor forbidden: validation must accept properties that a server adds.
+    Results of unknown type are left out: their model would be a mere wrapper.
     """
     layout = arrange(model)
     results = [function.output for function in model.functions]
@@ -147,7 +147,7 @@ def _schema(node: TypeNode) -> dict[str, Any]:  # noqa: PLR0911  # one for each 
 
 
 def _constants(values: tuple[JsonScalar, ...]) -> dict[str, Any]:
-    """An enumeration. Of what no literal stands for, only the type is left."""
+    """An enumeration; of values without a literal, only the type is kept."""
     exact = [value for value in values if _is_exact(value)]
     inexact = {"string" if isinstance(value, str) else "number" for value in values if not _is_exact(value)}
     choices = [*([{"enum": exact}] if exact else []), *({"type": kind} for kind in sorted(inexact))]
@@ -161,7 +161,7 @@ def _is_exact(value: JsonScalar) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    """Half of a character can't be written to a file."""
+    """Whether a text has no lone surrogates, which can't be written to a file."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 

@@ -1,7 +1,7 @@
-"""The type model: what both emitters write, and nothing that only one language knows.
+"""The type model, which every emitter writes: sanitised, bounded and named, independent of any language.
 
-Everything here is already sanitised, bounded and named. An object with known properties appears only as the
-type of a `Declaration`; other places refer to it by `NamedType`. Declarations may refer to each other in cycles.
+An object with known properties is always the type of a `Declaration`, referred to by `NamedType`. Declarations may be
+recursive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ScalarKind: TypeAlias = Literal["string", "number", "integer", "boolean", "null"
 
 @dataclass(frozen=True, slots=True)
 class Docs:
-    """Text for a comment: plain, sanitised, not yet escaped for a language."""
+    """Text for a comment: sanitised, not yet escaped for a language."""
 
     description: str = ""
     notes: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class LiteralType:
-    """One of some constants, in the schema's order, each once. Null among them is a scalar type of its own."""
+    """One of several constants, in the schema's order, without duplicates. Null is a scalar type instead."""
 
     values: tuple[JsonScalar, ...]
 
@@ -59,7 +59,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """Items by position; those from `required` on may be missing; `rest` is the type of more, None for none."""
+    """Items by position, optional from `required` on; `rest` is the type of further items, None for none."""
 
     items: tuple[TypeNode, ...]
     required: int
@@ -68,14 +68,14 @@ class TupleType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """An object without known properties: every value has one type."""
+    """An object without known properties: all values have one type."""
 
     values: TypeNode
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One known property, under its original name: any string."""
+    """A known property, under its original name: any string."""
 
     name: str
     type: TypeNode
@@ -85,7 +85,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class ObjectType:
-    """An object with known properties; `extra` is the type of any others, None if there are none."""
+    """An object with known properties; `extra` is the type of others, None for none."""
 
     properties: tuple[Property, ...]
     extra: TypeNode | None
@@ -93,14 +93,14 @@ class ObjectType:
 
 @dataclass(frozen=True, slots=True)
 class UnionType:
-    """One of several types: flat, two members at least, none twice."""
+    """One of several types: flat, at least two members, no duplicates."""
 
     members: tuple[TypeNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """The declaration of this name in the same module."""
+    """A reference to the declaration of this name in the same module."""
 
     name: str
 
@@ -127,24 +127,24 @@ class Declaration:
     type: TypeNode
     docs: Docs = Docs()
     inline: bool = False
-    """Used in one place, or small, and not recursive: a language with anonymous types may write it where it is used."""
+    """Not recursive, and small or used once: languages with anonymous types may write it inline."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionModel:
-    """One tool as a function of one argument, its input object."""
+    """A tool as a function of one argument, its input object."""
 
     tool: ToolSpec
     input: NamedType | MapType
     input_required: bool
-    """False when an empty input is valid: the argument may then be left out."""
+    """False if an empty input is valid: the argument is then optional."""
     output: TypeNode
     docs: Docs = Docs()
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleModel:
-    """One server's module, ready to be written in any language."""
+    """The module of one server, ready to be written in any language."""
 
     spec: ModuleSpec
     docs: Docs
@@ -159,7 +159,7 @@ class ModuleModel:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """Something in a schema that the stubs can't say, or won't."""
+    """A part of a schema that the stubs don't express."""
 
     server: str
     tool: str
@@ -168,17 +168,14 @@ class Diagnostic:
     message: str
 
 
-# Diagnostics of one tool: what its schemas say that the stubs can't, or won't, and where.
-
+# Diagnostics of one tool.
 
 _LONGEST_PATH = 300
 _LONGEST_MESSAGE = 300
 
 
 class Reporter:
-    """Collects a tool's diagnostics. It knows where each visited schema is, so that others need not carry it."""
-
-    __slots__ = ("_known", "_most", "_paths", "_server", "_tool", "diagnostics")
+    """Collects a tool's diagnostics, and the JSON Pointers of visited schemas."""
 
     def __init__(self, server: str, tool: str, most: int) -> None:
         self._server = server
@@ -189,25 +186,25 @@ class Reporter:
         self.diagnostics: list[Diagnostic] = []
 
     def locate(self, schema: Any, path: str) -> None:
-        """Remember where a schema is."""
+        """Records the path of a schema."""
         self._paths.setdefault(id(schema), path)
 
     def locate_inside(self, schema: Any, inner: Any, step: str) -> None:
-        """Remember where a schema is, from one around it. Past a certain length, a path isn't worth its memory."""
+        """Records the path of a schema inside another. Long paths are truncated to save memory."""
         path = self.path_of(schema)
         self.locate(inner, path + step if len(path) < _LONGEST_PATH else path)
 
     def path_of(self, schema: Any) -> str:
-        """Where a schema is, as far as known."""
+        """The path of a schema; empty if unknown."""
         return self._paths.get(id(schema), "")
 
     def report(self, schema: Any, keyword: str, message: str) -> None:
-        """A diagnostic about a keyword of a schema, or, without a keyword, about all of it."""
+        """Adds a diagnostic about a schema's keyword, or about the whole schema."""
         path = self.path_of(schema)
         self.report_at(f"{path}/{escape_token(keyword)}" if keyword else path, message)
 
     def report_at(self, path: str, message: str) -> None:
-        """A diagnostic about a place. Each is kept once, and not more of them than are useful."""
+        """Adds a diagnostic about a path, without duplicates and up to the maximum."""
         if len(self.diagnostics) > self._most or (path, message) in self._known:
             return
         self._known.add((path, message))
@@ -224,15 +221,15 @@ class Reporter:
 
 
 def escape_token(token: str) -> str:
-    """A member's name as a part of a JSON Pointer."""
+    """Escapes a member's name for a JSON Pointer."""
     return token.replace("~", "~0").replace("/", "~1") if "~" in token or "/" in token else token
 
 
-# An operator's schemas for the results of tools that don't describe them: which of them change nothing.
+# Output schemas from the operator, for tools without one.
 
 
 def unused_output_schemas(module: ModuleSpec) -> list[Diagnostic]:
-    """Schemas that an operator gave for nothing: most often, a tool's name is misspelt."""
+    """Diagnostics for an operator's output schemas without effect; most often, the tool's name is misspelt."""
     tools = {tool.name: tool for tool in module.tools}
     diagnostics: list[Diagnostic] = []
     for name in sorted(module.output_schemas):

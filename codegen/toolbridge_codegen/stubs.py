@@ -1,4 +1,4 @@
-"""Stubs: the files that guest code is written and checked against, for a whole catalog."""
+"""Generates stubs for a catalog: the files that guest code is written and type-checked against."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from toolbridge_codegen.escaping import plain_json, ts_string
 from toolbridge_codegen.model import Diagnostic, ModuleModel, unused_output_schemas
 from toolbridge_codegen.read.kinds import TOO_SLOW, Bounds
 
-# The stubs of `host:bridge`: what guest code has besides its servers' tools.
-
+# The stubs of `host:bridge`.
 
 _DTS = """\
 declare module "host:bridge" {
@@ -59,7 +58,7 @@ declare module "host:bridge" {
 }
 """
 
-# The namespace is Node's own: where its types are loaded too, the declarations merge.
+# The namespace of Node's types: where these are loaded too, the declarations merge.
 _REQUIRE = """\
 declare namespace NodeJS {{
  interface Require {{
@@ -112,7 +111,7 @@ def parallel(calls: Iterable[Sequence[Any]], /, *, limit: int = ..., errors: str
 
 
 def bridge_dts(specifiers: Iterable[str] = ()) -> str:
-    """The `.d.ts` of `host:bridge`, and of `require` for these modules."""
+    """The `.d.ts` of `host:bridge`, with `require` for these modules."""
     known = ["host:bridge", *(each for specifier in specifiers for each in (specifier, f"{specifier}/async"))]
     overloads = [f"  (id: {ts_string(each)}): typeof import({ts_string(each)});" for each in known]
     return _DTS + _REQUIRE.format(overloads="\n".join(overloads))
@@ -132,7 +131,7 @@ DEFAULT_BOUNDS = Bounds()
 
 @dataclass(frozen=True, slots=True)
 class StubSet:
-    """Everything that was written for a catalog."""
+    """The generated files of a catalog."""
 
     files: Mapping[str, str]
     """File name → text."""
@@ -149,12 +148,12 @@ def generate(
     bounds: Bounds = DEFAULT_BOUNDS,
     cache: StubCache | None = None,
 ) -> StubSet:
-    """Write the stubs of a catalog for one language.
+    """Generates the stubs of a catalog for one language.
 
-    Whatever the schemas are, every tool gets its function; what its types can't say is among the diagnostics.
+    Every tool gets a function, whatever its schemas are; diagnostics tell what its types can't express.
 
     Raises:
-        ValueError: there is no such language, detail or way of errors.
+    ValueError: an unknown language, detail or error style.
     """
     for value, known in ((language, get_args(Language)), (detail, get_args(Detail)), (errors, get_args(Errors))):
         if value not in known:
@@ -170,15 +169,17 @@ def generate(
         manifest[module.specifier] = MappingProxyType(
             {tool.identifier: Export(tool.server, tool.name, stubs.styles[tool.identifier]) for tool in module.tools}
         )
-    if detail == "full":
-        files.update(_shared_files(language, catalog))
+    if detail == "full" and language == "typescript":
+        files["bridge.d.ts"] = bridge_dts(module.specifier for module in catalog.modules)
+    elif detail == "full":
+        files |= {"host/__init__.pyi": "", "host/bridge.pyi": bridge_pyi()}
     ordered = {name: files[name] for name in sorted(files)}
     return StubSet(MappingProxyType(ordered), MappingProxyType(manifest), tuple(diagnostics))
 
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """Everything besides a module itself that decides what is written for it."""
+    """The options that decide a module's stubs, and so belong to its cache key."""
 
     language: Language
     detail: Detail
@@ -187,7 +188,7 @@ class _Options:
 
 
 def _module_stubs(module: ModuleSpec, options: _Options, cache: StubCache | None) -> ModuleStubs:
-    """The stubs of one server, from the cache if nothing has changed."""
+    """The stubs of one server, cached."""
     key = None if cache is None else _cache_key(module, options)
     if cache is None or key is None:
         return _write_module(module, options)
@@ -195,17 +196,14 @@ def _module_stubs(module: ModuleSpec, options: _Options, cache: StubCache | None
     if known is not None and set(known.styles) == {tool.identifier for tool in module.tools}:
         return known
     stubs = _write_module(module, options)
-    # What was left out because the machine was busy is not worth keeping.
+    # Types cut short by time on a busy machine are not cached.
     if not any(item.message.startswith(TOO_SLOW) for item in stubs.diagnostics):
         cache.store(key, stubs)
     return stubs
 
 
 def _cache_key(module: ModuleSpec, options: _Options) -> str | None:
-    """A hash of everything that the stubs of a module are made from, this program included.
-
-    None for schemas that no server can have sent: they are nested too deeply to have been JSON.
-    """
+    """The cache key: a hash of all inputs and of the generator. None for schemas too deep to have been JSON."""
     tools: list[Any] = []
     for tool in module.tools:
         definition = tool.definition
@@ -220,12 +218,12 @@ def _cache_key(module: ModuleSpec, options: _Options) -> str | None:
 
 @lru_cache(maxsize=1)
 def generator_version() -> str:
-    """A hash of the generator's own source: what another version of it has written is not used."""
+    """A hash of the generator's own source: a new version doesn't use an older one's cache."""
     digest = hashlib.sha256()
     try:
         for file in sorted(Path(__file__).parent.rglob("*.py")):
             digest.update(file.read_bytes())
-    except OSError:  # imported from an archive: the cache is for this process only
+    except OSError:  # imported from an archive: a key for this process only
         return os.urandom(16).hex()
     return digest.hexdigest()
 
@@ -259,11 +257,3 @@ def _write_files(model: ModuleModel, options: _Options) -> dict[str, str]:
         f"{package}/__init__.pyi": emit_pyi(model, errors=options.errors),
         f"{package}/aio.pyi": emit_aio_pyi(model),
     }
-
-
-def _shared_files(language: Language, catalog: Catalog) -> dict[str, str]:
-    """What every program has besides its servers' modules."""
-
-    if language == "typescript":
-        return {"bridge.d.ts": bridge_dts(module.specifier for module in catalog.modules)}
-    return {"host/__init__.pyi": "", "host/bridge.pyi": bridge_pyi()}

@@ -51,7 +51,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return written
 
 
-def test_an_entry_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_an_entry_is_returned_unchanged(tmp_path: Path) -> None:
     cache = StubCache(tmp_path / "cache")
     assert cache.find(KEY) is None
     cache.store(KEY, ENTRY)
@@ -94,7 +94,7 @@ def test_a_second_generation_comes_from_the_cache_and_is_the_same(tmp_path: Path
         (SIMPLE, {"bounds": Bounds(depth=3)}),
     ],
 )
-def test_whatever_changes_is_written_anew(tool: ToolDefinition, options: dict[str, Any], writes: list[str]) -> None:
+def test_any_change_is_a_cache_miss(tool: ToolDefinition, options: dict[str, Any], writes: list[str]) -> None:
     cache = StubCache()
     generate(catalog(SIMPLE), language="typescript", cache=cache)
     arguments: dict[str, Any] = {"language": "typescript", **options}
@@ -120,7 +120,7 @@ def test_how_a_server_is_configured_is_part_of_what_was_written(change: dict[str
     assert writes == ["server", "server"]
 
 
-def test_another_version_of_the_generator_writes_anew(monkeypatch: pytest.MonkeyPatch, writes: list[str]) -> None:
+def test_another_version_of_the_generator_is_a_cache_miss(monkeypatch: pytest.MonkeyPatch, writes: list[str]) -> None:
     cache = StubCache()
     generate(catalog(SIMPLE), language="typescript", cache=cache)
     monkeypatch.setattr(stubs_module, "generator_version", lambda: "another")
@@ -128,7 +128,7 @@ def test_another_version_of_the_generator_writes_anew(monkeypatch: pytest.Monkey
     assert writes == ["server", "server"]
 
 
-def test_what_is_too_deep_to_be_json_is_not_cached(writes: list[str]) -> None:
+def test_schemas_too_deep_for_json_are_not_cached(writes: list[str]) -> None:
     cache = StubCache()
     tool = ToolDefinition("tool", nested(100_000, lambda inner: {"not": inner}))
     for _ in range(2):
@@ -136,7 +136,7 @@ def test_what_is_too_deep_to_be_json_is_not_cached(writes: list[str]) -> None:
     assert writes == ["server", "server"]
 
 
-def test_what_a_busy_machine_left_out_is_not_cached(writes: list[str]) -> None:
+def test_types_cut_short_by_time_are_not_cached(writes: list[str]) -> None:
     cache = StubCache()
     schema = {"type": "object", "properties": {f"p{index}": {"type": "array"} for index in range(900)}}
     for _ in range(2):
@@ -165,7 +165,7 @@ def document(**changes: Any) -> bytes:
         document(diagnostics=5),
     ],
 )
-def test_a_damaged_entry_is_no_entry(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_entry_is_a_cache_miss(tmp_path: Path, content: bytes) -> None:
     import hashlib
 
     StubCache(tmp_path).store(KEY, ENTRY)
@@ -222,7 +222,7 @@ def test_a_directory_that_others_can_read_is_not_written_to(tmp_path: Path) -> N
     assert cache.find(KEY) == ENTRY  # from memory
 
 
-def test_a_place_that_cannot_be_a_directory_is_only_slow(tmp_path: Path) -> None:
+def test_an_unusable_directory_only_disables_the_cache(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     cache = StubCache(tmp_path / "file" / "cache")
     cache.store(KEY, ENTRY)
@@ -234,7 +234,7 @@ def entry_of(size: int) -> ModuleStubs:
     return ModuleStubs({"f": "x" * size}, {}, ())
 
 
-def test_memory_is_bounded_and_the_least_used_entry_goes() -> None:
+def test_memory_is_bounded_by_lru_eviction() -> None:
     cache = StubCache(most_memory=3500)
     for key in "abc":
         cache.store(key, entry_of(1000))
@@ -245,7 +245,7 @@ def test_memory_is_bounded_and_the_least_used_entry_goes() -> None:
     assert cache.find("large") is None
 
 
-def test_the_disk_is_bounded_and_the_oldest_entries_go(tmp_path: Path) -> None:
+def test_the_disk_is_bounded_by_eviction_of_the_oldest_entries(tmp_path: Path) -> None:
     long_ago = time.time() - 1000
     keys = [letter * 64 for letter in "abcd"]
     for index, key in enumerate(keys):

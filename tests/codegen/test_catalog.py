@@ -32,7 +32,7 @@ def test_a_tool_is_found_by_each_of_its_names() -> None:
     assert catalog.tools == module.tools
 
 
-def test_a_name_that_is_not_exactly_a_tools_finds_nothing() -> None:
+def test_other_names_find_no_tool() -> None:
     catalog = build_catalog([ServerListing("weather", (tool("get-forecast"),))])
     assert catalog.tool("weather", "get_forecast") is None
     assert catalog.tool("Weather", "get-forecast") is None
@@ -50,7 +50,7 @@ def test_two_listings_of_one_server_are_refused() -> None:
         build_catalog([ServerListing("a", ()), ServerListing("a", ())])
 
 
-def test_the_order_of_servers_and_tools_decides_nothing() -> None:
+def test_the_order_of_servers_and_tools_does_not_matter() -> None:
     listings = [
         ServerListing(server, tuple(tool(name) for name in ("a-b", "a_b", "a.b", "x" * 99)))
         for server in ("s", "t", "u")
@@ -64,7 +64,7 @@ def test_the_order_of_servers_and_tools_decides_nothing() -> None:
         assert build_catalog(mixed) == expected
 
 
-def test_of_two_tools_with_one_name_the_order_does_not_decide_which_is_kept() -> None:
+def test_of_duplicate_names_the_one_kept_does_not_depend_on_the_order() -> None:
     one, two = tool("a", description="one"), tool("a", description="two")
     kept = [build_catalog([ServerListing("s", tools)]).tools for tools in ((one, two), (two, one))]
     assert [[each.definition.description for each in tools] for tools in kept] == [["one"], ["one"]]
@@ -87,7 +87,7 @@ def test_two_tools_with_one_name_may_have_any_schema(schema: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "../../etc/x", 'a" {} evil', "A", "a\n", "-a"])
-def test_what_is_no_servers_name_is_refused(name: str) -> None:
+def test_an_invalid_server_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is not a server's name"):
         build_catalog([ServerListing(name, ())])
 

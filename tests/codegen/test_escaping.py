@@ -40,7 +40,7 @@ TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore all")
         ('*/ """ \\ ${x} </script>', '*/ """ \\ ${x} </script>'),
     ],
 )
-def test_what_cannot_be_seen_is_removed_and_the_rest_stays(text: str, clean: str) -> None:
+def test_invisible_characters_are_removed_and_others_kept(text: str, clean: str) -> None:
     assert clean_text(text) == clean
 
 
@@ -58,18 +58,18 @@ def test_a_line_is_one_line() -> None:
         ("\u200b" * 5000 + "hidden", 6, "…"),
     ],
 )
-def test_what_is_too_long_is_cut_with_a_visible_mark(text: str, limit: int, clean: str) -> None:
+def test_long_text_is_truncated_with_a_visible_mark(text: str, limit: int, clean: str) -> None:
     assert clean_text(text, limit=limit) == clean
     assert clean_line(text, limit=limit) == clean
 
 
-def test_the_limit_is_two_thousand_characters_if_nothing_else_is_said() -> None:
+def test_the_default_limit_is_two_thousand_characters() -> None:
     assert clean_text("a" * 2001) == "a" * 1999 + "…"
     assert clean_text("a" * 2000) == "a" * 2000
 
 
 @pytest.mark.parametrize("text", ["\x1b[" + "0;" * 500_000, "\x1b]" * 300_000, " \n" * 500_000, "\u200b" * 10**6])
-def test_a_megabyte_of_anything_costs_next_to_nothing(text: str) -> None:
+def test_a_megabyte_costs_no_more_than_the_limit(text: str) -> None:
     with work_within(0.1):
         clean_text(text)
         clean_line(text)
@@ -83,7 +83,7 @@ _HIDDEN = re.compile(
 
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(text=st.text(st.characters(), max_size=60), limit=st.integers(1, 50))
-def test_nothing_hidden_ever_passes_and_cleaning_twice_changes_nothing(text: str, limit: int) -> None:
+def test_sanitising_removes_everything_hidden_and_is_idempotent(text: str, limit: int) -> None:
     for clean in (clean_text, clean_line):
         result = clean(text, limit=limit)
         assert not _HIDDEN.search(result)

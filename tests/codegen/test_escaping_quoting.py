@@ -51,14 +51,14 @@ def test_a_python_literal_is_the_text(text: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_literals_hold_no_character_that_can_not_be_seen(text: str) -> None:
+def test_literals_contain_no_invisible_characters(text: str) -> None:
     for literal in (py_string(text), ts_string(text)):
         assert literal.isprintable()
         assert not any(unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} for character in literal)
 
 
 @pytest.mark.parametrize("character", INVISIBLE, ids=ascii)
-def test_what_can_not_be_seen_is_written_as_an_escape(character: str) -> None:
+def test_invisible_characters_are_escaped(character: str) -> None:
     code = ord(character)
     for literal in (py_string(f"a{character}b"), ts_string(f"a{character}b")):
         assert literal.isascii()
@@ -66,7 +66,7 @@ def test_what_can_not_be_seen_is_written_as_an_escape(character: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["é", "日本", "Ω ≠ ω", "😀", "ß", "don't"])
-def test_what_can_be_seen_is_written_as_it_is(text: str) -> None:
+def test_visible_characters_are_kept(text: str) -> None:
     assert py_string(text) == ts_string(text) == f'"{text}"'
 
 

@@ -89,7 +89,7 @@ def test_pydantic_models_validate() -> None:
     assert made.GetForecastInput(location="Oslo").days is None
 
 
-def test_what_was_left_out_of_a_pydantic_model_is_left_out_of_what_is_sent() -> None:
+def test_unset_fields_of_a_pydantic_model_are_not_sent() -> None:
     """As the document says. By itself, `model_dump` has null for it, which the tool's own schema refuses."""
     made = loaded(host_models(forecast(), "pydantic"))
     value = made.GetForecastInput(location="Oslo")
@@ -128,7 +128,7 @@ def test_a_server_without_types_has_an_empty_module() -> None:
     assert host_models(module(), "pydantic").count("\n") == 1
 
 
-def test_the_schema_says_what_the_model_does() -> None:
+def test_the_schema_matches_the_model() -> None:
     schema = model_to_schema(everything())
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$defs"]["Tree"] == {
@@ -160,7 +160,7 @@ def test_the_generator_is_not_needed_until_models_are_made() -> None:
     assert done.stdout == "Models need datamodel-code-generator: pip install 'toolbridge[models]'.\n"
 
 
-def test_a_generator_that_breaks_is_a_typed_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_generator_is_a_typed_error(monkeypatch: pytest.MonkeyPatch) -> None:
     import datamodel_code_generator
 
     def broken(*_: Any, **__: Any) -> str:

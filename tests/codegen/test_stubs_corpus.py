@@ -87,7 +87,7 @@ def test_each_tool_has_a_stub_without_its_neighbours_too(listing: ServerListing)
 
 
 @pytest.mark.parametrize("case", ["remote_https", "remote_file", "remote_relative", "missing_definition", "alias_loop"])
-def test_what_becomes_unknown_is_said_with_tool_and_path(case: str) -> None:
+def test_unknown_types_are_reported_with_tool_and_path(case: str) -> None:
     for stubs in stub_sets():
         found = [item for item in stubs.diagnostics if (item.server, item.tool) == ("references", case)]
         paths = {item.path for item in found}

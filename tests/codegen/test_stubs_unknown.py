@@ -124,11 +124,11 @@ def test_a_schema_that_says_something_is_not_unknown_without_a_diagnostic(seed: 
 
 
 @given(st.integers(0, 2**32))
-def test_nor_is_one_of_definitions_that_are_choices_of_each_other(seed: int) -> None:
+def test_choices_of_each_other_are_not_unknown_without_a_diagnostic(seed: int) -> None:
     assert silently_unknown(knotted(seed)) == []
 
 
-def test_there_is_something_to_find() -> None:
+def test_the_examples_have_unknown_types() -> None:
     """Definitions that admit some kinds, and some that admit none: a choice only of itself."""
     kinds = [each for seed in range(200) for each in admitted(knotted(seed)).values()]
     assert 100 < sum(each not in (0, ANY_KIND) for each in kinds) < 600
@@ -194,5 +194,5 @@ def test_an_object_that_is_open_because_too_many_branches_can_hold_at_once_is_re
 
 
 @pytest.mark.parametrize("schema", [True, {}, {"description": "anything"}, {"anyOf": [{}, TEXT]}])
-def test_what_is_honestly_open_is_not_reported(schema: Any) -> None:
+def test_open_schemas_are_not_reported(schema: Any) -> None:
     assert result_model({"type": "object", "properties": {"a": schema}})[1] == ()

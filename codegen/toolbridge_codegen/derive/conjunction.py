@@ -1,8 +1,7 @@
-"""Conjunctions: all schemas that hold in one place, and the alternatives among them.
+"""Conjunctions: all schemas that hold in one place, through references, `allOf` and choices.
 
-A schema, what it refers to and what its `allOf` lists hold together. Each `anyOf` and `oneOf` among them is a choice;
-multiplied out, the choices give alternatives, each a plain set of schemas ("facts") that can be merged into one type.
-Nothing is copied: a fact is the server's own object, and is known by its identity.
+Each `anyOf` and `oneOf` is a choice. Expanded, the choices give alternatives, each a set of schemas ("facts") that is
+merged into one type. Nothing is copied: a fact is the server's own object, compared by identity.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _NULL = {"type": "null"}
 _NULLABLE = frozenset({"nullable", "x-nullable"})
 _COMPOSING = REFERENCES | {"allOf", *CHOICES}
 _COPIED_AT_ONCE = 64
-"""Choices and branches that an alternative may carry along for the price of one visit."""
+"""Choices and branches copied into an alternative for one step of the budget."""
 
 
 class Choice(NamedTuple):
-    """One of these branches holds; with `exclusive`, not two of them."""
+    """At least one of these branches holds; with `exclusive`, exactly one."""
 
     branches: list[Any]
     exclusive: bool
@@ -48,16 +47,16 @@ class Choice(NamedTuple):
 
 
 class Conjunction(NamedTuple):
-    """What holds in one place."""
+    """The schemas that hold in one place."""
 
     facts: list[dict[str, Any]]
-    """Schemas that say something about the type themselves."""
+    """Schemas with keywords that a type depends on."""
     choices: list[Choice]
     annotated: list[dict[str, Any]]
-    """All schemas, for their descriptions and remarks; the nearest first."""
+    """All schemas, for descriptions and remarks, nearest first."""
     impossible: bool
     complete: bool
-    """False if a bound was reached: then nothing may be concluded."""
+    """False if a bound was exceeded: then nothing may be concluded."""
 
 
 class Alternative(NamedTuple):
@@ -68,18 +67,7 @@ class Alternative(NamedTuple):
 
 
 class Conjunctions:
-    """Takes the schemas of one document apart."""
-
-    __slots__ = (
-        "_bounds",
-        "_budget",
-        "_document",
-        "_ignores_siblings",
-        "_known",
-        "_not_nullable",
-        "_path",
-        "_reporter",
-    )
+    """Flattens the schemas of one document into conjunctions."""
 
     def __init__(self, document: Document, path: str, budget: Budget, bounds: Bounds, reporter: Reporter) -> None:
         self._document = document
@@ -92,7 +80,7 @@ class Conjunctions:
         self._not_nullable: dict[int, dict[str, Any]] = {}
 
     def target(self, schema: dict[str, Any], reference: str) -> Target | None:
-        """What a schema's reference means; None with a diagnostic if nothing here."""
+        """Resolves a schema's reference; None, with a diagnostic, if that fails."""
         try:
             target = self._document.resolve(reference, schema)
         except RefusedReferenceError as error:
@@ -106,18 +94,18 @@ class Conjunctions:
         return target
 
     def own_kinds(self, schema: dict[str, Any]) -> int:
-        """The kinds of values that a schema's own `type` admits."""
+        """The kinds that a schema's own `type` admits."""
         return ANY_KIND if self.ignored_beside_reference(schema) else declared_kinds(schema, self._reporter)
 
     def ignored_beside_reference(self, schema: dict[str, Any]) -> bool:
-        """Whether what a schema says besides its reference means nothing."""
+        """Whether keywords beside the schema's reference are ignored."""
         return self._ignores_siblings and isinstance(schema.get("$ref"), str)
 
     def flatten(self, schemas: Sequence[Any]) -> Conjunction:
-        """All schemas that hold where these do."""
+        """All schemas that hold where these do, cached for a single one."""
         if len(schemas) != 1:
             return self._flattened(schemas)
-        # The same branch is part of many alternatives.
+        # A branch is part of many alternatives.
         known = self._known.get(id(schemas[0]))
         if known is None:
             known = self._alone(schemas[0]) or self._flattened(schemas)
@@ -125,7 +113,7 @@ class Conjunctions:
         return known
 
     def _alone(self, schema: Any) -> Conjunction | None:
-        """The conjunction of a schema that is composed of no others, as most are."""
+        """Fast path: the conjunction of a schema without references, `allOf` and choices; None for others."""
         if not is_object(schema) or not _COMPOSING.isdisjoint(schema) or "not" in schema or not self._budget.visit():
             return None
         facts = [] if CONSTRAINTS.isdisjoint(schema) else [schema]
@@ -173,7 +161,7 @@ class Conjunctions:
         return whole
 
     def _target_or_fact(self, schema: dict[str, Any], facts: list[dict[str, Any]]) -> Target | None:
-        """What a schema's reference means, if it has one; that one means nothing here is a fact."""
+        """Resolves a schema's reference, if any; records an unresolved one among the facts."""
         reference = reference_of(schema)
         target = None if reference is None else self.target(schema, reference)
         if reference is not None and target is None:
@@ -185,12 +173,12 @@ class Conjunctions:
             self._reporter.report(schemas[0], "", "the references lead back to themselves: unknown")
 
     def _without_nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema that holds if the value isn't null."""
+        """The schema without `nullable`: the branch for values other than null."""
         plain = self._not_nullable.get(id(schema))
         if plain is None:
             plain = {keyword: value for keyword, value in schema.items() if keyword not in _NULLABLE}
             self._not_nullable[id(schema)] = plain
-            self._document.stand_for(plain, schema)
+            self._document.alias(plain, schema)
             self._reporter.locate(plain, self._reporter.path_of(schema))
         return plain
 
@@ -203,7 +191,7 @@ class Conjunctions:
         for keyword in CHOICES:
             if keyword in schema:
                 branches = self._members(schema, keyword)
-                # A choice between remarks is a remark itself.
+                # A choice between remarks is itself a remark.
                 if branches and not all(is_remark(branch) for branch in branches):
                     choices.append(Choice(branches, keyword == "oneOf", schema, keyword))
         return choices
@@ -215,11 +203,11 @@ class Conjunctions:
         return members
 
     def alternatives(self, whole: Conjunction) -> list[Alternative] | None:
-        """The choices of a conjunction multiplied out; None if there are too many."""
+        """Expands the choices of a conjunction; None if there are too many alternatives."""
         found: list[Alternative] = []
         known: set[tuple[frozenset[int], frozenset[int]]] = set()
         only_itself: Choice | None = None
-        # Of the choices that were made: each with those that its branch asks for.
+        # By choice made: the choices that its branch depends on.
         stack = [(whole.facts, whole.choices, list[Any](), dict[int, frozenset[int]]())]
         while stack:
             facts, choices, also, taken = stack.pop()
@@ -234,13 +222,13 @@ class Conjunctions:
             choice, others = choices[0], choices[1:]
             if len(choice.branches) > self._bounds.literals:
                 return None
-            # A choice that is made already, or still to be made anyway, adds nothing: asked once for each way that
-            # leads to it, it would double with every level.
+            # A choice already made, or still pending, adds nothing: repeated on each way to it, it would double
+            # with every level.
             asked = {id(choice.branches), *taken, *(id(one.branches) for one in others)}
             for index in range(len(choice.branches) - 1, -1, -1):
                 branch = choice.branches[index]
                 part = self.flatten([branch])
-                # What is copied below is counted too: many alternatives, each of much, are memory.
+                # Copies below are counted, too: many large alternatives take memory.
                 copied = (len(also) + len(asked) + len(choice.branches) + len(part.choices)) // _COPIED_AT_ONCE
                 if not part.complete or not self._budget.visit(1 + len(facts) // 8 + copied):
                     return None
@@ -248,7 +236,7 @@ class Conjunctions:
                     continue
                 needs = frozenset(id(one.branches) for one in part.choices)
                 if self._leads_back(needs, id(choice.branches), taken):
-                    # What holds only because it holds says nothing: it is in what the other branches say.
+                    # A branch that holds only if it holds adds nothing to the other branches.
                     only_itself = choice
                     continue
                 own = set(map(id, facts))
@@ -263,7 +251,7 @@ class Conjunctions:
         return found
 
     def _leads_back(self, needs: frozenset[int], choice: int, taken: Mapping[int, frozenset[int]]) -> bool:
-        """Whether what a branch asks for is, by the branches that were taken for that, the branch's own choice."""
+        """Whether a branch depends on its own choice, through the branches taken."""
         waiting, seen = list(needs), set(needs)
         while waiting:
             one = waiting.pop()
@@ -276,11 +264,9 @@ class Conjunctions:
         return False
 
 
-# Branches of an `anyOf` that can hold at once: an object for which they do has the properties of all of them.
-#
-# A union of closed objects would refuse it. Branches that a tag tells apart (a required property with other
-# constants, or of another type, in each) never hold together: they stay as they are.
-
+# Overlapping branches of an `anyOf`: an object may satisfy several, and then has the properties of all of them, which
+# a union of closed objects would refuse. Branches with a discriminator (a required property with other constants, or
+# of another type) never overlap.
 
 Facts = Sequence[dict[str, Any]]
 
@@ -307,7 +293,7 @@ def has_overlap(types: SchemaTypes, choice: Choice) -> bool:
 
 
 def are_apart(types: SchemaTypes, one: Facts, other: Facts) -> bool:
-    """Whether no object satisfies both."""
+    """Whether no object satisfies both, by a discriminator or by their types."""
     if not (_can_be_object(types, one) and _can_be_object(types, other)):
         return True
     first, second = _required_schemas(one), _required_schemas(other)
@@ -324,7 +310,7 @@ def _can_be_object(types: SchemaTypes, facts: Facts) -> bool:
 
 
 def _listed(facts: Sequence[Any]) -> set[str]:
-    """The names, and the patterns of names, that schemas list."""
+    """The names, and patterns of names, that schemas list."""
     names: set[str] = set()
     for fact in facts:
         for keyword in ("properties", "patternProperties"):
@@ -335,7 +321,7 @@ def _listed(facts: Sequence[Any]) -> set[str]:
 
 
 def _required_schemas(facts: Facts) -> dict[str, list[dict[str, Any]]]:
-    """By name, what is said of the properties that must be there."""
+    """The schemas of required properties, by name."""
     required: set[Any] = set()
     found: dict[str, list[dict[str, Any]]] = {}
     for fact in facts:
@@ -352,7 +338,7 @@ def _required_schemas(facts: Facts) -> dict[str, list[dict[str, Any]]]:
 
 
 def _differ(types: SchemaTypes, one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether no value is allowed by both."""
+    """Whether no value satisfies both schemas."""
     if not declared_kinds(one, types.reporter) & declared_kinds(other, types.reporter):
         return True
     first, second = _constants(one), _constants(other)
@@ -360,7 +346,7 @@ def _differ(types: SchemaTypes, one: dict[str, Any], other: dict[str, Any]) -> b
 
 
 def _constants(schema: dict[str, Any]) -> set[tuple[bool, str | float | None]] | None:
-    """The only values that a schema allows, if they are plain."""
+    """The only values that a schema admits; None if there are others."""
     listed: Any = [schema["const"]] if "const" in schema else schema.get("enum")
     if not is_list(listed) or not all(value is None or isinstance(value, str | int | float) for value in listed):
         return None

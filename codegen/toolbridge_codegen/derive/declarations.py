@@ -1,7 +1,8 @@
-"""From drafts to declarations: what is the same is declared once, and everything gets its name."""
+"""Drafts of declarations, their deduplication and their names."""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,61 +28,56 @@ from toolbridge_codegen.model import (
 from toolbridge_codegen.read.kinds import ANY_KIND
 from toolbridge_codegen.read.notes import NO_DOCS
 
-# Drafts: the declarations of one module while it is being built.
-#
-# A draft is referred to by its key. Names are given at the end, when it is known what is used, what is the same, and
-# who else wants a name.
+# Drafts: the declarations of a module under construction, referred to by keys. Names are assigned at the end, when
+# uses, duplicates and competing claims are known.
 
-
-# Tuples, not unions of types: those would be made anew wherever they are asked for.
+# Tuples, not unions: those would be rebuilt at every use.
 _WITHOUT_PARTS = (ScalarType, LiteralType, UnknownType, NeverType)
 _OF_ONE_PART = (NamedType, *_WITHOUT_PARTS)
 
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """A declaration that may not have its type yet."""
+    """A declaration that may have no type yet."""
 
     key: str
-    """What stands for its name in types."""
+    """The placeholder for its name in types."""
     wanted: str
-    """The name by its place in the schema."""
+    """The name by its position in the schema."""
     kinds: int
     """The kinds of values that it admits."""
     path: str = ""
-    """Where it was declared."""
+    """The JSON Pointer of its schema."""
     definition: str = ""
-    """The name by its definition, which is preferred if no other definition wants it."""
+    """The name of its definition, preferred unless another definition claims it."""
     root_of: str = ""
-    """The tool whose input or output it is: it has that name, and is the same as no other."""
+    """The tool of which it is the input or output: named after it, and never merged with another."""
     type: TypeNode = UNKNOWN
     docs: Docs = NO_DOCS
 
 
 class Drafts:
-    """All drafts of a module."""
-
-    __slots__ = ("_all",)
+    """The drafts of a module."""
 
     def __init__(self) -> None:
         self._all: dict[str, Draft] = {}
 
     def open(self, wanted: str, kinds: int = ANY_KIND, *, path: str = "", definition: str = "") -> Draft:
-        """A new draft."""
+        """Adds a draft."""
         draft = Draft(f"#{len(self._all)}", wanted, kinds, path, definition)
         self._all[draft.key] = draft
         return draft
 
     def get(self, key: str) -> Draft:
-        """The draft of this key."""
+        """The draft of a key."""
         return self._all[key]
 
     def kinds_of_name(self, key: str) -> int:
-        """The kinds of values that a declared type admits."""
+        """The kinds of values that a draft admits."""
         return self._all[key].kinds
 
     def reached_from(self, roots: Iterable[TypeNode]) -> dict[str, list[str]]:
-        """What some types lead to, in the order in which it was made: each draft's key, and those it refers to."""
+        """The drafts reached from some types, in order of creation: each key with the keys it refers to."""
         found: dict[str, list[str]] = {}
         pending = [key for root in roots for key in keys_in(root)]
         while pending:
@@ -93,7 +89,7 @@ class Drafts:
 
 
 def keys_in(node: TypeNode) -> list[str]:
-    """The declarations that a type refers to, each as often as it does, in the order of writing."""
+    """The keys or names that a type refers to, with repetitions, in order of writing."""
     keys: list[str] = []
     stack: list[TypeNode] = [node]
     while stack:
@@ -106,7 +102,7 @@ def keys_in(node: TypeNode) -> list[str]:
 
 
 def is_larger(node: TypeNode, most: int) -> bool:
-    """Whether a type has more parts than this, which is one at least. Costs no more than that many steps."""
+    """Whether a type has more than `most` parts, in at most that many steps."""
     if isinstance(node, _OF_ONE_PART):
         return False
     stack: list[TypeNode] = [node]
@@ -119,7 +115,7 @@ def is_larger(node: TypeNode, most: int) -> bool:
 
 
 def parts_of(node: TypeNode) -> Sequence[TypeNode]:
-    """The types that a type is made of."""
+    """The parts of a type, one level deep."""
     match node:
         case ObjectType(properties, extra):
             parts = [known.type for known in properties]
@@ -136,21 +132,15 @@ def parts_of(node: TypeNode) -> Sequence[TypeNode]:
             return ()
 
 
-# Sharing: declarations with the same content, from whichever tool, are one declaration.
-#
-# Tools of one server often repeat a schema. What is the same in every part, its comments included, is found here;
-# recursive declarations are the same if they go round in the same way.
-
+# Deduplication: drafts with equal content, comments included, become one declaration, as tools of a server often repeat
+# a schema. Recursive drafts are equal if their cycles are.
 
 _MOST_COMPARED = 200_000
-"""Parts of cycles that are looked at, for one module; what is left then is the same as nothing else."""
+"""Parts of cycles compared per module; drafts beyond are never merged."""
 
 
 def same_drafts(drafts: Drafts, references: Mapping[str, list[str]]) -> dict[str, int]:
-    """A number for each draft; drafts with the same number have the same content.
-
-    The drafts are given by their keys, each with the keys that it refers to.
-    """
+    """A number for each draft, equal for equal content. `references` has the keys that each draft refers to."""
     numbers: dict[str, int] = {}
     known: dict[object, int] = {}
     left = _MOST_COMPARED
@@ -171,7 +161,7 @@ def same_drafts(drafts: Drafts, references: Mapping[str, list[str]]) -> dict[str
 
 
 def cycles(references: Mapping[str, list[str]]) -> list[list[str]]:
-    """The keys in groups that lead to each other (Tarjan's algorithm), what is referred to first."""
+    """The strongly connected components of the references (Tarjan's algorithm), referenced ones first."""
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_keys: list[str] = []
@@ -203,7 +193,7 @@ def cycles(references: Mapping[str, list[str]]) -> list[list[str]]:
 
 
 def _close(first: str, open_keys: list[str], is_open: set[str]) -> list[str]:
-    """The group that began with a key: everything that was opened since."""
+    """Pops a component from the stack, down to its first key."""
     group: list[str] = []
     while not group or group[-1] != first:
         group.append(open_keys.pop())
@@ -212,15 +202,11 @@ def _close(first: str, open_keys: list[str], is_open: set[str]) -> list[str]:
 
 
 def _content(draft: Draft, number: Callable[[str], int]) -> object:
-    return (_shape(draft.type, number), _docs_shape(draft))
-
-
-def _docs_shape(draft: Draft) -> object:
-    return (draft.docs.description, draft.docs.notes, draft.docs.deprecated)
+    return (_shape(draft.type, number), draft.docs.description, draft.docs.notes, draft.docs.deprecated)
 
 
 def _content_of_cycle(start: str, drafts: Drafts, members: set[str], numbers: Mapping[str, int]) -> object:
-    """What a draft looks like from inside its cycle: the others are numbered as they are met from here."""
+    """A draft's content within its cycle, whose members are numbered in order of first reference."""
     met = {start: -1}
     waiting = [start]
     shapes: list[object] = []
@@ -239,7 +225,7 @@ def _content_of_cycle(start: str, drafts: Drafts, members: set[str], numbers: Ma
 
 
 def _shape(node: TypeNode, number: Callable[[str], int]) -> object:  # noqa: PLR0911  # one for each kind of type
-    """A type as something to compare: names by what they mean, constants by what they are."""
+    """A type as a comparable value: names by number, constants by their text."""
     match node:
         case NamedType(name):
             return number(name)
@@ -259,24 +245,24 @@ def _shape(node: TypeNode, number: Callable[[str], int]) -> object:  # noqa: PLR
             inner = [_shape(item, number) for item in items]
             return ("tuple", required, *inner, None if rest is None else _shape(rest, number))
         case LiteralType(values):
-            return repr(values)  # to Python, 1 and true are equal
+            return repr(values)  # to Python, 1 equals True
         case _:
             return node
 
 
 _MOST_INLINE_LEVELS = 4
-"""Objects written inside objects: deeper than this, a name reads better."""
+"""Levels of inline objects; deeper ones get a name."""
 _SMALL = 50
-"""Characters up to which an object without comments says more than its name would."""
+"""The width up to which an object without comments is inline."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 
 Renaming = Callable[[TypeNode], TypeNode]
-"""Puts declared names in the place of drafts' keys."""
+"""Replaces keys by names in a type."""
 
 
 def declare(drafts: Drafts, roots: Sequence[TypeNode], names: TypeNames) -> tuple[tuple[Declaration, ...], Renaming]:
-    """The declarations that some types lead to, and the way to name them in those types."""
+    """The declarations reached from some types, and the function that names them in these types."""
     references = drafts.reached_from(roots)
     groups = _groups(drafts, references)
     name_of = _name_all(groups, names)
@@ -291,7 +277,7 @@ def declare(drafts: Drafts, roots: Sequence[TypeNode], names: TypeNames) -> tupl
 
 
 def _groups(drafts: Drafts, references: Mapping[str, list[str]]) -> list[list[Draft]]:
-    """Drafts with the same content together, in the order in which the first of each was made."""
+    """Groups drafts with equal content, in order of creation."""
     numbers = same_drafts(drafts, references)
     groups: dict[int, list[Draft]] = {}
     for key in references:
@@ -316,7 +302,7 @@ def _name_all(groups: list[list[Draft]], names: TypeNames) -> dict[str, str]:
 
 
 def _preferred_name(group: list[Draft]) -> str:
-    """By definition; else by place, and for several places by what their names end in."""
+    """The name of the definition; else of the position, and for several positions their common ending."""
     if group[0].root_of:
         return group[0].wanted
     definitions = {draft.definition for draft in group}
@@ -334,7 +320,7 @@ def _common_end(names: list[str]) -> str:
         if len(set(words)) > 1:
             break
         common.insert(0, words[0])
-    # What is before the place in the schema says nothing of the type.
+    # Words before the position in the schema don't describe the type.
     for index in range(len(common) - 1, -1, -1):
         if common[index] in ("Input", "Output"):
             del common[: index + 1]
@@ -343,7 +329,7 @@ def _common_end(names: list[str]) -> str:
 
 
 class _Renamer:
-    """Puts names in the place of keys; a type in which there are none stays the same object."""
+    """Replaces keys by names; a type without any stays the same object."""
 
     def __init__(self, name_of: Mapping[str, str]) -> None:
         self._named = {key: NamedType(name) for key, name in name_of.items()}
@@ -365,9 +351,9 @@ class _Renamer:
                 inner = self.renamed(values)
                 return node if inner is values else MapType(inner)
             case UnionType(members):
-                # Two members may have turned out to be the same.
+                # Members may have become equal.
                 inside = [self.renamed(member) for member in members]
-                return node if all(map(_is, inside, members)) else union_of(inside)
+                return node if all(map(operator.is_, inside, members)) else union_of(inside)
             case TupleType(items, required, rest):
                 inside = tuple([self.renamed(item) for item in items])
                 return TupleType(inside, required, None if rest is None else self.renamed(rest))
@@ -379,10 +365,6 @@ class _Renamer:
         return known if inner is known.type else Property(known.name, inner, known.required, known.docs)
 
 
-def _is(one: TypeNode, other: TypeNode) -> bool:
-    return one is other
-
-
 # ---- what needs no name
 
 
@@ -392,7 +374,7 @@ def _users(
     name_of: Mapping[str, str],
     roots: Iterable[TypeNode],
 ) -> dict[str, list[str]]:
-    """For each name, the name of each declaration that uses it; empty for a use outside of any."""
+    """For each name, the declarations that use it; an empty name for other uses."""
     users: dict[str, list[str]] = {}
     for root in roots:
         for key in keys_in(root):
@@ -404,13 +386,12 @@ def _users(
 
 
 def _inline_names(groups: list[list[Draft]], name_of: Mapping[str, str], users: Mapping[str, list[str]]) -> set[str]:
-    """What may be written where it is used: in one place, or small.
+    """The declarations to write inline: small, or used once.
 
-    A declaration of a cycle that has one user only is used by the cycle; the one by which the cycle is entered has
-    two users and keeps its name. So what is inline never contains itself.
+    A cycle is entered by a declaration with two users, which keeps its name. So an inline type never contains itself.
     """
     levels: dict[str, int] = {}
-    for first, *_ in groups:  # a user was made before what it uses
+    for first, *_ in groups:  # users come before what they use
         name = name_of[first.key]
         if first.root_of:
             continue
@@ -424,7 +405,7 @@ def _inline_names(groups: list[list[Draft]], name_of: Mapping[str, str], users: 
 
 
 def _is_small(draft: Draft) -> bool:
-    """An object of scalars that is shorter than a sentence, and needs no comment."""
+    """Whether an object of scalars, without comments, is shorter than a name is worth."""
     if not isinstance(draft.type, ObjectType) or draft.docs != NO_DOCS or draft.type.extra is not None:
         return False
     width = 0
@@ -437,7 +418,7 @@ def _is_small(draft: Draft) -> bool:
 
 
 def _small_width(node: TypeNode) -> int | None:
-    """The width of a type that is made of scalars only."""
+    """The width of a type made of scalars; None for others."""
     match node:
         case ScalarType(kind):
             return len(kind)

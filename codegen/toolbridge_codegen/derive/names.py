@@ -1,15 +1,18 @@
-"""Names of types: short, readable, the same whatever the order of a listing, and nobody else's.
+"""Names of types: short, readable, unique, independent of a listing's order.
 
-A type is named after its tool and where in the tool's schema it is, or after its definition. It never has the
-name of something that either language, its standard library or the stub itself already means.
+A type is named after its tool and its position in the schema, or after its definition; never like something that either
+language, its standard library or the stubs define.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
+
+from toolbridge_codegen.escaping import is_object
 
 LONGEST_TYPE_NAME = 64
 _LONGEST_PART = 32
@@ -48,30 +51,30 @@ UnicodeWarning Union Unpack UserWarning ValueError ValuesView Warning ZeroDivisi
 _STUBS = "Bridge Call Handle Input Module Output Tool ToolDenied ToolError ToolErrorResult ToolTimeout Unknown"
 
 RESERVED_TYPE_NAMES = frozenset(f"{_TYPESCRIPT} {_PYTHON} {_STUBS}".split())
-"""Names that a declared type never has."""
+"""Names that no declared type has."""
 
 _WORDS = re.compile(r"[A-Za-z0-9]+")
 
 
 def pascal_case(text: str) -> str:
-    """`get_forecast` and `get-forecast` as `GetForecast`: letters and digits of ASCII only, at most 32 of them."""
+    """`get_forecast` and `get-forecast` as `GetForecast`: ASCII letters and digits, at most 32."""
     return _pascal_case(text[:_LONGEST_TEXT])
 
 
 @lru_cache(maxsize=4096)
 def _pascal_case(text: str) -> str:
-    """Remembered, as tools of one server call their properties by the same names."""
+    """Cached: a server's tools repeat their properties' names."""
     return "".join(pascal_words(text))[:_LONGEST_PART]
 
 
 def pascal_words(text: object) -> list[str]:
-    """The words of a text, each with a capital; none if it isn't a text."""
+    """The capitalised words of a text; none if it is no string."""
     words = _WORDS.findall(text[:_LONGEST_TEXT]) if isinstance(text, str) else ()
     return [word[0].upper() + word[1:] for word in words]
 
 
 def singular(name: str) -> str:
-    """The name of one of the things that a plural names, by the plainest rules of English; others stay."""
+    """The singular of a plural, by simple rules of English; other names unchanged."""
     if name.endswith("ies") and not name.endswith(("Series", "series", "Species", "species", "Movies", "Cookies")):
         return f"{name[:-3]}y"
     if name.endswith(("sses", "xes", "ches", "shes")):
@@ -82,22 +85,20 @@ def singular(name: str) -> str:
 
 
 class TypeNames:
-    """The type names of one module. Given in a fixed order, they come out the same every time."""
-
-    __slots__ = ("_next_number", "_owners", "_taken")
+    """Assigns the type names of one module. Deterministic for a given order of claims."""
 
     def __init__(self, identifiers: Iterable[str]) -> None:
-        # A class and a function of one name exclude each other in Python.
+        # A class and a function can't share a name in Python.
         self._taken = {*identifiers}
         self._owners: dict[str, str] = {}
         self._next_number: dict[str, int] = {}
 
     def reserve(self, wanted: str, owner: str) -> None:
-        """Keep a name for its owner."""
+        """Reserves a name for its owner."""
         self._owners[_fitting(wanted)] = owner
 
     def claim(self, wanted: str, owner: str) -> str:
-        """A name of its own: the wanted one, or the wanted one with a number."""
+        """Claims a unique name: the wanted one, or with a number."""
         base = _fitting(wanted)
         name = base
         while name in self._taken or self._owners.get(name, owner) != owner:
@@ -120,7 +121,7 @@ def _fitting(wanted: str) -> str:
 
 
 def tool_prefixes(identifiers: Iterable[str]) -> dict[str, str]:
-    """The beginning of each tool's type names; two tools never share one."""
+    """A unique prefix of each tool's type names."""
     prefixes: dict[str, str] = {}
     taken: set[str] = set()
     for identifier in sorted(identifiers):
@@ -132,3 +133,57 @@ def tool_prefixes(identifiers: Iterable[str]) -> dict[str, str]:
         taken.add(prefix)
         prefixes[identifier] = prefix
     return prefixes
+
+
+# Names of a choice's branches.
+
+_MOST_LOOKED_AT = 8
+_LONGEST_WORD = 32
+
+
+def variant_names(branches: Sequence[Sequence[Any]], name: str) -> list[str]:
+    """A name for each branch, in case it is an object: by its title, its discriminator or its number.
+
+    Each branch is given as the schemas that it adds.
+    """
+    objects = [index for index, schemas in enumerate(branches) if any(map(_lists_properties, schemas))]
+    if len(objects) < 2:
+        return [name] * len(branches)
+    words = _telling([_words(schemas) for schemas in branches])
+    unique = all(words[index] for index in objects) and len({words[index] for index in objects}) == len(objects)
+    return [name + (word if unique else str(index + 1)) for index, word in enumerate(words)]
+
+
+def _telling(phrases: list[list[str]]) -> list[str]:
+    """Each phrase as one word, without the common prefix of all."""
+    given = [phrase for phrase in phrases if phrase]
+    shared = 0
+    for words in zip(*given, strict=False):
+        if len(given) < 2 or len(set(words)) > 1:
+            break
+        shared += 1
+    return ["".join(phrase[shared:])[:_LONGEST_WORD] for phrase in phrases]
+
+
+def _lists_properties(schema: Any) -> bool:
+    return is_object(schema) and "properties" in schema
+
+
+def _words(schemas: Sequence[Any]) -> list[str]:
+    for schema in schemas:
+        if is_object(schema):
+            words = pascal_words(schema.get("title")) or _tag_words(schema)
+            if words:
+                return words
+    return []
+
+
+def _tag_words(schema: dict[str, Any]) -> list[str]:
+    """The first constant of a property: `{"kind": {"const": "circle"}, …}` is `Circle`."""
+    properties = schema.get("properties")
+    if is_object(properties):
+        for inner in list(properties.values())[:_MOST_LOOKED_AT]:
+            words = pascal_words(inner.get("const")) if is_object(inner) else []
+            if words:
+                return words
+    return []

@@ -1,4 +1,4 @@
-"""Objects and maps: properties, which of them are required, and what others there may be."""
+"""The types of objects, maps, arrays and tuples: properties, required ones, and whether there may be others."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from toolbridge_codegen.read.normalize import (
 )
 
 if TYPE_CHECKING:
-    from toolbridge_codegen.derive.types import Place, SchemaTypes
+    from toolbridge_codegen.derive.types import Location, SchemaTypes
 
 
 # Arrays and tuples.
 
 
-def array_type(types: SchemaTypes, facts: list[dict[str, Any]], place: Place) -> TypeNode:
-    """An array of one type, or a tuple where items are described by position."""
+def array_type(types: SchemaTypes, facts: list[dict[str, Any]], place: Location) -> TypeNode:
+    """An array, or a tuple where items are described by position."""
     statements = [items_statement(fact, types.reporter) for fact in facts]
     length = max((len(statement.prefix) for statement in statements), default=0)
     most = min((count for fact in facts if (count := whole_number(fact, "maxItems")) is not None), default=None)
@@ -62,14 +62,14 @@ def array_type(types: SchemaTypes, facts: list[dict[str, Any]], place: Place) ->
     return TupleType(tuple(items), min(least, length), rest)
 
 
-def _items(types: SchemaTypes, schemas: list[Any], place: Place, step: str) -> TypeNode:
+def _items(types: SchemaTypes, schemas: list[Any], place: Location, step: str) -> TypeNode:
     if not schemas:
         return UNKNOWN
     return types.build_inside(schemas, place.item(step))
 
 
 def _evaluated_only(facts: list[dict[str, Any]]) -> bool:
-    """`unevaluatedItems: false`, as far as nothing else could evaluate items: then there are no more."""
+    """Whether `unevaluatedItems: false` ends the array: nothing else could evaluate items."""
     evaluates = {"contains", "if", "then", "else", "dependentSchemas", "anyOf", "oneOf"}
     return any(admits_nothing(fact.get("unevaluatedItems")) for fact in facts) and all(
         fact is not UNRESOLVED
@@ -79,35 +79,31 @@ def _evaluated_only(facts: list[dict[str, Any]]) -> bool:
     )
 
 
-# Properties that only a condition mentions.
-#
-# An object that lists its properties is closed. What its `then`, `else`, `dependentSchemas`, or another branch of its
-# `anyOf` that may hold as well lists must stay possible all the same: such properties are optional.
-
+# Conditional properties. An object that lists its properties is closed. Properties that only its `then`, `else`,
+# `dependentSchemas` or an overlapping branch of its `anyOf` lists stay possible: they are optional.
 
 MOST_TOGETHER = 8
-"""Branches that may hold together with one: with more of them, listing what each has in each would grow with the square
-of their number, so the object is open instead."""
+"""Overlapping branches per object; with more, the object is open, as their properties would take quadratic space."""
 
 
 _REQUIRING = CONDITIONS | {"dependentRequired", *CHOICES}
 
 
 class Conditional(NamedTuple):
-    """What isn't listed for sure."""
+    """The properties that an object has only conditionally."""
 
     properties: dict[str, list[Any]]
-    """By name, the schemas of which one holds."""
+    """By name, schemas of which one holds."""
     by_pattern: list[Any]
-    """The schemas of properties that only patterns describe."""
+    """Schemas of properties described by patterns only."""
     too_many: bool = False
-    """There may be any properties, because to say which would take too long."""
+    """Any property may exist: there are too many overlapping branches."""
 
 
 def conditional_properties(
     types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], known: dict[str, list[Any]]
 ) -> Conditional:
-    """Properties that aren't listed for sure."""
+    """Collects the conditional properties of an object, within the budget."""
     found: dict[str, list[Any]] = {}
     by_pattern: list[Any] = []
     stack: list[tuple[Any, bool]] = []
@@ -130,7 +126,7 @@ def conditional_properties(
             stack += [(branch, is_question) for branch in choice.branches]
         for fact in whole.facts:
             stack += _conditions(fact)
-            if fact is UNRESOLVED or (is_explicit and _evaluates_others(fact)):  # what it means may list any
+            if fact is UNRESOLVED or (is_explicit and _evaluates_others(fact)):  # it may list any
                 by_pattern.append(True)
             statement = extra_statement(fact, types.reporter)
             if statement is not None and not statement.is_complete:
@@ -138,19 +134,19 @@ def conditional_properties(
             properties = fact.get("properties")
             for name, schema in properties.items() if is_object(properties) else ():
                 if name not in known:
-                    # What a question asks of a property, the property need not be.
+                    # A property need not satisfy the condition.
                     found.setdefault(name, []).append(True if is_question else schema)
     return Conditional(found, by_pattern)
 
 
 def _evaluates_others(fact: dict[str, Any]) -> bool:
-    """Whether `unevaluatedProperties` beside a condition leaves properties alone because this lets them be."""
+    """Whether a fact exempts properties from the `unevaluatedProperties` beside its condition."""
     others = ("additionalProperties", "unevaluatedProperties")
     return any(keyword in fact and not admits_nothing(fact[keyword]) for keyword in others)
 
 
 def required_sometimes(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[str]:
-    """The names that only a condition or a choice between remarks requires: without them it could not be met."""
+    """The names required only by a condition or a choice between remarks, which could not hold without them."""
     names: dict[str, None] = {}
     stack: list[Any] = []
     for fact in facts:
@@ -165,7 +161,7 @@ def required_sometimes(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[
         seen.add(id(part))
         whole = types.schemas.flatten([part])
         stack += [branch for choice in whole.choices for branch in choice.branches]
-        for fact in whole.annotated:  # one that only lists remarks is no fact
+        for fact in whole.annotated:  # a list of mere remarks is no fact
             names.update(dict.fromkeys(required_names(fact, types.reporter)))
             names.update(_named_by_remarks(fact))
             stack += [inner for inner, _ in _conditions(fact)]
@@ -173,7 +169,7 @@ def required_sometimes(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[
 
 
 def _named_by_remarks(fact: dict[str, Any]) -> dict[str, None]:
-    """The names in lists of what goes together, and in branches that list only what is required."""
+    """The names in `dependentRequired`, and in branches that only list required properties."""
     lists: list[Any] = []
     for keyword in ("dependentRequired", "dependencies"):
         dependent = fact.get(keyword)
@@ -185,7 +181,7 @@ def _named_by_remarks(fact: dict[str, Any]) -> dict[str, None]:
 
 
 def _conditions(fact: dict[str, Any]) -> list[tuple[Any, bool]]:
-    """The schemas that hold only sometimes, each with whether it is the question itself."""
+    """The conditional schemas of a fact, each with whether it is the condition itself."""
     parts = [(fact[keyword], keyword == "if") for keyword in ("if", "then", "else") if keyword in fact]
     for keyword in ("dependentSchemas", "dependencies"):
         dependent = fact.get(keyword)
@@ -199,20 +195,20 @@ class _Plan:
     """An object before its properties have types."""
 
     known: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
-    """All schemas that hold for each property."""
+    """The schemas of each property, all of which hold."""
     conditional: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
-    """Properties that only a condition mentions: one of the schemas holds for each."""
+    """The schemas of conditional properties, one of which holds."""
     required: dict[str, None] = field(default_factory=dict[str, None])
     extra: list[Any] | None = None
-    """One of these schemas holds for each other property; None if there are no others."""
+    """The schemas of other properties, one of which holds; None if there are no others."""
     together: bool = False
-    """All of `extra` hold, not one of it."""
+    """Whether all of `extra` hold."""
     maybe: bool = False
-    """There may be properties that `extra` says nothing of: it is another branch that says it."""
+    """Whether `extra` is from another branch, so that there may be properties that it does not describe."""
 
 
-def object_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Place) -> TypeNode:
-    """An object with known properties as a declaration; without, a map."""
+def object_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Location) -> TypeNode:
+    """An object with known properties as a declaration; otherwise a map."""
     plan = _plan(types, facts, also, place)
     if plan is None:
         return NEVER
@@ -223,8 +219,8 @@ def object_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[
     return NamedType(draft.key)
 
 
-def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Place) -> _Plan | None:
-    """What is known of an object's properties; None if no object can satisfy it."""
+def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Location) -> _Plan | None:
+    """The plan of an object's properties; None if no object can satisfy the facts."""
     plan = _Plan()
     statements: list[tuple[dict[str, Any], ExtraStatement]] = []
     for fact in facts:
@@ -256,9 +252,9 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
 
 
 def _add_conditional(
-    types: SchemaTypes, plan: _Plan, facts: list[dict[str, Any]], also: Sequence[Any], place: Place
+    types: SchemaTypes, plan: _Plan, facts: list[dict[str, Any]], also: Sequence[Any], place: Location
 ) -> None:
-    """What may hold as well adds to an object that would be closed without it."""
+    """Adds conditional properties to an object that would otherwise be closed. Mutates the plan."""
     plan.conditional, patterns, too_many = conditional_properties(types, facts, also, plan.known)
     if patterns:
         plan.extra, plan.maybe = patterns, True
@@ -275,16 +271,16 @@ def _add_conditional(
 def _settle_extra(
     plan: _Plan, facts: list[dict[str, Any]], statements: list[ExtraStatement], *, is_literal: bool
 ) -> None:
-    """What holds for properties that aren't listed, by all that is said of them."""
+    """Decides on unlisted properties, from all statements about them. Mutates the plan."""
     if not statements and any(fact is UNRESOLVED for fact in facts):
-        plan.extra = [True]  # what it means may list others
+        plan.extra = [True]  # it may list others
         return
     if not statements:
         unevaluated = [fact["unevaluatedProperties"] for fact in facts if "unevaluatedProperties" in fact]
         is_closed = any(map(admits_nothing, unevaluated)) or (not is_literal and any(map(lists_properties, facts)))
         opening = [schema for schema in unevaluated if not admits_nothing(schema)]
         if is_literal and opening and any(not CONDITIONS.isdisjoint(fact) for fact in facts):
-            opening = [True]  # what a condition evaluates is not what this is about
+            opening = [True]  # it does not cover properties that a condition evaluates
         plan.extra = opening if opening else None if is_closed else [True]
         plan.together = bool(opening)
         return
@@ -297,17 +293,17 @@ def _settle_extra(
     elif complete:
         plan.extra = complete[0].schemas
     elif is_literal:
-        plan.extra = [True]  # whatever no pattern matches may be anything
+        plan.extra = [True]  # names that no pattern matches are unrestricted
     else:
         plan.extra = [schema for statement in statements for schema in statement.schemas]
 
 
 def _apply_to_others(
-    types: SchemaTypes, plan: _Plan, fact: dict[str, Any], statement: ExtraStatement, *, place: Place
+    types: SchemaTypes, plan: _Plan, fact: dict[str, Any], statement: ExtraStatement, *, place: Location
 ) -> None:
-    """What one fact says of its extra properties holds for the properties that only other facts list."""
+    """Applies a fact's statement about unlisted properties to those that only other facts list. Mutates the plan."""
     if statement.by_pattern:
-        return  # which names a pattern matches isn't asked: foreign patterns are never run
+        return  # ReDoS guard: patterns from servers are never run
     own = fact.get("properties")
     for name in list(plan.known):
         if isinstance(own, dict) and name in own:
@@ -320,8 +316,8 @@ def _apply_to_others(
             del plan.known[name]
 
 
-def _add_required(types: SchemaTypes, plan: _Plan, place: Place, *, is_closed: bool) -> None:
-    """A required property that isn't listed is one of the others, or unknown."""
+def _add_required(types: SchemaTypes, plan: _Plan, place: Location, *, is_closed: bool) -> None:
+    """Adds required properties without a schema: of the type of unlisted ones, or unknown. Mutates the plan."""
     for name in plan.required:
         if name in plan.known:
             continue
@@ -342,8 +338,8 @@ def _add_required(types: SchemaTypes, plan: _Plan, place: Place, *, is_closed: b
                 types.reporter.report_at(f"{place.path}/required", message)
 
 
-def _bound(types: SchemaTypes, plan: _Plan, place: Place) -> None:
-    """Not more properties than are useful; with any left out, there may be others."""
+def _bound(types: SchemaTypes, plan: _Plan, place: Location) -> None:
+    """Drops properties beyond the bounds; the object is then open. Mutates the plan."""
     most, longest = types.bounds.properties, types.bounds.name
     names = [*plan.known, *plan.conditional]
     if len(names) <= most and max(map(len, names), default=0) <= longest:
@@ -357,8 +353,8 @@ def _bound(types: SchemaTypes, plan: _Plan, place: Place) -> None:
     plan.extra, plan.together = [True], False
 
 
-def _fill(types: SchemaTypes, draft: Draft, plan: _Plan, place: Place) -> None:
-    """Make the types of an object's properties."""
+def _fill(types: SchemaTypes, draft: Draft, plan: _Plan, place: Location) -> None:
+    """Builds the types of an object's properties, and completes its draft."""
     properties: list[Property] = []
     extra: TypeNode | None = None
     for name, schemas in plan.known.items():
@@ -380,7 +376,7 @@ def _fill(types: SchemaTypes, draft: Draft, plan: _Plan, place: Place) -> None:
     draft.type = ObjectType(tuple(properties), extra)
 
 
-def _extra_type(types: SchemaTypes, plan: _Plan, place: Place) -> TypeNode:
+def _extra_type(types: SchemaTypes, plan: _Plan, place: Location) -> TypeNode:
     assert plan.extra is not None
     inner = place.value()
     schemas = [schema for schema in plan.extra if schema is not True]

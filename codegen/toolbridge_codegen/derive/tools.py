@@ -1,4 +1,4 @@
-"""The types of one tool: what it takes and what it gives."""
+"""The types of a tool's input and output, and the type model of a module."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from toolbridge_codegen.catalog import ModuleSpec, Reading, ToolSpec, plain_schema
-from toolbridge_codegen.derive.declarations import Draft, Drafts, Renaming, declare
+from toolbridge_codegen.catalog import ModuleSpec, ToolSpec, plain_schema
+from toolbridge_codegen.derive.declarations import Drafts, Renaming, declare
 from toolbridge_codegen.derive.names import TypeNames, tool_prefixes
-from toolbridge_codegen.derive.types import SchemaTypes
+from toolbridge_codegen.derive.types import SchemaTypes, ToolContext
 from toolbridge_codegen.derive.unions import UNKNOWN, kinds_of, restricted
 from toolbridge_codegen.escaping import clean_text, is_list, is_object
 from toolbridge_codegen.model import (
@@ -29,33 +29,18 @@ from toolbridge_codegen.read.kinds import OBJECT, Bounds, Budget
 from toolbridge_codegen.read.normalize import CHOICES, CONDITIONS, SHAPING, is_remark, whole_number
 from toolbridge_codegen.read.notes import NO_DOCS
 
-# Results that are wrapped: `{"result": …}` around what is no object.
-#
-# The protocol's structured content is an object. Frameworks that let a tool return a string or a list put it under
-# `result`, some with a mark in the schema, some without. Guest code wants what is inside. Whether a tool's results
-# are wrapped is decided here and nowhere else, from the schema alone: so the stub and the value always agree.
-
+# Wrapped results. The protocol's structured content is an object; frameworks put a string or a list under `result`,
+# with or without a mark in the schema. Guest code gets the value inside. Whether a result is wrapped is decided here
+# alone, from the schema, so that stubs and values agree.
 
 PROPERTY = "result"
 _MARK = "x-fastmcp-wrap-result"
 _MOST_REFERENCES = 8
-# Anything that could let another property in, or make the object something else.
+# Keywords that could admit another property, or another kind of value.
 _OTHER_SHAPES = frozenset(
     {
-        *(
-            "$ref",
-            "$dynamicRef",
-            "$recursiveRef",
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "not",
-            "if",
-            "then",
-            "else",
-            "const",
-            "enum",
-        ),
+        *("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"),
+        *("const", "enum"),
         *("patternProperties", "propertyNames", "dependentSchemas", "dependentRequired", "dependencies"),
         *("minProperties", "maxProperties", "unevaluatedProperties", "nullable"),
     }
@@ -63,12 +48,12 @@ _OTHER_SHAPES = frozenset(
 
 
 def is_wrapped_result(schema: object) -> bool:
-    """Whether results with this output schema are `{"result": …}` and mean what is inside."""
+    """Whether results with this output schema are `{"result": …}`, of which guest code gets the value."""
     return wrapped_schema(schema) is not None
 
 
 def wrapped_schema(schema: object) -> tuple[Any] | None:
-    """The schema of what is inside, as the only member of a tuple since it may be anything; None if nothing is."""
+    """The schema of the wrapped value in a tuple, as it may be any value; None if results are not wrapped."""
     whole = _through_references(schema)
     if whole is None or not _OTHER_SHAPES.isdisjoint(whole) or whole.get("type", "object") != "object":
         return None
@@ -84,7 +69,7 @@ def wrapped_schema(schema: object) -> tuple[Any] | None:
 
 
 def _through_references(schema: object) -> Mapping[str, Any] | None:
-    """The schema that a schema which only points elsewhere in its document means."""
+    """Resolves a schema that is only a local reference; None if that fails."""
     if not isinstance(schema, Mapping):
         return None
     root = cast("Mapping[str, Any]", schema)
@@ -108,122 +93,87 @@ Side: TypeAlias = Literal["input", "output"]
 
 
 class ToolTypes(NamedTuple):
-    """A tool's types, in terms of drafts."""
+    """The types of a tool, in terms of drafts."""
 
     input: NamedType | MapType
     input_required: bool
     output: TypeNode
 
 
-class ToolTypesMaker:
-    """Makes the types of one tool."""
+def tool_types(tool: ToolContext, input_schema: Any, output_schema: Any, *, is_operators: bool) -> ToolTypes:
+    """The types of two schemas. Without an output schema, the result may be anything.
 
-    def __init__(
-        self,
-        identifier: str,
-        prefix: str,
-        *,
-        reading: Reading,
-        drafts: Drafts,
-        budget: Budget,
-        bounds: Bounds,
-        reporter: Reporter,
-    ) -> None:
-        self._identifier = identifier
-        self._prefix = prefix
-        self._reading: Reading = reading
-        self._drafts = drafts
-        self._budget = budget
-        self._bounds = bounds
-        self._reporter = reporter
+    An operator's output schema describes what guest code gets; a server's, what it sends, which may be wrapped.
+    """
+    taken = _input(tool, input_schema)
+    wrapped = None if is_operators else wrapped_schema(output_schema)
+    # A name for any value: no interface, as such a result may as well be a string or an array.
+    given = (
+        _declare(tool, UNKNOWN, "output") if output_schema is None else _root(tool, output_schema, "output", wrapped)
+    )
+    required = _refuses_nothing_given(input_schema) or not _may_be_empty(tool.drafts, taken)
+    return ToolTypes(taken, required, given)
 
-    def make(self, input_schema: Any, output_schema: Any, *, is_operators: bool) -> ToolTypes:
-        """The types for two schemas; a tool without an output schema may give anything.
 
-        An operator's says what guest code gets; a server's, what it sends, in which that may be wrapped.
-        """
-        taken = self._input(input_schema)
-        wrapped = None if is_operators else wrapped_schema(output_schema)
-        given = self._anything() if output_schema is None else self._root(output_schema, "output", wrapped)
-        required = _refuses_nothing_given(input_schema) or not self._may_be_empty(taken)
-        return ToolTypes(taken, required, given)
+def _input(tool: ToolContext, schema: Any) -> NamedType | MapType:
+    """An input is always an object."""
+    if tool.reading == "intended" and _takes_nothing(schema):
+        return _declare(tool, ObjectType((), None), "input")
+    kind = _root(tool, schema, "input")
+    if isinstance(kind, NamedType | MapType):
+        return kind
+    tool.reporter.report_at("/inputSchema", "the input is not described as an object")
+    return MapType(UNKNOWN)
 
-    def _anything(self) -> NamedType:
-        """A name for any value: no interface, as such a result may as well be a string or an array."""
-        return NamedType(self._declare(UNKNOWN, "output").key)
 
-    def _input(self, schema: Any) -> NamedType | MapType:
-        """An input is always an object."""
-        if self._reading == "intended" and _takes_nothing(schema):
-            draft = self._declare(ObjectType((), None), "input")
-            return NamedType(draft.key)
-        kind = self._root(schema, "input")
-        if isinstance(kind, NamedType | MapType):
-            return kind
-        self._reporter.report_at("/inputSchema", "the input is not described as an object")
-        return MapType(UNKNOWN)
+def _root(tool: ToolContext, schema: Any, side: Side, inside: tuple[Any] | None = None) -> TypeNode:
+    """The type of a whole schema; a named type or a union gets the tool's name."""
+    types = SchemaTypes(schema, f"/{side}Schema", tool, is_result=side == "output")
+    # A wrapped result is unwrapped before guest code gets it; its references are the whole document's.
+    part = None if inside is None else (inside[0], f"/properties/{PROPERTY}")
+    name = root_name(tool.prefix, side)
+    built = types.make_root(name, part)
+    kind = restricted(built.type, OBJECT, tool.drafts.kinds_of_name) if side == "input" else built.type
+    if isinstance(kind, UnionType):
+        kind = _declare(tool, kind, side)
+    if not isinstance(kind, NamedType):
+        return kind
+    draft = tool.drafts.get(kind.name)
+    draft.wanted, draft.root_of = name, tool.identifier
+    if draft.docs is NO_DOCS:
+        draft.docs = types.described(built)
+    return kind
 
-    def _root(self, schema: Any, side: Side, inside: tuple[Any] | None = None) -> TypeNode:
-        """The type of a whole schema. Where there is something to be named, it has the tool's name."""
-        types = SchemaTypes(
-            schema,
-            f"/{side}Schema",
-            tool_prefix=self._prefix,
-            is_result=side == "output",
-            reading=self._reading,
-            drafts=self._drafts,
-            budget=self._budget,
-            bounds=self._bounds,
-            reporter=self._reporter,
-        )
-        # A wrapped result is unwrapped before guest code gets it; its references are the whole document's.
-        part = None if inside is None else (inside[0], f"/properties/{PROPERTY}")
-        built = types.make_root(self._root_name(side), part)
-        kind = built.type
-        if side == "input":
-            kind = restricted(kind, OBJECT, self._drafts.kinds_of_name)
-        if isinstance(kind, NamedType):
-            draft = self._drafts.get(kind.name)
-            draft.wanted, draft.root_of = self._root_name(side), self._identifier
-        elif isinstance(kind, UnionType):
-            draft = self._declare(kind, side)
-        else:
-            return kind
-        if draft.docs is NO_DOCS:
-            draft.docs = types.described(built)
-        return NamedType(draft.key)
 
-    def _declare(self, kind: TypeNode, side: Side) -> Draft:
-        draft = self._drafts.open(self._root_name(side), kinds_of(kind, self._drafts.kinds_of_name))
-        draft.type = kind
-        draft.root_of = self._identifier
-        return draft
+def _declare(tool: ToolContext, kind: TypeNode, side: Side) -> NamedType:
+    """Declares the type of a tool's input or output."""
+    draft = tool.drafts.open(root_name(tool.prefix, side), kinds_of(kind, tool.drafts.kinds_of_name))
+    draft.type, draft.root_of = kind, tool.identifier
+    return NamedType(draft.key)
 
-    def _root_name(self, side: Side) -> str:
-        return root_name(self._prefix, side)
 
-    def _may_be_empty(self, kind: TypeNode) -> bool:
-        match kind:
-            case NamedType(key):
-                return self._may_be_empty(self._drafts.get(key).type)
-            case UnionType(members):
-                return any(self._may_be_empty(member) for member in members)
-            case ObjectType(properties, _):
-                return not any(known.required for known in properties)
-            case _:
-                return True
+def _may_be_empty(drafts: Drafts, kind: TypeNode) -> bool:
+    match kind:
+        case NamedType(key):
+            return _may_be_empty(drafts, drafts.get(key).type)
+        case UnionType(members):
+            return any(_may_be_empty(drafts, member) for member in members)
+        case ObjectType(properties, _):
+            return not any(known.required for known in properties)
+        case _:
+            return True
 
 
 def root_name(prefix: str, side: Side) -> str:
-    """The name of a tool's input or output type."""
+    """The type name of a tool's input or output."""
     return f"{prefix}{side.capitalize()}"
 
 
 def _takes_nothing(schema: Any) -> bool:
-    """A tool that lists its parameters and has none. (Elsewhere, an empty list of properties says nothing.)"""
+    """Whether a tool lists its parameters and has none. (Elsewhere, an empty list of properties means nothing.)"""
     return (
         is_object(schema)
-        and schema.get("properties") in ({}, [])  # some languages write an empty object as a list
+        and schema.get("properties") in ({}, [])  # some languages encode an empty object as a list
         and SHAPING.intersection(schema) <= {"type", "properties"}
         and not schema.get("required")
         and CONDITIONS.isdisjoint(schema)
@@ -231,7 +181,7 @@ def _takes_nothing(schema: Any) -> bool:
 
 
 def _refuses_nothing_given(schema: Any) -> bool:
-    """Whether an empty input is refused by something that no single property says."""
+    """Whether an empty input is invalid for a reason other than a required property."""
     if not is_object(schema):
         return False
     if (whole_number(schema, "minProperties") or 0) > 0:
@@ -243,15 +193,14 @@ def _refuses_nothing_given(schema: Any) -> bool:
     return False
 
 
-# From a module of the catalog to its type model.
-
+# Modules.
 
 DEFAULT_BOUNDS = Bounds()
 _LONGEST_INSTRUCTIONS = 1000
 
 
 def build_module(module: ModuleSpec, *, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[ModuleModel, tuple[Diagnostic, ...]]:
-    """The type model of a server's module. Whatever the schemas are, each tool is in it."""
+    """Builds the type model of a server's module. Every tool is in it, whatever its schemas are."""
     prefixes = tool_prefixes(tool.identifier for tool in module.tools)
     drafts = Drafts()
     diagnostics = unused_output_schemas(module)
@@ -261,22 +210,11 @@ def build_module(module: ModuleSpec, *, bounds: Bounds = DEFAULT_BOUNDS) -> tupl
     for tool in module.tools:
         reporter = Reporter(tool.server, tool.name, bounds.diagnostics)
         budget = Budget(bounds, nodes_left, deadline - time.monotonic())
-        maker = ToolTypesMaker(
-            tool.identifier,
-            prefixes[tool.identifier],
-            reading=module.reading,
-            drafts=drafts,
-            budget=budget,
-            bounds=bounds,
-            reporter=reporter,
+        context = ToolContext(
+            tool.identifier, prefixes[tool.identifier], module.reading, drafts, budget, bounds, reporter
         )
-        made.append(
-            maker.make(
-                plain_schema(tool.definition.input_schema),
-                plain_schema(tool.output_schema),
-                is_operators=tool.definition.output_schema is None,
-            )
-        )
+        schemas = plain_schema(tool.definition.input_schema), plain_schema(tool.output_schema)
+        made.append(tool_types(context, *schemas, is_operators=tool.definition.output_schema is None))
         nodes_left -= budget.spent
         diagnostics += reporter.diagnostics
     names = TypeNames(prefixes)

@@ -1,7 +1,7 @@
-"""From the schemas of one document to types of the model.
+"""Builds the types of a schema document.
 
-Types are made from the outside in. An object becomes a declaration, whose properties are filled in later from a
-queue: so neither recursive nor deeply nested schemas recurse in Python, and each schema is made into a type once.
+From the outside in: an object becomes a declaration, whose properties are filled in later from a queue. So recursive
+and deep schemas don't recurse in Python, and each schema is built once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from toolbridge_codegen.catalog import Reading
 from toolbridge_codegen.derive.conjunction import Conjunction, Conjunctions, has_overlap
 from toolbridge_codegen.derive.declarations import Draft, Drafts, is_larger
-from toolbridge_codegen.derive.names import pascal_case, pascal_words, singular
+from toolbridge_codegen.derive.names import pascal_case, singular, variant_names
 from toolbridge_codegen.derive.objects import array_type, object_type
 from toolbridge_codegen.derive.unions import (
     NEVER,
@@ -40,104 +40,53 @@ from toolbridge_codegen.read.normalize import (
 from toolbridge_codegen.read.notes import NO_DOCS, constant_notes, docs_of, text_of
 from toolbridge_codegen.read.refs import Document, reference_of
 
-# Places in a schema where a type is needed, and what is made for them.
+# Locations in a schema.
 
 
-class Place(NamedTuple):
-    """Where a type is needed."""
+class Location(NamedTuple):
+    """A position in a schema where a type is needed."""
 
     path: str
     """JSON Pointer into the tool's definition."""
     name: str
-    """What an object declared here would be called."""
+    """The name of an object declared here."""
     depth: int
     """Levels of nesting since the last definition."""
     definition: str = ""
-    """The name of the definition that is the whole of this place, if it is one."""
+    """The name of the definition, if it is the whole of this place."""
 
-    def item(self, step: str) -> Place:
-        """The place of an array's items."""
-        return Place(self.path + step, singular(self.name), self.depth + 1)
+    def item(self, step: str) -> Location:
+        """The location of an array's items."""
+        return Location(self.path + step, singular(self.name), self.depth + 1)
 
-    def value(self) -> Place:
-        """The place of an object's other properties."""
-        return Place(f"{self.path}/additionalProperties", f"{self.name}Value", self.depth + 1)
+    def value(self) -> Location:
+        """The location of an object's other properties."""
+        return Location(f"{self.path}/additionalProperties", f"{self.name}Value", self.depth + 1)
 
-    def member(self, keyword: str, name: str) -> Place:
-        """A property's place."""
-        return Place(
+    def member(self, keyword: str, name: str) -> Location:
+        """The location of a property."""
+        return Location(
             f"{self.path}/{keyword}/{escape_token(name)}", self.name + (pascal_case(name) or "Field"), self.depth + 1
         )
 
 
 class Built(NamedTuple):
-    """A type, and the schemas whose descriptions and remarks belong to the place where it is used."""
+    """A type, with the schemas and notes that describe its place."""
 
     type: TypeNode
     annotated: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
 
 
-# Branches of a choice: what to call them, and what they say of themselves.
-
+# Descriptions of a choice's branches.
 
 _LONGEST_MEANING = 200
 _LONGEST_LABEL = 60
 _MOST_MEANINGS = 50
-_MOST_LOOKED_AT = 8
-_LONGEST_WORD = 32
-
-
-def variant_names(branches: Sequence[Sequence[Any]], name: str) -> list[str]:
-    """A name for each branch, should it be an object: by its title, its tag, or its number.
-
-    A branch is given as the schemas that it adds.
-    """
-    objects = [index for index, schemas in enumerate(branches) if any(map(_lists_properties, schemas))]
-    if len(objects) < 2:
-        return [name] * len(branches)
-    words = _telling([_words(schemas) for schemas in branches])
-    unique = all(words[index] for index in objects) and len({words[index] for index in objects}) == len(objects)
-    return [name + (word if unique else str(index + 1)) for index, word in enumerate(words)]
-
-
-def _telling(phrases: list[list[str]]) -> list[str]:
-    """Each phrase as one word, without the beginning that all of them share."""
-    given = [phrase for phrase in phrases if phrase]
-    shared = 0
-    for words in zip(*given, strict=False):
-        if len(given) < 2 or len(set(words)) > 1:
-            break
-        shared += 1
-    return ["".join(phrase[shared:])[:_LONGEST_WORD] for phrase in phrases]
-
-
-def _lists_properties(schema: Any) -> bool:
-    return is_object(schema) and "properties" in schema
-
-
-def _words(schemas: Sequence[Any]) -> list[str]:
-    for schema in schemas:
-        if is_object(schema):
-            words = pascal_words(schema.get("title")) or _tag_words(schema)
-            if words:
-                return words
-    return []
-
-
-def _tag_words(schema: dict[str, Any]) -> list[str]:
-    """Of the first constant among the properties: `{"kind": {"const": "circle"}, …}` is `Circle`."""
-    properties = schema.get("properties")
-    if is_object(properties):
-        for inner in list(properties.values())[:_MOST_LOOKED_AT]:
-            words = pascal_words(inner.get("const")) if is_object(inner) else []
-            if words:
-                return words
-    return []
 
 
 def said_by_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
-    """What the branches say of themselves: one that is alone besides null, everything; others, what they mean."""
+    """The documentation from a choice's branches: all of a single non-null branch, else a note on each."""
     real = [one for one in built if one.type not in (SCALARS["null"], NEVER)]
     if len(real) == 1:
         return real[0]
@@ -146,7 +95,7 @@ def said_by_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
 
 
 def _meaning(branch: dict[str, Any]) -> str:
-    """What a branch is there for, if it says so itself: `"asc": oldest first`; or what it is, if no type says it."""
+    """The note on a branch from its title and description: `"asc": oldest first`."""
     title = clean_line(text_of(branch, "title"), limit=_LONGEST_LABEL)
     text = text_of(branch, "description")
     if isinstance(branch.get("const"), str | int | float):
@@ -163,7 +112,7 @@ def _meaning(branch: dict[str, Any]) -> str:
 
 
 def is_plain_choice(types: SchemaTypes, whole: Conjunction) -> bool:
-    """A choice that stands alone, or beside a mere `type`, between branches that don't hold together."""
+    """Whether a choice is alone, or beside a mere `type`, and its branches don't overlap."""
     is_alone = len(whole.choices) == 1 and all(_says_only_type(fact) for fact in whole.facts)
     return is_alone and not has_overlap(types, whole.choices[0])
 
@@ -172,17 +121,17 @@ def _says_only_type(fact: dict[str, Any]) -> bool:
     return CONSTRAINTS.intersection(fact) <= {"type"}
 
 
-def choice_type(types: SchemaTypes, whole: Conjunction, place: Place) -> Built:
-    """A plain choice is the union of its branches, each of which may have a name and a definition of its own."""
+def choice_type(types: SchemaTypes, whole: Conjunction, place: Location) -> Built:
+    """A plain choice as the union of its branches, each with a name and definition of its own."""
     choice = whole.choices[0]
-    base = types.merged(whole.facts, (), place) if whole.facts else UNKNOWN
+    base = merged_type(types, whole.facts, (), place) if whole.facts else UNKNOWN
     if len(choice.branches) > types.bounds.literals:
         message = f"more than {types.bounds.literals} branches: unknown"
         types.reporter.report(choice.holder, choice.keyword, message)
         return Built(base, tuple(whole.annotated))
     names = variant_names([(branch,) for branch in choice.branches], place.name)
     built = [
-        types.build((branch,), Place(f"{place.path}/{choice.keyword}/{index}", names[index], place.depth + 1))
+        types.build((branch,), Location(f"{place.path}/{choice.keyword}/{index}", names[index], place.depth + 1))
         for index, branch in enumerate(choice.branches)
     ]
     kinds = kinds_of(base, types.drafts.kinds_of_name)
@@ -192,24 +141,24 @@ def choice_type(types: SchemaTypes, whole: Conjunction, place: Place) -> Built:
     return Built(union, (*whole.annotated, *said.annotated), said.notes)
 
 
-def multiplied_type(types: SchemaTypes, whole: Conjunction, place: Place) -> Built:
-    """Choices beside properties, or several choices: each alternative, with what stands beside it, is a type."""
+def multiplied_type(types: SchemaTypes, whole: Conjunction, place: Location) -> Built:
+    """Choices beside properties, or several choices: the union of all alternatives, expanded."""
     annotated = tuple(whole.annotated)
     alternatives = types.schemas.alternatives(whole)
     if alternatives is None:
         types.reporter.report_at(place.path, f"{types.budget.exhausted or 'too many alternatives'}: unknown")
-        # Without its choices nothing is known of an object's properties: only the kind of value is left.
-        return Built(types.merged([fact for fact in whole.facts if _says_only_type(fact)], (), place), annotated)
+        # Without its choices, an object's properties are unknown: only the kind of value remains.
+        return Built(merged_type(types, [fact for fact in whole.facts if _says_only_type(fact)], (), place), annotated)
     names = variant_names([one.facts[len(whole.facts) :] for one in alternatives], place.name)
     members = [
-        types.merged(one.facts, one.also, Place(place.path, names[index], place.depth + 1))
+        merged_type(types, one.facts, one.also, Location(place.path, names[index], place.depth + 1))
         for index, one in enumerate(alternatives)
     ]
     return Built(bounded_union(types, members, whole.annotated[0]), annotated)
 
 
 def bounded_union(types: SchemaTypes, members: Sequence[TypeNode], holder: Any) -> TypeNode:
-    """A union that isn't too wide to be read."""
+    """A union within bounds; else unknown, or with constants widened to their types."""
     kinds_of_name = types.drafts.kinds_of_name
     union = union_of(members)
     parts = union.members if isinstance(union, UnionType) else (union,)
@@ -224,10 +173,10 @@ def bounded_union(types: SchemaTypes, members: Sequence[TypeNode], holder: Any) 
     return union
 
 
-# Merged types: one type from facts that all hold, for each kind of value that they admit.
+# Merged types: one type of facts that all hold.
 
 
-def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Place) -> TypeNode:
+def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Location) -> TypeNode:
     """The type of values for which all facts hold."""
     kinds = ANY_KIND
     for fact in facts:
@@ -243,7 +192,7 @@ def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[
         inferred = inferred_kinds(facts)
         if inferred == ANY_KIND:
             return UNKNOWN
-        # A schema that names every type means every type; to the letter, so does one that names none.
+        # A schema that names every type means it; in the literal reading, so does one that names none.
         is_any = types.is_literal or any("type" in fact for fact in facts)
         kinds = kinds if is_any else inferred
         members = []
@@ -252,7 +201,7 @@ def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[
     if kinds & ARRAY:
         members.append(array_type(types, facts, place))
     if kinds & OBJECT:
-        # A constant object may have properties that aren't listed beside it.
+        # A constant object may have unlisted properties.
         is_constant = constants is not None
         members.append(MapType(UNKNOWN) if is_constant else object_type(types, facts, also, place))
     members += scalars_of(kinds)
@@ -264,12 +213,12 @@ _NOTHING = Built(NEVER)
 _PLAIN_SCALARS: dict[str, TypeNode] = {**SCALARS}
 
 _MOST_LEVELS = 24
-"""Types made inside each other, on Python's stack: what is deeper inside arrays and maps is made later, by name."""
+"""Nested types built on Python's stack; deeper ones in arrays and maps are built later, by name."""
 _MOST_CHOICES = 36
-"""The same for choices inside choices, which can't have names: a type that is only another name for itself is none."""
+"""The same for nested choices, which can't have names: a mere alias of itself is no type."""
 
 _LARGEST_INLINE = 64
-"""Parts of a type that is written out where it is used."""
+"""The largest number of parts of an inline type."""
 
 _Key: TypeAlias = int | frozenset[int]
 """The identity of the schemas that hold together in a place."""
@@ -277,61 +226,59 @@ _Key: TypeAlias = int | frozenset[int]
 
 @dataclass(slots=True, eq=False)
 class _Making:
-    """A type that is being made."""
+    """A type under construction."""
 
     level: int
     inside: int
-    """How many arrays and maps it is inside of."""
+    """The number of arrays and maps around it."""
     draft: Draft | None = None
-    """Its declaration, once it was met inside itself."""
+    """Its declaration, once it is found to be recursive."""
+
+
+class ToolContext(NamedTuple):
+    """State shared by the types of one tool."""
+
+    identifier: str
+    prefix: str
+    """The beginning of its types' names."""
+    reading: Reading
+    drafts: Drafts
+    budget: Budget
+    bounds: Bounds
+    reporter: Reporter
 
 
 class SchemaTypes:
-    """Makes the types of one schema document."""
+    """Builds the types of one schema document."""
 
-    def __init__(
-        self,
-        root: Any,
-        path: str,
-        *,
-        tool_prefix: str,
-        is_result: bool,
-        reading: Reading,
-        drafts: Drafts,
-        budget: Budget,
-        bounds: Bounds,
-        reporter: Reporter,
-    ) -> None:
-        self.is_literal = reading == "literal"
-        """Whether schemas are read to the letter: without the rules that `normalize` names."""
-        self.bounds = bounds
-        self.budget = budget
-        self.reporter = reporter
-        self.drafts = drafts
-        self.schemas = Conjunctions(Document(root), path, budget, bounds, reporter)
+    def __init__(self, root: Any, path: str, tool: ToolContext, *, is_result: bool) -> None:
+        self.is_literal = tool.reading == "literal"
+        """Whether schemas are read to the letter, without the rules of `normalize`."""
+        self.bounds, self.budget, self.reporter, self.drafts = tool.bounds, tool.budget, tool.reporter, tool.drafts
+        self.schemas = Conjunctions(Document(root), path, tool.budget, tool.bounds, tool.reporter)
         self._root = root
         self._path = path
-        self._tool_prefix = tool_prefix
+        self._tool_prefix = tool.prefix
         self._is_result = is_result
         self._made: dict[_Key, Built] = {}
         self._making: dict[_Key, _Making] = {}
         self._inside = 0
         self._partial_above = _MOST_CHOICES
-        """Of the types being made, those above this level are made of parts only."""
+        """Types under construction above this level are incomplete, and not cached."""
         self._bodies: deque[Callable[[], None]] = deque()
 
     # ---- for the module
 
     def make_root(self, name: str, part: tuple[Any, str] | None = None) -> Built:
-        """The type of the whole document, or of a part of it at a path, with everything in it."""
+        """Builds the type of the document, or of a part of it at a path, and everything in it."""
         schema, path = part or (self._root, "")
-        built = self.build((schema,), Place(self._path + path, name, 0))
+        built = self.build((schema,), Location(self._path + path, name, 0))
         while self._bodies:
             self._bodies.popleft()()
         return built
 
     def described(self, built: Built, *, name: str = "", is_required: bool = False) -> Docs:
-        """The documentation of a place, as far as there is room for it."""
+        """The documentation of a place, within the budget for comments."""
         if self.budget.comments_full:
             return NO_DOCS
         docs = docs_of(built.annotated, built.notes, name=name, with_default=not is_required, is_result=self._is_result)
@@ -342,7 +289,7 @@ class SchemaTypes:
 
     # ---- for the parts of a type
 
-    def build(self, schemas: Sequence[Any], place: Place) -> Built:
+    def build(self, schemas: Sequence[Any], place: Location) -> Built:
         """The type of values for which all of these schemas hold."""
         if len(schemas) != 1:
             schemas = [schema for schema in schemas if schema is not True] or (True,)
@@ -364,7 +311,7 @@ class SchemaTypes:
         return self._made_once(id(schema), (schema,), place)
 
     def build_plain(self, schemas: Sequence[Any]) -> Built | None:
-        """The same if it is a scalar type, as most are: that has no name, so its place doesn't matter."""
+        """Fast path: a scalar type, as most are, which needs no name and so no location; None for others."""
         schema = schemas[0]
         if len(schemas) > 1 or not is_object(schema):
             return None
@@ -375,19 +322,15 @@ class SchemaTypes:
         self.budget.visit()
         return Built(scalar, (schema,))
 
-    def build_inside(self, schemas: Sequence[Any], place: Place) -> TypeNode:
-        """The same for what is inside an array or a map: there, a type may contain itself."""
+    def build_inside(self, schemas: Sequence[Any], place: Location) -> TypeNode:
+        """The type of items or values: inside an array or a map, a type may contain itself."""
         self._inside += 1
         built = self.build(schemas, place)
         self._inside -= 1
         return built.type
 
-    def merged(self, facts: list[dict[str, Any]], also: Sequence[Any], place: Place) -> TypeNode:
-        """The type of values for which all facts hold."""
-        return merged_type(self, facts, also, place)
-
-    def declare(self, place: Place, kinds: int) -> Draft:
-        """A declaration for what is at a place."""
+    def declare(self, place: Location, kinds: int) -> Draft:
+        """Opens a declaration for a location."""
         self.budget.write(len(place.name) + 32)
         if not place.definition:
             return self.drafts.open(place.name, kinds, path=place.path)
@@ -395,10 +338,10 @@ class SchemaTypes:
         return self.drafts.open(wanted, kinds, path=place.path, definition=place.definition)
 
     def later(self, body: Callable[[], None]) -> None:
-        """Fill in a declaration once the types around it are made."""
+        """Queues a declaration's body until the types around it are built."""
         self._bodies.append(body)
 
-    def _all_or_nothing(self, schema: Any, place: Place) -> Built:
+    def _all_or_nothing(self, schema: Any, place: Location) -> Built:
         if admits_nothing(schema):
             return _NOTHING
         if schema is not True:
@@ -407,8 +350,8 @@ class SchemaTypes:
 
     # ---- references
 
-    def _through_references(self, schema: dict[str, Any], place: Place) -> Built:
-        """A schema that only points at another has that one's type, and that one's name."""
+    def _through_references(self, schema: dict[str, Any], place: Location) -> Built:
+        """Resolves schemas that only refer to another, which gives the type and its name."""
         wrappers: list[dict[str, Any]] = []
         seen: set[int] = set()
         kinds = ANY_KIND
@@ -432,8 +375,8 @@ class SchemaTypes:
             return Built(kind, tuple(wrappers))
         return Built(kind, (*wrappers, *built.annotated), built.notes)
 
-    def _pointed_at(self, schema: dict[str, Any], place: Place) -> tuple[Any, Place] | None:
-        """The one schema that this one only points at, and its place."""
+    def _pointed_at(self, schema: dict[str, Any], place: Location) -> tuple[Any, Location] | None:
+        """The single schema that this one refers to, with its location; None if it says more than that."""
         if not self.budget.visit():
             return None
         reference = reference_of(schema)
@@ -451,10 +394,10 @@ class SchemaTypes:
             return True, place
         definition = pascal_case(target.definition)
         path = self.reporter.path_of(target.schema)
-        return target.schema, Place(path, definition or place.name, 0, definition)
+        return target.schema, Location(path, definition or place.name, 0, definition)
 
-    def _describe_definition(self, built: Built, place: Place) -> bool:
-        """What a definition says of itself is said once, where it is declared; false if it isn't declared."""
+    def _describe_definition(self, built: Built, place: Location) -> bool:
+        """Puts a definition's description at its declaration, once; False if it is not declared."""
         assert isinstance(built.type, NamedType)
         draft = self.drafts.get(built.type.name)
         if not place.definition or draft.path != place.path:
@@ -465,7 +408,7 @@ class SchemaTypes:
 
     # ---- one conjunction
 
-    def _made_once(self, key: _Key, schemas: Sequence[Any], place: Place) -> Built:  # noqa: PLR0911  # each a reason
+    def _made_once(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:  # noqa: PLR0911  # each a reason
         known = self._made.get(key)
         if known is not None:
             return known
@@ -485,7 +428,7 @@ class SchemaTypes:
             return self._make_later(key, schemas, place)
         return self._make_now(key, schemas, place, _Making(len(self._making), self._inside))
 
-    def _make_now(self, key: _Key, schemas: Sequence[Any], place: Place, making: _Making) -> Built:
+    def _make_now(self, key: _Key, schemas: Sequence[Any], place: Location, making: _Making) -> Built:
         self._making[key] = making
         built = self._make(schemas, place)
         del self._making[key]
@@ -495,7 +438,7 @@ class SchemaTypes:
                 self.reporter.report_at(place.path, "a choice only of itself: unknown")
                 built = built._replace(type=UNKNOWN)
         if making.draft is None and is_larger(built.type, _LARGEST_INLINE):
-            # Written out wherever it is used, it would grow with every level of references to it.
+            # Inline, it would grow with every level of references.
             making.draft = self.declare(place, ANY_KIND)
         if making.draft is not None:
             making.draft.type = built.type
@@ -505,30 +448,30 @@ class SchemaTypes:
             self._made[key] = built
         return built
 
-    def _inside_itself(self, making: _Making, place: Place) -> Built:
-        """A type met while it is being made. Inside an array or a map of itself, it needs a name."""
+    def _inside_itself(self, making: _Making, place: Location) -> Built:
+        """A recursive type. Inside an array or a map of itself, it gets a name."""
         if making.inside == self._inside:
-            # A choice of which it is a branch itself gains nothing from it. But what is made of the types between
-            # is only a part of them, and must not be remembered.
+            # A choice gains nothing from itself as a branch. But the types between are incomplete, and must not be
+            # cached.
             self._partial_above = min(self._partial_above, making.level)
             return _NOTHING
         if making.draft is None:
             making.draft = self.declare(place, ANY_KIND)
         return Built(NamedType(making.draft.key))
 
-    def _make_later(self, key: _Key, schemas: Sequence[Any], place: Place) -> Built:
-        """A type too deep inside others for Python's stack: a declaration that is filled in later."""
+    def _make_later(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:
+        """A type too deep for Python's stack: a declaration that is filled in later."""
         draft = self.declare(place, ANY_KIND)
         self._made[key] = Built(NamedType(draft.key))
 
         def fill() -> None:
-            del self._made[key]  # so that it is noticed if it is a branch of itself
+            del self._made[key]  # to detect whether it is a branch of itself
             self._make_now(key, schemas, place, _Making(0, 0, draft))
 
         self.later(fill)
         return self._made[key]
 
-    def _make(self, schemas: Sequence[Any], place: Place) -> Built:
+    def _make(self, schemas: Sequence[Any], place: Location) -> Built:
         whole = self.schemas.flatten(schemas)
         if whole.impossible:
             return Built(NEVER, tuple(whole.annotated))
@@ -536,5 +479,5 @@ class SchemaTypes:
             self.reporter.report_at(place.path, f"{self.budget.exhausted}: this and what follows is unknown")
             return Built(UNKNOWN, tuple(whole.annotated))
         if not whole.choices:
-            return Built(self.merged(whole.facts, (), place), tuple(whole.annotated))
+            return Built(merged_type(self, whole.facts, (), place), tuple(whole.annotated))
         return choice_type(self, whole, place) if is_plain_choice(self, whole) else multiplied_type(self, whole, place)

@@ -1,10 +1,10 @@
-"""Unions: flat, without repetitions, and without members that another member already admits."""
+"""Unions: flat, without duplicates and without members that another one admits; and literal types."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from toolbridge_codegen.escaping import is_list
 from toolbridge_codegen.model import (
@@ -27,6 +27,7 @@ from toolbridge_codegen.read.kinds import (
     BOOLEAN,
     FRACTION,
     INTEGER,
+    KINDS,
     NULL,
     NUMBER,
     OBJECT,
@@ -41,45 +42,24 @@ if TYPE_CHECKING:
 
 UNKNOWN = UnknownType()
 NEVER = NeverType()
-SCALARS: dict[ScalarKind, ScalarType] = {
-    "string": ScalarType("string"),
-    "number": ScalarType("number"),
-    "integer": ScalarType("integer"),
-    "boolean": ScalarType("boolean"),
-    "null": ScalarType("null"),
-}
-_SCALAR_KINDS: dict[ScalarKind, int] = {
-    "string": STRING,
-    "number": NUMBER,
-    "integer": INTEGER,
-    "boolean": BOOLEAN,
-    "null": NULL,
-}
+SCALARS: dict[ScalarKind, ScalarType] = {kind: ScalarType(kind) for kind in get_args(ScalarKind)}
+_SCALAR_KINDS: dict[ScalarKind, int] = {kind: KINDS[kind] for kind in SCALARS}
 
 KindsOfName = Callable[[str], int]
-"""The kinds of values that a declared type admits."""
+"""Looks up the kinds of values that a declared type admits."""
 
 
 def scalars_of(kinds: int) -> list[TypeNode]:
     """The scalar types for some kinds, null last."""
-    types: list[TypeNode] = []
-    if kinds & STRING:
-        types.append(SCALARS["string"])
-    if kinds & FRACTION:
-        types.append(SCALARS["number"])
-    elif kinds & INTEGER:
-        types.append(SCALARS["integer"])
-    if kinds & BOOLEAN:
-        types.append(SCALARS["boolean"])
-    if kinds & NULL:
-        types.append(SCALARS["null"])
-    return types
+    number: ScalarKind = "number" if kinds & FRACTION else "integer"
+    present: list[tuple[ScalarKind, int]] = [("string", STRING), (number, NUMBER), ("boolean", BOOLEAN), ("null", NULL)]
+    return [SCALARS[name] for name, kind in present if kinds & kind]
 
 
 def literal_type(values: Iterable[str | int | float | bool]) -> TypeNode:
-    """The type of some constants; each once, and `true` with `false` is a boolean.
+    """The type of some constants, without duplicates; `true` and `false` together are a boolean.
 
-    `1.0` is `1`, but was written as a number with a fraction: so may a program write it.
+    Of `1` and `1.0`, the latter stays: a program may write it so.
     """
     kept: dict[tuple[bool, object], str | int | float | bool] = {}
     for value in values:
@@ -113,7 +93,7 @@ def union_of(members: Iterable[TypeNode]) -> TypeNode:
             elif not isinstance(part, NeverType):
                 flat.append(part)
     if literals:
-        # All constants stand where the first of them was; those that a scalar type admits are not needed.
+        # All constants go where the first one was; those that a scalar type admits are dropped.
         together = literal_type(value for value in literals if not kind_of_value(value) & admitted)
         flat[literals_at:literals_at] = together.members if isinstance(together, UnionType) else (together,)
     return _flat_union(flat)
@@ -129,7 +109,7 @@ def _flat_union(parts: list[TypeNode]) -> TypeNode:
     for part in parts:
         known = unique.get(part)
         if part not in left_out and (known is None or known is not part):
-            # To Python, a list of `1` and a list of `true` are the same type: their texts are not.
+            # To Python, a list of `1` equals a list of `True`; their texts differ.
             unique.setdefault(part if known is None or repr(known) == repr(part) else repr(part), part)
     if SCALARS["null"] in parts:
         unique[SCALARS["null"]] = SCALARS["null"]
@@ -166,7 +146,7 @@ def kinds_of(node: TypeNode, kinds_of_name: KindsOfName) -> int:  # noqa: PLR091
 
 
 def restricted(node: TypeNode, kinds: int, kinds_of_name: KindsOfName) -> TypeNode:
-    """Of a type, what is of the given kinds. Where that can't be told apart, the type stays as it is."""
+    """Restricts a type to some kinds of values, as far as it can be told apart."""
     if kinds == ANY_KIND or isinstance(node, NeverType):
         return node
     if isinstance(node, UnionType):
@@ -188,21 +168,20 @@ def restricted(node: TypeNode, kinds: int, kinds_of_name: KindsOfName) -> TypeNo
 
 # Constants: `const` and `enum` as literal types.
 
-
 _LARGEST_LITERAL = 2**53
-"""Numbers from here on are not exact in TypeScript."""
+"""Larger numbers are inexact in TypeScript."""
 
 
 class Constants(NamedTuple):
-    """The constants that are allowed in a place."""
+    """The constants that a place admits."""
 
     literals: TypeNode
     other_kinds: int
-    """The kinds of those that can't be written as literals: null, lists, objects, what is too long."""
+    """The kinds of those without a literal: null, lists, objects, long strings."""
 
 
 def allowed_constants(types: SchemaTypes, facts: list[dict[str, Any]], kinds: int) -> Constants | None:
-    """The values that every `const` and `enum` among the facts allows; None if there is none."""
+    """The values that every `const` and `enum` among the facts admits; None without such a keyword."""
     values: list[Any] | None = None
     for fact in facts:
         own = _constants_of(types, fact)
@@ -213,7 +192,7 @@ def allowed_constants(types: SchemaTypes, facts: list[dict[str, Any]], kinds: in
     fitting = [value for value in values if kind_of_value(value) & kinds]
     if len(fitting) < len(values):
         types.reporter.report(facts[0], "enum", "some constants don't have the declared type")
-    # A type that excludes all of the constants is a mistake; what the server compares with is the constants.
+    # A type that excludes all constants is a mistake: the server compares with the constants.
     return _as_types(types, [_as_kind(value, kinds) for value in fitting or values], facts[0])
 
 
@@ -238,14 +217,14 @@ def _common(first: list[Any], second: list[Any]) -> list[Any]:
 
 
 def _identity(value: Any) -> object:
-    """Equal for equal JSON: `1` is `1.0`, but not `true`. Of lists and objects, only the kind will be used."""
+    """A key equal for equal JSON: `1` is `1.0`, but not `true`. Lists and objects count by kind only."""
     if isinstance(value, dict | list):
         return kind_of_value(value)
     return (isinstance(value, bool), value)
 
 
 def _as_kind(value: Any, kinds: int) -> Any:
-    """Where only integers are asked for, `1.0` is one. But nobody would write 1e300 without its exponent."""
+    """`1.0` as an integer where only integers are admitted; but 1e300 keeps its exponent."""
     if kinds & FRACTION or not isinstance(value, float) or kind_of_value(value) != INTEGER:
         return value
     return int(value) if abs(value) < _LARGEST_LITERAL else value

@@ -3,7 +3,7 @@
     get_forecast(input: { location: string; days?: number }): any // Get the weather forecast for a location
     get_forecast(location: str, days: int = ...) -> Any # Get the weather forecast for a location
 
-Not meant for a compiler. What would make a line long is left out, and `…` stands where something was.
+Not meant for a compiler. Lines are kept short: `…` marks omissions.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ CUT = "…"
 _INPUT = 300
 _OUTPUT = 180
 _DESCRIPTION = 100
-"""Widths of the three parts of a line."""
+"""The widths of a line's three parts."""
 _DEEPEST = 3
-"""Levels of objects that a line shows at most."""
+"""The deepest level of objects shown."""
 _NESTING = 12
-"""Levels of any kind: lists of lists of lists."""
+"""The deepest level of any type: lists of lists of lists."""
 _LITERALS = 8
 _LONGEST_LITERAL = 40
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\.[a-z]\.)\s|[。！？\n]")
-"""Not the point of `e.g.`"""
+"""Not the full stop of `e.g.`"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Syntax:
-    """How a language writes what a line is made of."""
+    """The notation of a language."""
 
     scalars: dict[str, str]
     anything: str
     nothing: str
     object: str
-    """An object whose properties are not shown."""
+    """An object whose properties are omitted."""
     separator: str
     array: Callable[[str], str]
     several: Callable[[str], str]
@@ -75,7 +75,7 @@ class _Syntax:
     text: Callable[[str], str]
     constants: dict[bool | None, str]
     failure: str
-    """What a failed call returns, where that is how failures are told."""
+    """The result of a failed call, where errors are returned."""
 
 
 _TYPESCRIPT = _Syntax(
@@ -109,11 +109,11 @@ _PYTHON = _Syntax(
 
 
 def emit_compact(model: ModuleModel, language: Language, *, errors: Errors = "raise") -> str:
-    """One line for each tool of a module, below one that says where to import them from.
+    """One line per tool of a module, after a line with the import.
 
-    With `errors="return"` a failed call returns an object with its error, and the return types say so.
+    With `errors="return"`, return types include the object that a failed call returns.
     """
-    writer = _Writer(arrange(model), _TYPESCRIPT if language == "typescript" else _PYTHON, errors)
+    writer = _CompactWriter(arrange(model), _TYPESCRIPT if language == "typescript" else _PYTHON, errors)
     if language == "typescript":
         lines = [f'// import from "{model.spec.specifier}"']
         lines += [_typescript(function, writer) for function in model.functions]
@@ -123,7 +123,7 @@ def emit_compact(model: ModuleModel, language: Language, *, errors: Errors = "ra
     return "".join(f"{line}\n" for line in lines)
 
 
-def _typescript(function: FunctionModel, writer: _Writer) -> str:
+def _typescript(function: FunctionModel, writer: _CompactWriter) -> str:
     written = writer.fitting(function.input, _INPUT)
     mark = "" if function.input_required else "?"
     parameter = "" if writer.is_empty(function.input) else f"input{mark}: {written}"
@@ -132,13 +132,13 @@ def _typescript(function: FunctionModel, writer: _Writer) -> str:
     return f"{line} // {ts_comment(text)}" if text else line
 
 
-def _python(function: FunctionModel, writer: _Writer) -> str:
+def _python(function: FunctionModel, writer: _CompactWriter) -> str:
     line = f"{function.tool.identifier}({_parameters(function, writer)}) -> {writer.output(function)}"
     text = first_sentence(function.docs.description)
     return f"{line} # {py_comment(text)}" if text else line
 
 
-def _parameters(function: FunctionModel, writer: _Writer) -> str:
+def _parameters(function: FunctionModel, writer: _CompactWriter) -> str:
     node = writer.layout.resolve(function.input)
     if writer.is_empty(node):
         return ""
@@ -149,15 +149,15 @@ def _parameters(function: FunctionModel, writer: _Writer) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """What a description begins with, cut where it is too long for one line."""
+    """The first sentence of a description, truncated to the width of a line."""
     sentence = _SENTENCE_END.split(text.strip(), maxsplit=1)[0].strip()
     if len(sentence) <= _DESCRIPTION:
         return sentence.rstrip(".")
     return sentence[:_DESCRIPTION].rsplit(" ", 1)[0].rstrip(" ,;:.") + CUT
 
 
-class _Writer:
-    """Writes the types of one module in one language, as deep as there is room."""
+class _CompactWriter:
+    """Writes types of one module in one language, as deep as the width allows."""
 
     def __init__(self, layout: Layout, syntax: _Syntax, errors: Errors) -> None:
         self.layout = layout
@@ -170,12 +170,12 @@ class _Writer:
         return self.layout.resolve(node) == ObjectType((), None)
 
     def output(self, function: FunctionModel) -> str:
-        """What a call returns. That it may be a failure is never left out: a program has to look."""
+        """The return type. A failure is never omitted: programs have to check for it."""
         text = self.fitting(function.output, _OUTPUT)
         return text if self._errors == "raise" else f"{text} | {self._syntax.failure}"
 
     def fitting(self, node: TypeNode, width: int) -> str:
-        """A type in the greatest depth that fits; if none does, without what is too much."""
+        """A type in the greatest depth that fits the width; if none does, without some properties."""
         for depth in range(_DEEPEST, 0, -1):
             if text := self._within(width, lambda depth=depth: self._type(node, depth)):
                 return text
@@ -185,7 +185,7 @@ class _Writer:
         return self._within(width, lambda: self._type(node, 0)) or self._syntax.anything
 
     def keywords(self, node: ObjectType, width: int) -> str:
-        """An object's properties as keyword parameters, as Python orders them: first those that must be given."""
+        """An object's properties as keyword parameters, the required ones first."""
         node = ObjectType(tuple(sorted(node.properties, key=lambda known: not known.required)), node.extra)
         more = [] if node.extra is None else [f"**{name_of_others(node)}: {self.fitting(node.extra, _OUTPUT)}"]
         for depth in range(_DEEPEST, -1, -1):
@@ -194,10 +194,7 @@ class _Writer:
         return ", ".join([*self._cut(node.properties, self._keyword, width), *more])
 
     def _within(self, width: int, write: Callable[[], str]) -> str:
-        """What is written, if it is no longer than this, or nothing.
-
-        Parts are counted as they are written: a type that refers to itself ends when there are more than would fit.
-        """
+        """The text written; empty if it exceeds the width. Counts parts while writing, so that recursive types end."""
         self._parts_left = width
         text = write()
         return text if len(text) <= width and self._parts_left >= 0 else ""
@@ -206,7 +203,7 @@ class _Writer:
         return [write(known, depth) for known in node.properties if self._parts_left >= 0]
 
     def _cut(self, properties: Sequence[Property], write: Callable[[Property, int], str], width: int) -> list[str]:
-        """As many properties as there is room for: first those that must be given."""
+        """The properties that fit the width, the required ones first."""
         room = width
         chosen: dict[str, str] = {}
         for known in sorted(properties, key=lambda known: not known.required):

@@ -1,7 +1,6 @@
-"""TypeScript stubs: one ambient module for each server, and its twin whose functions return promises.
+"""Writes TypeScript stubs: an ambient module for each server, and its twin whose functions return promises.
 
-Small on purpose: a model reads every character. Types that are used once stand where they are used, a type without
-comments stands on one line, and nothing is said twice.
+Compact, because a model reads every character: types used once are inline, and types without comments on one line.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ if TYPE_CHECKING:
 
 _SCALARS = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 _LINE = 100
-"""An object type without comments stands on one line up to this width."""
+"""The width up to which an object type without comments is on one line."""
 _LONGEST_INDEX = 80
-"""The type of other properties has to hold that of every known one; beyond this width it is `any`."""
+"""An index signature must admit every known property; beyond this width its type is `any`."""
 _OBJECT_MEMBERS = frozenset(
     ["constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf"]
 )
-"""What every object has: where a property of such a name is missing, that is what a program finds."""
+"""Members of every object: programs find these where an optional property of such a name is absent."""
 
 
 def emit_dts(model: ModuleModel, *, errors: Errors = "raise") -> str:
     """The `.d.ts` of one server's module.
 
-    With `errors="return"` a failed call returns `{ error: string }`, and the return types say so.
+    With `errors="return"`, return types include the `{ error: string }` that a failed call returns.
     """
     layout = arrange(model)
-    writer = _Writer(layout)
-    # The module's own description stands inside: a comment at a file's start can hold directives to the compiler.
+    writer = _DtsWriter(layout)
+    # Inside the module: a comment at the start of a file could be a compiler directive.
     lines = [f" {block_comment(text, ' ')}"] if (text := comment_text(model.docs)) else []
     for function, declarations in layout.functions:
         lines.extend(
@@ -64,7 +63,7 @@ def emit_dts(model: ModuleModel, *, errors: Errors = "raise") -> str:
 
 
 def _twin(specifier: str, async_specifier: str) -> Iterable[str]:
-    """The module with the same functions returning promises, whatever they are."""
+    """The module with the same functions, returning promises."""
     yield f"declare module {async_specifier} {{"
     yield f" type Sync = typeof import({specifier});"
     yield " const twin: { [F in keyof Sync]: (...input: Parameters<Sync[F]>) => Promise<ReturnType<Sync[F]>> };"
@@ -72,14 +71,14 @@ def _twin(specifier: str, async_specifier: str) -> Iterable[str]:
     yield "}"
 
 
-class _Writer:
+class _DtsWriter:
     """Writes the types of one module."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
     def in_place(self, declaration: Declaration) -> bool:
-        """Whether a type has no need of its name."""
+        """Whether a type is written inline, without a declaration."""
         return declaration.inline or declaration.type == ObjectType((), None)
 
     def declaration(self, declaration: Declaration) -> str:
@@ -99,7 +98,7 @@ class _Writer:
         return f"{comment} export function {name}({parameter}: {self.type(function.input, ' ', 'unknown')}): {output};"
 
     def type(self, node: TypeNode, indent: str, open_type: str) -> str:  # noqa: PLR0911  # one for each kind of type
-        """A type, its later lines indented; `open_type` is what stands for any value."""
+        """A type with indented later lines; `open_type` stands for any value."""
         match node:
             case ScalarType(kind):
                 return _SCALARS[kind]
@@ -115,7 +114,7 @@ class _Writer:
             case ObjectType():
                 return self._object(node, indent, open_type)
             case MapType(values):
-                # `any` even where guest code only writes: an interface has no index signature, and fits no other.
+                # `any` even in inputs: an interface has no index signature, and would be assignable to no other.
                 return f"{{ [key: string]: {self.type(values, indent, 'any')} }}"
             case TupleType(items, required, rest):
                 return self._tuple(items, required, rest, indent, open_type)
@@ -125,7 +124,7 @@ class _Writer:
                 return open_type
 
     def _item(self, node: TypeNode, indent: str, open_type: str) -> str:
-        """A type that an array's brackets or an optional item's mark may follow."""
+        """A type in parentheses if brackets or an optional mark would bind differently."""
         text = self.type(node, indent, open_type)
         while isinstance(node, NamedType) and self.in_place(self._layout.by_name[node.name]):
             node = self._layout.by_name[node.name].type
@@ -147,7 +146,7 @@ class _Writer:
         if node.extra is not None:
             written.append(("", f"[key: string]: {self._index(node, deeper)}"))
         elif not node.properties:
-            # `{}` would be every value but null.
+            # `{}` would admit every value but null.
             return "{ [key: string]: never }"
         if not any(comment or "\n" in text for comment, text in written):
             line = f"{{ {'; '.join(text for _, text in written)} }}"
@@ -156,7 +155,7 @@ class _Writer:
         return "\n".join(["{", *(f"{comment}{deeper}{text};" for comment, text in written), f"{indent}}}"])
 
     def _property(self, known: Property, indent: str, open_type: str) -> tuple[str, str]:
-        """A property's comment, which may be empty, and its declaration."""
+        """A property's comment, perhaps empty, and its declaration."""
         docs = known.docs
         if isinstance(known.type, NamedType) and docs == NO_DOCS:
             declaration = self._layout.by_name[known.type.name]
@@ -172,7 +171,7 @@ class _Writer:
         return isinstance(node, NamedType) and self.in_place(self._layout.by_name[node.name])
 
     def _index(self, node: ObjectType, indent: str) -> str:
-        """The type of the other properties, widened until the known ones fit it: the language asks for that."""
+        """The type of an index signature, widened to admit the known properties."""
         assert node.extra is not None
         members = [node.extra, *(known.type for known in node.properties)]
         if any(known.name in _OBJECT_MEMBERS for known in node.properties) or any(map(self._is_in_place, members)):
@@ -193,7 +192,7 @@ def _literal(value: str | float | None) -> str:
 
 
 def _comment(text: str, indent: str, *, deprecated: bool) -> str:
-    """A documentation comment on lines of its own, or nothing."""
+    """A documentation comment on its own lines, or nothing."""
     if not text and not deprecated:
         return ""
     return f"{indent}{jsdoc(text, indent, deprecated=deprecated)}\n"

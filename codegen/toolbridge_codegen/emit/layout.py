@@ -1,4 +1,4 @@
-"""The order in which a module is written: each function after the types that it is the first to need."""
+"""The layout of a module: each function after the types it is the first to need, for every emitter."""
 
 from __future__ import annotations
 
@@ -20,17 +20,13 @@ from toolbridge_codegen.model import (
     UnionType,
 )
 
-# What a comment says of a tool or property, in whichever language: not yet escaped for it.
-
+# The text of a comment, not yet escaped for a language.
 
 _LONGEST_TOOL_NAME = 100
 
 
 def comment_text(docs: Docs, tool: ToolSpec | None = None) -> str:
-    """The description, then in parentheses what the types can't say.
-
-    For a tool, that begins with the name that its server knows it by, where its function is called otherwise.
-    """
+    """A description, then in parentheses the notes; of a renamed tool, first its original name."""
     notes = [one_line(note) for note in docs.notes]
     if tool is not None and tool.name != tool.identifier:
         cut = tool.name[:_LONGEST_TOOL_NAME]
@@ -41,28 +37,28 @@ def comment_text(docs: Docs, tool: ToolSpec | None = None) -> str:
 
 
 _SHORT = 20
-"""A name of this length can stay."""
+"""Names up to this length are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A module's functions with their types, and what the emitters ask about a type's name."""
+    """A module's functions with their types, and the roles of types."""
 
     functions: tuple[tuple[FunctionModel, tuple[Declaration, ...]], ...]
-    """Each function with the types that no function before it needed."""
+    """Each function with the types that no earlier function needed."""
     by_name: Mapping[str, Declaration]
     results: frozenset[str]
-    """The types that are part of a result: guest code reads them."""
+    """Types in results, which guest code reads."""
     arguments: frozenset[str]
-    """The types of inputs and of their properties, as far as they are not fields of another object."""
+    """Types of inputs and of their properties, down to the next object."""
 
     def resolve(self, node: TypeNode) -> TypeNode:
-        """The type behind a name, and behind the name which that one stands for."""
+        """The type behind a name, through other names."""
         return resolved(node, self.by_name)
 
 
 def resolved(node: TypeNode, by_name: Mapping[str, Declaration]) -> TypeNode:
-    """The same, of any declarations."""
+    """The type behind a name, among any declarations."""
     for _ in by_name:
         if not isinstance(node, NamedType):
             break
@@ -71,7 +67,7 @@ def resolved(node: TypeNode, by_name: Mapping[str, Declaration]) -> TypeNode:
 
 
 def arrange(model: ModuleModel) -> Layout:
-    """Put a module's types next to the functions that need them. A type that no function needs is left out."""
+    """Puts a module's types next to the functions that need them. Unused types are left out."""
     by_name = model.by_name
     seen: set[str] = set()
     functions: list[tuple[FunctionModel, tuple[Declaration, ...]]] = []
@@ -87,7 +83,7 @@ def arrange(model: ModuleModel) -> Layout:
 
 
 def _arguments(model: ModuleModel, by_name: Mapping[str, Declaration]) -> frozenset[str]:
-    """Inputs, the members of those that are unions, and what their properties are down to the next object."""
+    """The types of inputs, of union members among them, and of their properties down to the next object."""
     inputs: set[str] = set()
     for function in model.functions:
         waiting: list[TypeNode] = [function.input]
@@ -109,10 +105,7 @@ def _arguments(model: ModuleModel, by_name: Mapping[str, Declaration]) -> frozen
 
 
 def short_names(layout: Layout, taken: Iterable[str]) -> dict[str, str]:
-    """Other names for types that could do without one, in a language that has to name them.
-
-    Their own names tell the whole way to them, which can be long; these are what the property is called that has them.
-    """
+    """Shorter names for inline types, in a language that must name them: after the property, not the whole path."""
     used = {*taken, *RESERVED_TYPE_NAMES, *layout.by_name}
     written: dict[str, str] = {}
     next_number: dict[str, int] = {}
@@ -134,7 +127,7 @@ def short_names(layout: Layout, taken: Iterable[str]) -> dict[str, str]:
 
 
 def name_of_others(node: ObjectType) -> str:
-    """What the keywords of an open input are called that are none of its known properties."""
+    """The name of the `**` parameter of an open input, unlike any known property."""
     others = "more"
     while any(known.name == others for known in node.properties):
         others += "_"
@@ -142,7 +135,7 @@ def name_of_others(node: ObjectType) -> str:
 
 
 def _inline_names(declaration: Declaration, by_name: Mapping[str, Declaration]) -> Iterator[tuple[str, str]]:
-    """The types in this one that could do without a name, each with the property that has it, if one does."""
+    """The inline types within a declaration, each with the property that has it."""
     node = declaration.type
     places = [("", node)]
     if isinstance(node, ObjectType):
@@ -155,7 +148,7 @@ def _inline_names(declaration: Declaration, by_name: Mapping[str, Declaration]) 
 
 
 def _reach(node: TypeNode, by_name: Mapping[str, Declaration], seen: set[str]) -> list[Declaration]:
-    """The named types that this one needs and that were not seen before, in the order in which a reader meets them."""
+    """The named types reached from a type and not seen before, in reading order. Adds them to `seen`."""
     found: list[Declaration] = []
     waiting = [iter(keys_in(node))]
     while waiting:

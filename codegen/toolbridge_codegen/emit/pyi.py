@@ -1,8 +1,7 @@
-"""Types as Python stubs write them, with the imports that they need.
+"""Writes Python stubs: a package for each server, and its `aio` module whose functions are coroutine functions.
 
-TypedDicts can't be open for every checker (PEP 728 is too young), so an object with other properties than the known
-ones is a plain dictionary, with the known ones in a comment. Arrays of fixed positions are lists, as guest code gets
-them. Numbers that are no integers can't be literals.
+A TypedDict can't be open for every checker (PEP 728 is too young), so an object with unknown properties is a plain
+dictionary, its known ones in comments. Tuples are lists, as in guest code. Only integers among numbers can be literals.
 """
 
 from __future__ import annotations
@@ -46,41 +45,41 @@ _SOURCES = {
     **dict.fromkeys(["TypeAlias", "TypeVar", "TypedDict", "Unpack", "overload"], "typing"),
 }
 Use = Literal["result", "argument", "field"]
-"""What guest code does with a type: it is given it, it gives it as an argument, or within an object that it gives.
+"""The role of a type: a result, an argument, or a field of an object given as one.
 
-An argument takes any sequence: to a checker a list of integers is no list of floats, as those could be added to it. A
-field takes a list: fields can be assigned to, so an object of a result would not pass for one with a sequence there.
+An argument admits any sequence: to a checker, a list of integers is no list of floats, which could be appended to it. A
+field is a list: fields can be assigned, so an object from a result would not be assignable to one with a sequence.
 """
 _LONGEST_UNION = 80
-"""The values of an open object are the union of all their types; beyond this width they are `Any`."""
+"""The values of an open object are a union of all its types; beyond this width `Any`."""
 
 
 class Names:
-    """The names that a stub takes from elsewhere. One that a tool or type of the module has is imported as another."""
+    """Imported names of a stub, with an alias for one that a tool or type of the module has."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self._taken = frozenset(taken)
         self._written: dict[str, str] = {}
 
     def __call__(self, name: str) -> str:
-        """How this stub writes a builtin, or a name of the standard library."""
+        """The name, or its alias, of a builtin or a typing construct; records the import."""
         written = self._written.get(name)
         if written is None:
             written = self._written[name] = self.free(name)
         return written
 
     def unused(self) -> Names:
-        """The same names for text that needs no imports: a comment, or something that may be thrown away."""
+        """The same names without imports, for comments and for text that may be dropped."""
         return Names(self._taken)
 
     def free(self, name: str) -> str:
-        """The name, or one like it that is nobody else's."""
+        """The name, with underscores until it is unique."""
         while name in self._taken:
             name = f"_{name}"
         return name
 
     def imports(self) -> list[str]:
-        """The import statements for all names written so far."""
+        """The import statements for all names used so far."""
         by_source: dict[str, list[str]] = {}
         for name, written in sorted(self._written.items()):
             source = _SOURCES[name]
@@ -103,18 +102,18 @@ class TypeWriter:
         self._other: TypeWriter | None = None
 
     def in_place(self, declaration: Declaration) -> bool:
-        """Whether a type has no need of its name."""
+        """Whether a type is written inline, without a declaration."""
         node = declaration.type
         if isinstance(node, ObjectType):
             return not node.properties and node.extra is None
         return declaration.inline
 
     def written_name(self, name: str) -> str:
-        """What a type is called in this stub, where it is declared and wherever it is used."""
+        """A type's name in this stub."""
         return self._short.get(name, name)
 
     def declaration(self, declaration: Declaration) -> str:
-        """The statement that gives a type its name."""
+        """The declaration of a type."""
         node = declaration.type
         name = self.written_name(declaration.name)
         use = self._use_of(declaration)
@@ -137,19 +136,19 @@ class TypeWriter:
         return "\n".join([f'{name} = {self._name("TypedDict")}("{name}", {{{note}', *body, f"}}{total})"])
 
     def is_typed_dict(self, node: ObjectType) -> bool:
-        """Whether an object can be a TypedDict; it is a plain dictionary otherwise."""
+        """Whether an object can be a TypedDict; else it is a plain dictionary."""
         if node.extra is not None or not node.properties:
             return False
-        # Made by a call, it takes any key; but one checker wants none that is empty, and the class by its own name.
+        # Functional syntax takes any key; but one checker refuses an empty one, and an alias of TypedDict.
         callable_ = self._name.free("TypedDict") == "TypedDict" and all(known.name for known in node.properties)
         return callable_ or self._fits_a_class(node)
 
     def _fits_a_class(self, node: ObjectType) -> bool:
-        """Whether a class body can declare all properties, and none of them hides a type from the others."""
+        """Whether a class body can declare all properties, without shadowing a type."""
         return all(is_keyword_argument(known.name) and known.name not in self._shadows for known in node.properties)
 
     def type(self, node: TypeNode, *, use: Use) -> str:  # noqa: PLR0911  # one for each kind of type
-        """A type. Guest code that is given a dictionary or list may change it; it may give any mapping or sequence."""
+        """A type. Results are mutable dictionaries and lists; arguments admit any mapping or sequence."""
         match node:
             case ScalarType(kind):
                 return "None" if kind == "null" else self._name(_SCALARS[kind])
@@ -167,7 +166,7 @@ class TypeWriter:
             case TupleType(items, _, rest):
                 return self._array(items if rest is None else (*items, rest), use=use)
             case ObjectType():
-                # Only a declaration has known properties.
+                # Known properties are in declarations only.
                 return f"{self._name('dict')}[{self._name('str')}, {self._name('Never')}]"
             case NeverType():
                 return self._name("Never")
@@ -185,7 +184,7 @@ class TypeWriter:
         return f"{self._name('Sequence' if widened else 'list')}[{inner}]"
 
     def _admits_text(self, node: TypeNode) -> bool:
-        """Whether a string is one of these, so that a lone string would pass for a sequence of them."""
+        """Whether a string is a member, so that a string would be assignable to a sequence of them."""
         return any(
             part.name in self._texts if isinstance(part, NamedType) else _is_text(part) for part in _alternatives(node)
         )
@@ -199,7 +198,7 @@ class TypeWriter:
         return self._mapping(self._union(members, use=use), use=use)
 
     def _aside(self) -> TypeWriter:
-        """A writer of the same types whose names are not imported."""
+        """A writer of the same types that records no imports."""
         if self._other is None:
             self._other = TypeWriter(self._layout, self._name.unused(), self._short)
         return self._other
@@ -228,7 +227,7 @@ class TypeWriter:
         return " | ".join([*written, *others])
 
     def _fields(self, properties: Sequence[Property], *, use: Use) -> tuple[str, list[tuple[Property, str]]]:
-        """The fields of a TypedDict, those marked that are fewer: the required or the others."""
+        """The fields of a TypedDict; marks the required or the optional ones, whichever is shorter."""
         required = sum(known.required for known in properties)
         optional = len(properties) - required
         total = len(", total=False") + required * len("Required[]") >= optional * len("NotRequired[]")
@@ -241,7 +240,7 @@ class TypeWriter:
 
 
 def _names_of_texts(by_name: Mapping[str, Declaration]) -> frozenset[str]:
-    """The types that a string may be one of, all at once: they can stand for each other in chains and cycles."""
+    """The types that admit any string, through chains and cycles of names."""
     users: dict[str, list[str]] = {}
     waiting: list[str] = []
     for name, declaration in by_name.items():
@@ -270,35 +269,30 @@ def _alternatives(node: TypeNode) -> Iterable[TypeNode]:
 
 
 def _is_text(node: TypeNode) -> bool:
-    """Whether this is any string. A list of anything takes every list already, and one of nothing only an empty one."""
+    """Whether a type is any string. `Any` and `Never` need no widening to a sequence."""
     return isinstance(node, UnknownType | NeverType) or node == ScalarType("string")
 
 
 def docs_text(docs: Docs, tool: ToolSpec | None = None) -> str:
-    """What a comment or docstring says."""
+    """The text of a comment or docstring."""
     text = comment_text(docs, tool)
     return f"Deprecated. {text}".rstrip() if docs.deprecated else text
 
 
 def comment(docs: Docs) -> str:
-    """A comment behind a line of code, or nothing."""
+    """A trailing comment, or nothing."""
     text = docs_text(docs)
     return f" # {py_comment(text)}" if text else ""
 
 
-# Python stubs: one package for each server, and its twin `aio` whose functions are awaited.
-#
-# Small on purpose: a model reads every character. A property's description stands behind its field.
-
-
 _PRIVATE = " # pyright: ignore[reportPrivateUsage]"
-"""Behind a tool whose name begins with an underscore: here it is no secret."""
+"""After a tool whose name begins with an underscore, which is not private here."""
 
 
 def emit_pyi(model: ModuleModel, *, errors: Errors = "raise") -> str:
     """The stub of one server's package.
 
-    With `errors="return"` a failed call returns `{"error": …}`, and the return types say so.
+    With `errors="return"`, return types include the `{"error": …}` that a failed call returns.
     """
     layout = arrange(model)
     functions = [function.tool.identifier for function in model.functions]
@@ -320,7 +314,7 @@ def emit_pyi(model: ModuleModel, *, errors: Errors = "raise") -> str:
 
 
 def emit_aio_pyi(model: ModuleModel) -> str:
-    """The stub of the package's `aio` module: the same functions, each returning a coroutine."""
+    """The stub of the package's `aio` module: the same functions, returning coroutines."""
     functions = [function.tool.identifier for function in model.functions]
     names = Names(functions)
     sync, awaited = names.free("_s"), names.free("_a")
@@ -339,7 +333,7 @@ def emit_aio_pyi(model: ModuleModel) -> str:
 
 
 def input_style(by_name: Mapping[str, Declaration], function: FunctionModel) -> InputStyle:
-    """Whether a function's input can be given as keyword arguments, or only as one mapping."""
+    """Whether a function's input can be keyword arguments, or is one mapping."""
     node = resolved(function.input, by_name)
     if isinstance(node, ObjectType):
         return "keywords" if all(is_keyword_argument(known.name) for known in node.properties) else "mapping"
@@ -361,7 +355,7 @@ def _function(function: FunctionModel, layout: Layout, types: TypeWriter, names:
 
 
 def _signatures(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names) -> Iterable[str]:
-    """The parameters of a function: its input's properties as keywords, or the input as one mapping."""
+    """A function's signatures: its input by keywords, or as one mapping."""
     node = layout.resolve(function.input)
     keywords = node if isinstance(node, ObjectType) and input_style(layout.by_name, function) == "keywords" else None
     if node == ObjectType((), None):
@@ -379,7 +373,7 @@ def _signatures(function: FunctionModel, layout: Layout, types: TypeWriter, name
 
 
 def _keywords(node: ObjectType, types: TypeWriter) -> str:
-    """The parameters of an input that is no TypedDict: its known properties, then any other."""
+    """The keyword parameters of an input that is no TypedDict."""
     words = [
         f"{known.name}: {types.type(known.type, use='argument')}{'' if known.required else ' = ...'}"
         for known in node.properties
@@ -390,7 +384,7 @@ def _keywords(node: ObjectType, types: TypeWriter) -> str:
 
 
 def _name(node: NamedType | MapType, layout: Layout, types: TypeWriter) -> str:
-    """The name of the TypedDict that an input is, past the names that only stand for others."""
+    """The name of an input's TypedDict, through other names."""
     assert isinstance(node, NamedType)
     declaration: Declaration = layout.by_name[node.name]
     while isinstance(declaration.type, NamedType):

@@ -1,1 +1,1 @@
-"""From a JSON Schema to a normalized one: `$ref` resolution, kinds, notes."""
+"""Reads JSON Schemas: `$ref` resolution, normalisation, kinds of values, notes."""

@@ -1,7 +1,7 @@
-"""Bounds: how much of a schema is followed before its type becomes unknown (threat T15).
+"""Kinds of JSON values, and the bounds on reading a schema (threat T15: schema bombs).
 
-A schema of a few kilobytes can describe a type of terabytes. Everything that grows is counted while it grows;
-past a bound, that place becomes unknown with a diagnostic, and the rest of the server is untouched.
+A schema of a few kilobytes can describe a type of terabytes. Everything that grows is counted; beyond a bound, a type
+becomes unknown with a diagnostic, and the rest of the server is unaffected.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any
 
 from toolbridge_codegen.escaping import is_list
 
-# The kinds of JSON values that a schema's `type` admits, as sets of bits.
-
+# The kinds of JSON values that a schema's `type` admits, as bit sets.
 
 NULL, BOOLEAN, STRING, INTEGER, FRACTION, ARRAY, OBJECT = 1, 2, 4, 8, 16, 32, 64
 NUMBER = INTEGER | FRACTION
@@ -32,27 +31,20 @@ KINDS = {
 }
 
 _OTHER_SPELLINGS = {
-    "any": ANY_KIND,
-    "mixed": ANY_KIND,
-    "str": STRING,
-    "text": STRING,
-    "int": INTEGER,
-    "long": INTEGER,
-    "float": NUMBER,
-    "double": NUMBER,
-    "decimal": NUMBER,
+    **dict.fromkeys(("any", "mixed"), ANY_KIND),
+    **dict.fromkeys(("str", "text"), STRING),
+    **dict.fromkeys(("int", "long"), INTEGER),
+    **dict.fromkeys(("float", "double", "decimal"), NUMBER),
+    **dict.fromkeys(("dict", "map"), OBJECT),
+    **dict.fromkeys(("none", "nil"), NULL),
     "bool": BOOLEAN,
-    "dict": OBJECT,
-    "map": OBJECT,
     "list": ARRAY,
-    "none": NULL,
-    "nil": NULL,
 }
-"""What servers write that JSON Schema doesn't know, and can only mean one thing."""
+"""Names that JSON Schema lacks, with one possible meaning."""
 
 
 def kinds_of_type(declared: Any) -> tuple[int, str]:
-    """The kinds that the value of a `type` keyword admits, and what is odd about it, if anything."""
+    """The kinds that the value of a `type` keyword admits, and a diagnostic or nothing."""
     if isinstance(declared, str):
         kinds = KINDS.get(declared)
         return (kinds, "") if kinds is not None else _odd_spelling(declared)
@@ -89,34 +81,34 @@ def kind_of_value(value: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is followed. What a bound cuts off is typed as unknown, never wrongly."""
+    """The bounds. A type beyond one is unknown, never wrong."""
 
     depth: int = 32
-    """Levels of nesting written out in one place; a reference to a definition starts again at none."""
+    """Levels of nesting in one place; a reference to a definition resets it."""
     nodes: int = 20_000
-    """Schemas and properties visited for one tool."""
+    """Schemas and properties visited per tool."""
     properties: int = 1_000
-    """Properties of one object."""
+    """Properties per object."""
     union: int = 100
-    """Members of one union."""
+    """Members per union."""
     literals: int = 200
-    """Constants in one union."""
+    """Constants per union."""
     characters: int = 256 * 1024
-    """Text of one tool's stub."""
+    """Size of a tool's stub."""
     name: int = 500
-    """Characters of a property's name, or of a constant."""
+    """Length of a property's name, or of a constant."""
     seconds: float = 4.0
-    """For one tool's types; with the writing of them it stays under five."""
+    """Time for a tool's types."""
     module_nodes: int = 200_000
-    """The same for one server: many hostile tools must not add up to a hang. But each tool has some of its own."""
+    """Schemas and properties per server: many tools must not add up to a hang."""
     least_nodes: int = 500
-    """What each tool has, however much the others used."""
+    """The minimum of each tool, whatever the others used."""
     module_seconds: float = 12.0
-    """For all types of one server."""
+    """Time for all types of a server."""
     least_seconds: float = 0.1
-    """What each tool has, however long the others took; one of few parts is never timed."""
+    """The minimum of each tool, whatever the others took; small schemas are never timed."""
     diagnostics: int = 50
-    """Diagnostics for one tool."""
+    """Diagnostics per tool."""
 
 
 _LOOK_AT_CLOCK_EVERY = 256
@@ -124,19 +116,7 @@ TOO_SLOW = "the schema takes too long"
 
 
 class Budget:
-    """What is left of the bounds for one tool. Once it is used up it stays so."""
-
-    __slots__ = (
-        "_characters",
-        "_clock",
-        "_comments",
-        "_deadline",
-        "_next_look",
-        "_nodes",
-        "comments_full",
-        "exhausted",
-        "spent",
-    )
+    """A tool's step, text and time budget. Once exhausted, it stays so."""
 
     def __init__(
         self,
@@ -148,17 +128,17 @@ class Budget:
     ) -> None:
         self._nodes = min(bounds.nodes, max(nodes_left, bounds.least_nodes))
         self._comments = bounds.characters // 2
-        self._characters = bounds.characters // 3  # what types are written with takes some room too
+        self._characters = bounds.characters // 3  # the syntax of types takes room, too
         self.comments_full = False
         self._clock = clock
         self._deadline = clock() + min(bounds.seconds, max(seconds_left, bounds.least_seconds))
         self._next_look = _LOOK_AT_CLOCK_EVERY
         self.spent = 0
         self.exhausted = ""
-        """Why there is nothing left, or empty."""
+        """The bound that was exceeded, or empty."""
 
     def visit(self, count: int = 1) -> bool:
-        """Count schemas or properties; false once there were too many, or the time is over."""
+        """Spends steps; returns False once steps or time are exhausted."""
         self.spent += count
         if self.spent > self._nodes:
             self.exhausted = self.exhausted or f"the schema has more than {self._nodes} parts"
@@ -169,14 +149,14 @@ class Budget:
         return not self.exhausted
 
     def write(self, characters: int) -> bool:
-        """Count text that types need; false once it is too much."""
+        """Spends text of types; returns False once it is exhausted."""
         self._characters -= characters
         if self._characters < 0:
             self.exhausted = self.exhausted or "the stub would be too large"
         return not self.exhausted
 
     def describe(self, characters: int) -> bool:
-        """Count text for comments, which have half of the room; false if this text has to be left out."""
+        """Spends text of comments, which have half of the room; returns False if this one must be dropped."""
         self._comments -= characters
         self.comments_full = self._comments < 0
         return not self.comments_full

@@ -1,25 +1,24 @@
-"""Normalised reading of schemas: drafts 4 to 2020-12, and what real servers write, read as one language.
+"""Normalised reading of schemas: drafts 4 to 2020-12, and the habits of real servers, as one language.
 
-A keyword is read by what it means in the draft that defines it, whatever draft a schema declares. A keyword of the
-wrong type is reported and otherwise treated as absent. Nothing is copied: these are readings of the server's own
-objects, made when they are needed.
+A keyword means what the draft that defines it says, whatever draft a schema declares. A keyword of the wrong type is
+reported and ignored. Nothing is copied: schemas are read as needed.
 
-Named rules, by which a type may be narrower than the schema. None of the first four holds where schemas are read to
-the letter (`Reading`), and there no valid instance is refused by its type:
+Named rules, by which a type may be narrower than the schema. The first four don't hold in the literal reading
+(`Reading`), where no type refuses a valid instance:
 
 - "An object that lists properties is closed": it has no others, unless `additionalProperties`, `patternProperties` or
-  `unevaluatedProperties` says so. A misspelt property shall be an error. All parts of an `allOf` are one object, and
-  so is each branch of an `anyOf` or `oneOf` with what stands beside it. What only a condition (`if`, `then`, `else`,
-  `dependentSchemas`) or another branch of an `anyOf` lists stays possible, and so does what only a condition,
-  `dependentRequired` or a choice between remarks requires. An empty list of properties says nothing, except that
+  `unevaluatedProperties` says so, so that a misspelt property is an error. All parts of an `allOf` are one object, and
+  so is each branch of an `anyOf` or `oneOf` with its siblings. Properties listed only by a condition (`if`, `then`,
+  `else`, `dependentSchemas`) or by another branch of an `anyOf` stay possible, and so do those required only by
+  a condition, `dependentRequired` or a choice between remarks. An empty list of properties means nothing, except that
 - "A tool that lists no parameters takes none".
 - "Treat missing 'type' with 'properties' as object" (with any other keyword about properties too, but
   `unevaluatedProperties`), and with `items` or `prefixItems` as array.
 - "Pattern properties are all the other properties": the union of them in all parts of an `allOf`, and of
-  `additionalProperties` if it is given.
+  `additionalProperties` if present.
 - "Draft 3's `required: true` on a property makes it required".
 
-And one by which it is wider: OpenAPI's `nullable: true` admits null.
+One rule makes a type wider: OpenAPI's `nullable: true` admits null.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ OBJECT_STRUCTURE = frozenset({"properties", "patternProperties", "additionalProp
 ARRAY_STRUCTURE = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems"})
 _ABOUT_OBJECTS = OBJECT_STRUCTURE - {"unevaluatedProperties"}
 _ABOUT_ARRAYS = ARRAY_STRUCTURE - {"unevaluatedItems"}
-"""What is left over is said of any value: it doesn't make one an object, or an array."""
+"""Keywords that imply an object or an array; the `unevaluated…` ones apply to any value."""
 CONDITIONS = frozenset({"if", "then", "else", "dependentSchemas", "dependencies"})
 
 CONSTRAINTS = (
@@ -44,7 +43,7 @@ CONSTRAINTS = (
     | CONDITIONS
     | {"type", "enum", "const", "required", "maxItems", "minItems", "contains"}
 )
-"""Keywords that a type depends on, besides references, `allOf`, and choices."""
+"""Keywords that a type depends on, besides references, `allOf` and choices."""
 
 CHOICES = ("anyOf", "oneOf")
 
@@ -52,21 +51,21 @@ SHAPING = CONSTRAINTS - CONDITIONS - {"required", "maxItems", "minItems", "conta
 """Keywords that make a branch of a choice more than a remark about its base."""
 
 NOT_PLAIN = REFERENCES | {"allOf", "anyOf", "oneOf", "enum", "const", "nullable", "x-nullable"}
-"""A schema without any of these, and with a scalar type, is that scalar type."""
+"""A schema with a scalar type and none of these is that scalar type."""
 
 MISSING = object()
 
 UNRESOLVED: dict[str, Any] = {}
-"""Stands among facts for a reference that means nothing here: it may describe, and so evaluate, anything."""
+"""A fact in place of an unresolved reference, which may describe anything."""
 
 
 def is_nullable(schema: dict[str, Any]) -> bool:
-    """OpenAPI's way to say that null is allowed too."""
+    """Whether OpenAPI's `nullable` admits null."""
     return schema.get("nullable") is True or schema.get("x-nullable") is True
 
 
 def declared_kinds(schema: dict[str, Any], reporter: Reporter) -> int:
-    """The kinds of values that the schema's own `type` admits; all, if it has none."""
+    """The kinds that the schema's `type` admits; all, if it has none."""
     declared = schema.get("type", MISSING)
     if declared is MISSING:
         return ANY_KIND
@@ -77,7 +76,7 @@ def declared_kinds(schema: dict[str, Any], reporter: Reporter) -> int:
 
 
 def inferred_kinds(facts: list[dict[str, Any]]) -> int:
-    """The kinds that schemas without any `type` are about. A server that lists properties means an object."""
+    """The kinds implied by the keywords of schemas without `type`; `properties` implies an object."""
     kinds = 0
     for fact in facts:
         if not _ABOUT_OBJECTS.isdisjoint(fact):
@@ -90,7 +89,7 @@ def inferred_kinds(facts: list[dict[str, Any]]) -> int:
 
 
 def admits_nothing(schema: Any) -> bool:
-    """`false`, or what some generators write for it: `{"not": {}}`. Beside a reference, it may mean nothing itself."""
+    """Whether a schema is `false`, or `{"not": {}}`, which is ignored beside a reference."""
     if not is_object(schema):
         return schema is False
     if "not" not in schema or not REFERENCES.isdisjoint(schema):
@@ -100,14 +99,14 @@ def admits_nothing(schema: Any) -> bool:
 
 
 def check_references(schema: dict[str, Any], reporter: Reporter) -> None:
-    """Report a reference that is none: what was meant by it is not known."""
+    """Reports references that are no strings."""
     for keyword in sorted(REFERENCES.intersection(schema)):
         if not isinstance(schema[keyword], str):
             reporter.report(schema, keyword, f"'{keyword}' is not a string")
 
 
 def member_map(schema: dict[str, Any], keyword: str, reporter: Reporter) -> dict[str, Any]:
-    """The value of a keyword that maps names to schemas."""
+    """The value of a keyword that maps names to schemas; empty with a diagnostic if invalid."""
     value = schema.get(keyword)
     if is_object(value):
         return value
@@ -117,7 +116,7 @@ def member_map(schema: dict[str, Any], keyword: str, reporter: Reporter) -> dict
 
 
 def member_list(schema: dict[str, Any], keyword: str, reporter: Reporter) -> list[Any]:
-    """The value of a keyword that lists schemas."""
+    """The value of a keyword that lists schemas; empty with a diagnostic if invalid."""
     value = schema.get(keyword)
     if is_list(value):
         if not value:
@@ -134,7 +133,7 @@ def lists_properties(schema: dict[str, Any]) -> bool:
 
 
 def required_names(schema: dict[str, Any], reporter: Reporter) -> list[str]:
-    """The names that `required` lists."""
+    """The names in `required`; those that are no strings are reported."""
     value = schema.get("required")
     if value is None or isinstance(value, bool):  # draft 3: about the schema itself
         return []
@@ -148,22 +147,22 @@ def required_names(schema: dict[str, Any], reporter: Reporter) -> list[str]:
 
 
 def requires_itself(schema: Any) -> bool:
-    """Draft 3: `required: true` on a property."""
+    """Whether a property's schema has draft 3's `required: true`."""
     return is_object(schema) and schema.get("required") is True
 
 
 class ExtraStatement(NamedTuple):
-    """What one schema says of properties that it doesn't list."""
+    """A schema's statement about properties that it doesn't list."""
 
     schemas: list[Any]
-    """One of these holds for each; none at all means that there are no others."""
+    """One of these holds for each; none means that there are no others."""
     by_pattern: bool
     is_complete: bool
-    """It holds for every other property, not only for those that a pattern matches."""
+    """Whether it covers every other property, not only those that a pattern matches."""
 
 
 def extra_statement(schema: dict[str, Any], reporter: Reporter) -> ExtraStatement | None:
-    """What a schema says of the properties that it doesn't list; None if it says nothing."""
+    """A schema's statement about the properties that it doesn't list; None if there is none."""
     additional = schema.get("additionalProperties", MISSING)
     if additional is not MISSING and not isinstance(additional, bool) and not is_object(additional):
         reporter.report(schema, "additionalProperties", "'additionalProperties' is not a schema")
@@ -180,15 +179,15 @@ def extra_statement(schema: dict[str, Any], reporter: Reporter) -> ExtraStatemen
 
 
 class ItemsStatement(NamedTuple):
-    """What one schema says of the items of an array."""
+    """A schema's statement about the items of an array."""
 
     prefix: list[Any]
     rest: Any
-    """The schema of all further items."""
+    """The schema of further items."""
 
 
 def items_statement(schema: dict[str, Any], reporter: Reporter) -> ItemsStatement:
-    """Items by position and the rest, in the spelling of any draft."""
+    """The items by position and the rest, in the syntax of any draft."""
     items = schema.get("items", MISSING)
     prefix: list[Any] = []
     if "prefixItems" in schema:
@@ -209,7 +208,7 @@ def _schema_or_true(schema: dict[str, Any], keyword: str, reporter: Reporter) ->
 
 
 def whole_number(schema: dict[str, Any], keyword: str) -> int | None:
-    """The value of a keyword that counts, if it is one."""
+    """The value of a counting keyword; None if invalid."""
     value = schema.get(keyword)
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -217,5 +216,5 @@ def whole_number(schema: dict[str, Any], keyword: str) -> int | None:
 
 
 def is_remark(branch: Any) -> bool:
-    """Whether a branch of a choice only remarks on its base: it names required properties, or excludes something."""
+    """Whether a branch of a choice only remarks on its base: requires properties, or excludes something."""
     return is_object(branch) and SHAPING.isdisjoint(branch) and not admits_nothing(branch)

@@ -1,4 +1,4 @@
-"""Notes: what a schema says that a type can't, as short lines for a comment."""
+"""Notes: the parts of a schema that types don't express, as short lines for a comment."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def docs_of(
     with_default: bool = True,
     is_result: bool = False,
 ) -> Docs:
-    """The documentation that some schemas give to one place; the first description is the nearest.
+    """The documentation of a place from its schemas, nearest first.
 
-    What a result may be at most binds its server, not its reader: of a result, formats and constants are noted.
+    Of a result, only formats and constants are noted: its limits bind the server, not the reader.
     """
     described = [schema for schema in schemas if not _DESCRIBED.isdisjoint(schema)]
     if not described and not more_notes:
@@ -79,19 +79,19 @@ def docs_of(
 
 
 def _description_of_items(schema: dict[str, Any]) -> str:
-    """What is said of an array's items, where they have no definition of their own to say it."""
+    """The description of an array's items, unless their definition has it."""
     items = schema.get("items")
     return text_of(items, "description") if items is not None and is_object(items) and "$ref" not in items else ""
 
 
 def _says_default(description: str, note: str) -> bool:
-    """Whether a description already says what a note about the default would."""
+    """Whether a description already mentions the default of a note."""
     label, _, value = note.partition(": ")
     return label == "default" and label in description.lower() and _says_value(description, value)
 
 
 def _says_value(text: str, value: str) -> bool:
-    """Whether a text has a value as a whole, with or without quotes: `100`, `1.5` and `-1` don't say `1`."""
+    """Whether a text contains a value as a whole word, quoted or not: `100`, `1.5` and `-1` don't contain `1`."""
     bare = value.strip('"')
     if not bare:
         return '""' in text or "''" in text
@@ -99,7 +99,7 @@ def _says_value(text: str, value: str) -> bool:
 
 
 def _telling_title(schemas: Sequence[dict[str, Any]], name: str) -> str:
-    """A title that says more than the name does. Many generators only repeat the name."""
+    """A title that differs from the name; many generators repeat the name."""
     for schema in schemas:
         title = schema.get("title")
         if isinstance(title, str) and name and _letters(title) != _letters(name):
@@ -112,13 +112,13 @@ def _letters(text: str) -> str:
 
 
 def text_of(schema: dict[str, Any], keyword: str) -> str:
-    """A server's text, cleaned; empty if it isn't one."""
+    """A server's text, sanitised; empty if it is no string."""
     value = schema.get(keyword)
     return clean_text(value) if isinstance(value, str) else ""
 
 
 def notes_of(schema: dict[str, Any], *, with_default: bool = True) -> list[str]:
-    """One line for each thing that a type can't say."""
+    """The notes of a schema."""
     notes = constant_notes(schema)
     if with_default and schema.get("default") is not None:
         notes.append(f"default: {brief_json(schema['default'])}")
@@ -142,7 +142,7 @@ def notes_of(schema: dict[str, Any], *, with_default: bool = True) -> list[str]:
 
 
 def constant_notes(schema: dict[str, Any]) -> list[str]:
-    """The constants for which there is no literal: lists, objects, and numbers that are not exact."""
+    """The constants without a literal type: lists, objects, and inexact numbers."""
     if "const" in schema:
         value = schema["const"]
         return [f"constant: {brief_json(value, _LONGEST_PATTERN)}"] if _has_no_literal(value) else []
@@ -160,7 +160,7 @@ def _result_notes(schema: dict[str, Any]) -> list[str]:
 
 
 def plain_notes(schema: dict[str, Any]) -> list[str]:
-    """How a string is to be read."""
+    """Notes on a string's format and encoding."""
     if _PLAIN_NOTES.keys().isdisjoint(schema):
         return []
     return [

@@ -1,8 +1,9 @@
-"""References: from a `$ref` to the schema it means, inside one document. Nothing is ever fetched.
+"""`$ref` resolution: from a reference to its schema, inside one document. Nothing is ever fetched.
 
-Understood: JSON Pointers (percent- and `~`-escaped), `$anchor`, `$dynamicAnchor`, `$recursiveAnchor`, and references
-relative to an `$id` (or draft 4's `id`) of the same document. Real servers also embed schemas whose pointers were
-meant for another root, or move `definitions` to `$defs` and forget the references: those are found where they must be.
+Supports JSON Pointers (percent- and `~`-escaped), `$anchor`, `$dynamicAnchor`, `$recursiveAnchor`, and references
+relative to an `$id` (or draft 4's `id`) of the same document. Real servers also embed schemas with pointers relative to
+another root, or move `definitions` to `$defs` without the references: these are resolved where they must have been
+meant.
 """
 
 from __future__ import annotations
@@ -31,57 +32,44 @@ _OLD_DIALECTS = ("draft-03", "draft-04", "draft-05", "draft-06", "draft-07")
 
 
 class Target(NamedTuple):
-    """What a reference means."""
+    """The schema that a reference resolves to."""
 
     schema: Any
     pointer: str
-    """Where in the document; empty for the whole of it or where it has no simple pointer."""
+    """Its JSON Pointer; empty for the whole document, or if it has no simple one."""
     definition: str
     """The name under `$defs` or `definitions`, or empty."""
 
 
 class RefusedReferenceError(Exception):
-    """A reference that means nothing in its document. Never leaves the code generator."""
+    """A reference that can't be resolved in its document. Never leaves the code generator."""
 
 
 class Document:
-    """One schema document and what is known of its inside."""
-
-    __slots__ = (
-        "_addresses",
-        "_anchors",
-        "_copies",
-        "_dynamic",
-        "_indexed",
-        "_known",
-        "_parents",
-        "_resource_of",
-        "_resources",
-        "root",
-    )
+    """A schema document, indexed for `$ref` resolution."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
         self._indexed = False
         self._known: dict[tuple[int, str], Target | None] = {}
         self._parents: dict[int, dict[str, Any] | None] | None = None
-        # A resource is a schema with an `$id`, or the whole document; references are relative to it.
+        # A resource is a schema with an `$id`, or the whole document: the base of relative references.
         self._resource_of: dict[int, dict[str, Any]] = {}
         self._copies: dict[int, dict[str, Any]] = {}
         self._addresses: dict[int, str] = {}
         self._resources: dict[str, dict[str, Any]] = {}
         self._anchors: dict[tuple[int, str], dict[str, Any]] = {}
-        # By name, what a dynamic reference may mean: at most one schema of each resource.
+        # By name, the candidates of a dynamic reference: at most one schema of each resource.
         self._dynamic: dict[str, dict[int, dict[str, Any]]] = {}
 
     @property
     def ignores_siblings(self) -> bool:
-        """Up to draft 7, keywords beside a `$ref` have no meaning."""
+        """Whether keywords beside `$ref` are ignored, as up to draft 7."""
         return self._declares(_OLD_DIALECTS)
 
     @property
     def _is_draft_4(self) -> bool:
-        """Up to draft 4, an address is an `id`, whatever it looks like."""
+        """Whether an address is an `id`, whatever its form, as up to draft 4."""
         return self._declares(_OLD_DIALECTS[:2])
 
     def _declares(self, dialects: Sequence[str]) -> bool:
@@ -89,10 +77,10 @@ class Document:
         return isinstance(dialect, str) and any(one in dialect for one in dialects)
 
     def resolve(self, reference: str, holder: dict[str, Any]) -> Target:
-        """What a reference written in the schema `holder` means.
+        """Resolves a reference written in the schema `holder`.
 
-        Raises:
-            RefusedReferenceError: it is remote, or means nothing here.
+            Raises:
+        RefusedReferenceError: it is remote, or can't be resolved.
         """
         if len(reference) > LONGEST_REFERENCE:
             raise RefusedReferenceError("is too long")
@@ -102,20 +90,23 @@ class Document:
         resource = self._resource_of.get(id(holder), self.root)
         key = (id(resource), reference)
         if key not in self._known:
-            self._known[key] = self._look_up(reference, resource)
-        target = self._known[key] or self._meant_for_another_root(reference, holder)
+            self._known[key] = self._resolve(reference, resource)
+        target = self._known[key] or self._resolve_from_parents(reference, holder)
         if target is None:
             raise RefusedReferenceError("leads nowhere" if reference.startswith("#") else "is remote")
-        return target if isinstance(holder.get("$ref"), str) else self._outermost(reference, target)
+        return target if isinstance(holder.get("$ref"), str) else self._resolve_dynamic(reference, target)
 
-    def stand_for(self, copy: dict[str, Any], original: dict[str, Any]) -> None:
-        """Let references in a copy mean what they do in the original."""
+    def alias(self, copy: dict[str, Any], original: dict[str, Any]) -> None:
+        """Makes references in a copy resolve as in the original."""
         self._copies[id(copy)] = original
 
-    def _outermost(self, reference: str, target: Target) -> Target:
-        """What a dynamic reference means: the schema of its name in the outermost resource on the way to it.
+    def _resolve_dynamic(self, reference: str, target: Target) -> Target:
+        """Resolves a dynamic reference: the schema of its name in the outermost resource on the way to it.
 
-        The whole document is always on the way. Which others are depends on who refers to them.
+            The whole document is always on the way; the others depend on the reader.
+
+            Raises:
+        RefusedReferenceError: several schemas remain.
         """
         name = reference.partition("#")[2]
         candidates = self._dynamic.get(name, {})
@@ -126,7 +117,7 @@ class Document:
             raise RefusedReferenceError("is dynamic and may mean several schemas")
         return Target(schema, "", name)
 
-    def _look_up(self, reference: str, resource: Any) -> Target | None:
+    def _resolve(self, reference: str, resource: Any) -> Target | None:
         address, _, fragment = reference.partition("#")
         fragment = _unquote(fragment)
         base: Any = resource
@@ -134,14 +125,14 @@ class Document:
             absolute = _absolute(self._addresses.get(id(resource), ""), _unquote(address))
             base = self._resources.get(absolute, self._resources.get(address))
             if base is None:
-                return self._by_bare_name(address) if not fragment else None
+                return self._resolve_bare_name(address) if not fragment else None
         if fragment and not fragment.startswith("/"):
             schema = self._anchors.get((id(base), fragment))
             return None if schema is None else Target(schema, "", fragment)
-        return self._at_pointer(fragment, base)
+        return self._resolve_pointer(fragment, base)
 
-    def _meant_for_another_root(self, reference: str, holder: dict[str, Any]) -> Target | None:
-        """A pointer that leads nowhere from its own root: the nearest schema around it where it leads somewhere."""
+    def _resolve_from_parents(self, reference: str, holder: dict[str, Any]) -> Target | None:
+        """Resolves a pointer that fails from its own root, from the nearest enclosing schema where it succeeds."""
         if not reference.startswith("#/"):
             return None
         pointer = _unquote(reference[1:])
@@ -151,13 +142,13 @@ class Document:
         for _ in range(_MOST_ROOTS):
             if around is None:
                 break
-            found = self._at_pointer(pointer, around)
+            found = self._resolve_pointer(pointer, around)
             if found is not None:
                 return found
             around = self._parents.get(id(around))
-        return self._at_pointer(pointer, self.root) or self._at_pointer(_other_keyword(pointer), self.root)
+        return self._resolve_pointer(pointer, self.root) or self._resolve_pointer(_other_keyword(pointer), self.root)
 
-    def _at_pointer(self, pointer: str, base: Any) -> Target | None:
+    def _resolve_pointer(self, pointer: str, base: Any) -> Target | None:
         value: Any = base
         tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
         for token in tokens:
@@ -172,16 +163,16 @@ class Document:
         name = tokens[-1] if len(tokens) > 1 and tokens[-2] in DEFINITION_KEYWORDS else ""
         return Target(value, pointer if base is self.root else "", name)
 
-    def _by_bare_name(self, name: str) -> Target | None:
-        """`{"$ref": "Address"}`: not JSON Schema, but only one thing can be meant."""
+    def _resolve_bare_name(self, name: str) -> Target | None:
+        """Resolves `{"$ref": "Address"}`, which is no JSON Schema, but unambiguous."""
         for keyword in DEFINITION_KEYWORDS:
-            found = self._at_pointer(f"/{keyword}/" + name.replace("~", "~0").replace("/", "~1"), self.root)
+            found = self._resolve_pointer(f"/{keyword}/" + name.replace("~", "~0").replace("/", "~1"), self.root)
             if found is not None:
                 return found
         return None
 
     def _index(self) -> None:
-        """Find all schemas that are called something. Most documents have none, and cost a look at each schema."""
+        """Indexes schemas with addresses and anchors. Most documents have none, which costs one pass."""
         self._indexed = True
         for schema, parent in self._schemas():
             around = self._resource_of.get(id(parent)) or self.root
@@ -191,10 +182,7 @@ class Document:
                 self._resource_of[id(schema)] = around
 
     def _schemas(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-        """Every schema, and the one around it, which comes first.
-
-        Without recursion: the document may be nested deeper than Python's stack.
-        """
+        """Every schema with its parent, parents first. Iterative: documents may be deeper than Python's stack."""
         if not is_object(self.root):
             return
         stack: list[tuple[Any, dict[str, Any] | None, bool]] = [(self.root, None, False)]
@@ -215,9 +203,9 @@ class Document:
                         stack.append((item, value, keyword in _SCHEMA_MAPS and is_object(item)))
 
     def _note(self, schema: dict[str, Any], around: dict[str, Any]) -> dict[str, Any]:
-        """Remember what a schema is called; the resource that it belongs to."""
+        """Records a schema's address and anchors; returns the resource that it belongs to."""
         resource = around
-        address = _own_address(schema, is_old=self._is_draft_4)
+        address = _address_of(schema, is_old=self._is_draft_4)
         if address.startswith("#"):
             self._anchors.setdefault((id(resource), address[1:]), schema)  # drafts 4 to 7: `$id: "#name"`
         elif address:
@@ -237,7 +225,7 @@ class Document:
 
 
 def reference_of(schema: dict[str, Any]) -> str | None:
-    """The reference of a schema itself."""
+    """The reference of a schema itself, if any."""
     if REFERENCES.isdisjoint(schema):
         return None
     for keyword in REFERENCE_KEYWORDS:
@@ -247,10 +235,10 @@ def reference_of(schema: dict[str, Any]) -> str | None:
     return None
 
 
-def _own_address(schema: dict[str, Any], *, is_old: bool) -> str:
+def _address_of(schema: dict[str, Any], *, is_old: bool) -> str:
     for keyword in _ADDRESSES:
         address = schema.get(keyword)
-        # `id` is also a common property name in places that only look like schemas: an address has some form.
+        # `id` is also a common property's name: an address has a certain form.
         if isinstance(address, str) and (keyword == "$id" or is_old or "/" in address or address.startswith("#")):
             return address.removesuffix("#")
     return ""

@@ -84,19 +84,19 @@ def test_definitions_keep_their_names_unless_two_want_the_same() -> None:
     ]
 
 
-def test_what_tools_have_in_common_is_declared_once_and_named_by_what_they_have_in_common() -> None:
+def test_a_shared_type_is_declared_once_and_has_the_common_name() -> None:
     users = {"type": "object", "properties": {"users": {"type": "array", "items": large()}}}
     user = {"type": "object", "properties": {"user": large()}}
     tools = [ToolDefinition("add", users), ToolDefinition("get", users, output_schema=user)]
     assert names(*tools) == [("AddInput", False), ("User", False), ("GetInput", False), ("GetOutput", False)]
 
 
-def test_what_tools_have_in_common_without_a_common_name_has_the_first_place_as_its_name() -> None:
+def test_a_shared_type_without_a_common_name_is_named_after_its_first_place() -> None:
     tools = [ToolDefinition(name, {"type": "object", "properties": {name: large()}}) for name in ("one", "two")]
     assert names(*tools) == [("OneInput", False), ("OneInputOne", False), ("TwoInput", False)]
 
 
-def test_what_differs_only_in_a_comment_or_a_constant_is_not_the_same() -> None:
+def test_types_with_different_comments_or_constants_are_not_merged() -> None:
     one = large() | {"properties": {**large()["properties"], "x": {"const": 1}}}
     two = large() | {"properties": {**large()["properties"], "x": {"const": True}}}
     three = large() | {"properties": {**large()["properties"], "x": {"const": 1, "description": "d"}}}
@@ -104,7 +104,7 @@ def test_what_differs_only_in_a_comment_or_a_constant_is_not_the_same() -> None:
     assert len(names(*tools)) == 6
 
 
-def test_recursive_types_of_several_tools_are_the_same_if_they_go_round_the_same_way() -> None:
+def test_equal_recursive_types_of_several_tools_are_merged() -> None:
     tree = {
         **large(),
         "properties": {**large()["properties"], "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}}},
@@ -182,7 +182,7 @@ def test_a_small_object_is_written_where_it_is_used_however_often() -> None:
     assert names(ToolDefinition("f", {**schema, "$defs": {"point": point}})) == [("FInput", False), ("Point", True)]
 
 
-def test_inlining_ends_where_it_would_not_be_read_any_more() -> None:
+def test_inlining_has_a_maximum_depth() -> None:
     schema: dict[str, Any] = large()
     for _ in range(8):
         schema = {"type": "object", "properties": {"a": schema, "b": {**STRING, "description": "x"}}}

@@ -62,7 +62,7 @@ def test_a_tool_becomes_a_function_with_named_types() -> None:
     assert diagnostics == ()
 
 
-def test_a_tool_without_an_output_schema_may_give_anything() -> None:
+def test_a_tool_without_an_output_schema_has_an_unknown_result() -> None:
     model, _ = build(ToolDefinition("tool", {"type": "object"}))
     assert model.functions[0].output == NamedType("ToolOutput")
     assert model.by_name["ToolOutput"] == Declaration("ToolOutput", UnknownType(), NO_DOCS, inline=False)
@@ -339,11 +339,11 @@ def test_diagnostics_name_server_tool_and_place() -> None:
         (with_a(STRING, unevaluatedProperties=False), "{a?: string}", "{a?: string}"),
     ],
 )
-def test_to_the_letter_only_what_is_excluded_is_refused(schema: Any, intended: str, literal: str) -> None:
+def test_the_literal_reading_refuses_only_excluded_values(schema: Any, intended: str, literal: str) -> None:
     assert (written(schema), written(schema, reading="literal")) == (intended, literal)
 
 
-def test_to_the_letter_a_tool_that_lists_no_parameters_takes_any() -> None:
+def test_in_the_literal_reading_a_tool_without_parameters_takes_any() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {}}
     assert (written_input(schema), written_input(schema, reading="literal")) == ("{}", "{*: unknown}")
 

@@ -78,7 +78,7 @@ def stubs(output: dict[str, Any], *, input_schema: dict[str, Any] | None = None)
     ],
     ids=str,
 )
-def test_the_stub_has_the_type_of_what_is_inside(inside: Any, typescript: str, python: str) -> None:
+def test_the_stub_has_the_type_of_the_wrapped_value(inside: Any, typescript: str, python: str) -> None:
     person = {
         "type": "object",
         "properties": {"name": STRING, "friend": {"$ref": "#/$defs/Person"}},
@@ -91,7 +91,7 @@ def test_the_stub_has_the_type_of_what_is_inside(inside: Any, typescript: str, p
     assert "result" not in declared + typed
 
 
-def test_references_still_mean_places_of_the_whole_document() -> None:
+def test_references_in_a_wrapped_result_resolve_in_the_whole_document() -> None:
     inside = {"type": "object", "properties": {"whole": {"$ref": "#"}, "same": {"$ref": "#/properties/result"}}}
     declared, _ = stubs({**WRAPPED, "properties": {"result": inside}})
     assert "interface GetOutput { whole?: { result: GetOutput }; same?: GetOutput }" in declared
@@ -103,7 +103,7 @@ def test_an_input_of_that_form_is_no_wrapper() -> None:
     assert "): string;" in declared
 
 
-def test_an_operators_schema_is_of_what_guest_code_gets_and_no_wrapper() -> None:
+def test_an_operators_schema_is_never_unwrapped() -> None:
     listing = ServerListing("x", (ToolDefinition("f", {"type": "object"}),), output_schemas={"f": WRAPPED})
     text = generate(build_catalog([listing]), language="typescript").files["mcp-x.d.ts"]
     assert "interface FOutput { result: string }" in text

@@ -92,7 +92,7 @@ def test_objects_are_shown_as_deep_as_there_is_room() -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_must_be_given_is_shown_when_there_is_no_room_for_all(language: Language) -> None:
+def test_required_properties_are_shown_first_when_space_is_short(language: Language) -> None:
     properties = [known(f"optional_property_{number}", STRING, optional=True) for number in range(100)]
     declaration = Declaration("FInput", closed(*properties, known("needed", STRING)))
     text = emit_compact(module(function("f", "FInput"), declarations=(declaration,)), language).splitlines()[1]
@@ -119,7 +119,7 @@ def python_line(given: str | MapType, *declarations: Declaration, optional: bool
     return emit_compact(model, "python").splitlines()[1]
 
 
-def test_python_parameters_that_must_be_given_come_first() -> None:
+def test_required_python_parameters_come_first() -> None:
     declaration = Declaration("FInput", closed(known("a", STRING, optional=True), known("b", INTEGER)))
     assert python_line("FInput", declaration) == "f(b: int, a: str = ...) -> Any"
 
@@ -144,7 +144,7 @@ def test_every_tool_has_its_line_and_no_more(language: Language) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_types_that_refer_to_themselves_many_times_end_soon(language: Language) -> None:
+def test_highly_recursive_types_end_soon(language: Language) -> None:
     many = tuple(NamedType(f"T{number}") for number in range(100))
     declarations = [
         Declaration(f"T{number}", UnionType((ArrayType(UnionType(many)), TupleType(many, 0, None), STRING)))

@@ -178,7 +178,7 @@ def test_fields_of_objects_that_are_given_are_lists_as_in_results() -> None:
 @pytest.mark.parametrize(
     ("required", "optional", "total"), [(0, 1, True), (0, 2, False), (2, 2, True), (1, 2, False), (3, 0, True)]
 )
-def test_the_shorter_way_to_say_what_is_required_is_taken(required: int, optional: int, total: bool) -> None:
+def test_the_shorter_of_required_and_not_required_is_marked(required: int, optional: int, total: bool) -> None:
     properties = [known(f"r{number}", STRING) for number in range(required)]
     properties += [known(f"o{number}", STRING, optional=True) for number in range(optional)]
     text = with_input(*properties)

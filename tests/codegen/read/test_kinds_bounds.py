@@ -27,7 +27,7 @@ def stubs_of(schema: Any, language: Any) -> StubSet:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_takes_bounded_time_and_space_and_other_tools_do_not_notice(name: str) -> None:
+def test_a_bomb_takes_bounded_time_and_space_and_other_tools_are_unaffected(name: str) -> None:
     schema = BOMBS[name]()
     for language, file, expected in [
         ("typescript", "mcp-server.d.ts", "interface GoodInput { a: string }"),
@@ -124,7 +124,7 @@ print(peak_kilobytes() - before)
         ),
     ],
 )
-def test_past_a_bound_a_place_is_unknown_and_reported(
+def test_a_type_beyond_a_bound_is_unknown_and_reported(
     bounds: Bounds, schema: Any, expected: str, problem: tuple[str, str]
 ) -> None:
     assert written(schema, bounds=bounds) == expected
@@ -137,7 +137,7 @@ def test_references_start_counting_depth_anew() -> None:
     assert written(schema).count("{") == 101
 
 
-def test_the_place_of_a_cut_is_exactly_the_bound() -> None:
+def test_the_bound_is_exact() -> None:
     schema = nested(33, lambda inner: {"type": "array", "items": inner}, {"type": "array", "items": STRING})
     assert written(schema).count("[]") == 33
     assert problems(schema) == [
@@ -145,7 +145,7 @@ def test_the_place_of_a_cut_is_exactly_the_bound() -> None:
     ]
 
 
-def test_many_hostile_tools_do_not_add_up() -> None:
+def test_many_hostile_tools_share_a_budget() -> None:
     hostile = BOMBS["a web of objects"]()
     tools = [ToolDefinition(f"bad{index}", hostile) for index in range(50)]
     with work_within(15):
@@ -175,7 +175,7 @@ print(peak_kilobytes())
     assert float(done.stdout) < 256 * 1024
 
 
-def test_when_the_time_of_a_server_is_over_only_expensive_tools_are_cut_short() -> None:
+def test_when_time_is_exhausted_only_expensive_tools_are_cut_short() -> None:
     large = ToolDefinition("bad", BOMBS["a web of objects"]())
     catalog = build_catalog([ServerListing("server", (large, GOOD))])
     stubs = generate(catalog, language="typescript", bounds=Bounds(module_seconds=0, least_seconds=0))
@@ -192,7 +192,7 @@ def test_a_choice_cut_short_by_the_clock_says_so() -> None:
     assert ("/outputSchema", f"{TOO_SLOW}: unknown") in found
 
 
-def test_a_tool_has_some_time_of_its_own_however_much_the_others_took() -> None:
+def test_each_tool_has_a_minimum_of_time() -> None:
     now = [0.0]
     budget = Budget(Bounds(least_seconds=0.5), nodes_left=20_000, seconds_left=-5, clock=lambda: now[0])
     now[0] = 0.4
@@ -201,12 +201,12 @@ def test_a_tool_has_some_time_of_its_own_however_much_the_others_took() -> None:
     assert not budget.visit(1000)
 
 
-def test_a_tool_has_a_part_of_its_own_however_much_the_others_used() -> None:
+def test_each_tool_has_a_minimum_of_steps() -> None:
     assert Budget(Bounds(), nodes_left=-5).visit(500)
     assert not Budget(Bounds(), nodes_left=-5).visit(501)
 
 
-def test_the_clock_ends_what_counting_does_not() -> None:
+def test_time_bounds_work_that_steps_do_not() -> None:
     now = [0.0]
     budget = Budget(Bounds(seconds=4), nodes_left=20_000, clock=lambda: now[0])
     assert budget.visit(1000)

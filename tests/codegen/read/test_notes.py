@@ -71,7 +71,7 @@ def with_a(schema: Any, **more: Any) -> dict[str, Any]:
         ({"contentEncoding": "base64", "contentMediaType": "image/png"}, ("encoding: base64", "media type: image/png")),
     ],
 )
-def test_what_a_type_cannot_say_is_noted(schema: Any, notes: tuple[str, ...]) -> None:
+def test_constraints_beyond_the_type_are_noted(schema: Any, notes: tuple[str, ...]) -> None:
     model, _ = build(ToolDefinition("tool", with_a(schema)))
     (declaration, *_) = model.declarations
     assert isinstance(declaration.type, ObjectType)
@@ -147,7 +147,7 @@ def test_a_value_is_noted_briefly(value: Any, limit: int, expected: str) -> None
     assert brief_json(value, limit) == expected
 
 
-def test_a_constant_that_is_no_literal_is_told_of_results_too_and_never_at_length() -> None:
+def test_a_constant_without_a_literal_is_noted_of_results_too_and_bounded() -> None:
     model, diagnostics = result_model(with_a({"const": {"k" * 50: ["v" * 1000] * 1000}, "maxProperties": 3}))
     (declaration,) = [each for each in model.declarations if isinstance(each.type, ObjectType)]
     assert isinstance(declaration.type, ObjectType)

@@ -50,7 +50,7 @@ def found(document: dict[str, Any], reference: str, holder: dict[str, Any] | Non
         ({"$defs": {"a": STRING}}, "a"),
     ],
 )
-def test_a_reference_is_found(document: dict[str, Any], reference: str) -> None:
+def test_a_reference_is_resolved(document: dict[str, Any], reference: str) -> None:
     target = found(document, reference)
     assert {keyword: target[keyword] for keyword in STRING} == STRING
 
@@ -61,14 +61,14 @@ def test_a_pointer_is_relative_to_the_nearest_resource_around_it() -> None:
     assert found({"$defs": {"a": STRING}, "properties": {"inner": inner}}, "#/$defs/a", holder) == {"type": "integer"}
 
 
-def test_a_pointer_meant_for_an_embedded_root_is_found_around_it() -> None:
+def test_a_pointer_for_an_embedded_root_is_resolved_from_its_parents() -> None:
     holder = {"$ref": "#/$defs/a"}
     embedded = {"$defs": {"a": STRING}, "properties": {"x": holder}}
     assert found({"properties": {"config": embedded}}, "#/$defs/a", holder) == STRING
 
 
 @pytest.mark.parametrize(("there", "meant"), [("$defs", "definitions"), ("definitions", "$defs")])
-def test_definitions_that_were_moved_are_found(there: str, meant: str) -> None:
+def test_moved_definitions_are_resolved(there: str, meant: str) -> None:
     assert found({there: {"a": STRING}}, f"#/{meant}/a") == STRING
 
 
@@ -92,13 +92,13 @@ def test_a_target_knows_its_pointer_and_its_definition() -> None:
         ("#/" + "a" * 5000, "is too long"),
     ],
 )
-def test_a_reference_that_means_nothing_here_is_refused(reference: str, problem: str) -> None:
+def test_an_unresolvable_reference_is_refused(reference: str, problem: str) -> None:
     document = {"title": "x", "enum": ["a"], "anyOf": [STRING]}
     with pytest.raises(RefusedReferenceError, match=f"^{problem}$"):
         found(document, reference)
 
 
-def test_what_looks_like_a_name_inside_a_value_is_none() -> None:
+def test_anchors_inside_values_are_ignored() -> None:
     document = {"default": {"$id": "http://example.com/a"}, "properties": {"default": {"$id": "http://example.com/b"}}}
     with pytest.raises(RefusedReferenceError):
         found(document, "http://example.com/a")
@@ -149,7 +149,7 @@ def test_a_choice_that_leads_through_another_back_to_itself_loses_nothing() -> N
     assert written(schema) == "{a?: integer | string, b?: integer | string}"
 
 
-def test_a_dynamic_reference_means_what_the_whole_document_says() -> None:
+def test_a_dynamic_reference_resolves_in_the_whole_document() -> None:
     items = {"type": "array", "items": {"$dynamicRef": "#item"}}
     generic = {"$id": "list", **items, "$defs": {"item": {"$dynamicAnchor": "item", "type": "integer"}}}
     schema = {"$ref": "list", "$defs": {"list": generic, "item": {"$dynamicAnchor": "item", **STRING}}}
@@ -157,7 +157,7 @@ def test_a_dynamic_reference_means_what_the_whole_document_says() -> None:
     assert not problems(schema)
 
 
-def test_a_dynamic_reference_that_depends_on_who_refers_to_it_is_unknown() -> None:
+def test_a_dynamic_reference_with_several_candidates_is_unknown() -> None:
     def list_of(kind: str) -> dict[str, Any]:
         return {"$id": kind, "$ref": "list", "$defs": {"item": {"$dynamicAnchor": "item", "type": kind}}}
 
