@@ -117,16 +117,14 @@ function contradicts(source, target, checker, program, depth = 0) {
 
 // ---- comparisons
 
-function isText(type) {
-  return type.isUnion() ? type.types.every(isText) : (type.flags & ts.TypeFlags.StringLike) !== 0;
-}
+var isText = (type) => membersOf(type).every((each) => each.flags & ts.TypeFlags.StringLike);
 
+// The operands and operator of the comparison around a node.
 function compared(node) {
-  for (let at = node; at; at = at.parent) {
-    if (ts.isBinaryExpression(at)) return [at.left, at.right, at.operatorToken.kind];
-    if (ts.isCaseClause(at)) return [at.parent.parent.expression, at.expression, SyntaxKind.EqualsEqualsEqualsToken];
-  }
-  return undefined;
+  const at = ts.findAncestor(node, (each) => ts.isBinaryExpression(each) || ts.isCaseClause(each));
+  if (at === undefined) return undefined;
+  return ts.isBinaryExpression(at) ? [at.left, at.right, at.operatorToken.kind]
+    : [at.parent.parent.expression, at.expression, SyntaxKind.EqualsEqualsEqualsToken];
 }
 
 // A comparison of disjoint strings, or of a tool's result with a value of another kind; neither side is a reassigned variable.
@@ -156,7 +154,7 @@ var WANTS_LIST = /^(?:Set|Map|WeakSet|Promise\.(?:all|allSettled|race|any)|Objec
 // A tool's object given to a built-in function that can't use it: `parseFloat(product.price)`, `new Set(result)`.
 function isUselessToBuiltin(node, checker, program) {
   const call = node.parent;
-  if (!(ts.isCallExpression(call) || ts.isNewExpression(call)) || !(call.arguments ?? []).includes(node)) return false;
+  if (!ts.isCallOrNewExpression(call) || !(call.arguments ?? []).includes(node)) return false;
   const called = call.expression.getText(), type = checker.getTypeAtLocation(node), kinds = kindsOf(type, checker);
   const isLost = kinds !== undefined && (kinds.has("promise") || comesFromTool(node, checker, program));
   if (!isLost || ["text", "number", "boolean", "function"].some((each) => kinds.has(each))) return false;
@@ -179,7 +177,7 @@ function annotationOf(node, checker, program) {
     return { value: node, type: type && checker.getContextualType(node), isByName: true };
   }
   if (ts.isReturnStatement(node) || ts.isReturnStatement(parent) || (ts.isArrowFunction(parent) && parent.body === node)) {
-    const owner = functionOf(node), value = ts.isReturnStatement(node) ? node.expression : node;
+    const owner = ts.findAncestor(node.parent, ts.isFunctionLike), value = ts.isReturnStatement(node) ? node.expression : node;
     const isGivenToOwn = owner && !owner.type && ts.isCallExpression(owner.parent) &&
       checker.getResolvedSignature(owner.parent)?.declaration?.getSourceFile() === program.file;
     return isGivenToOwn ? { value, type: value && checker.getContextualType(value), isByName: true } : { value, type: owner?.type };
@@ -204,7 +202,7 @@ function annotationOf(node, checker, program) {
   if (ts.isShorthandPropertyAssignment(parent)) {
     return { value: node, type: typeNodeOf(propertyAt(parent, checker), program) };
   }
-  const index = ts.isCallExpression(parent) || ts.isNewExpression(parent) ? (parent.arguments ?? []).indexOf(node) : -1;
+  const index = ts.isCallOrNewExpression(parent) ? (parent.arguments ?? []).indexOf(node) : -1;
   if (index >= 0 && isTypedContainerCall(parent, checker, program)) {
     return { value: node, type: checker.getContextualType(node), isByName: true };
   }
@@ -241,11 +239,6 @@ function propertyAt(assignment, checker) {
   return type && nonNullishParts(type).map((each) => propertyOf(each, keyOf(assignment.name))).find((each) => each !== undefined);
 }
 
-function functionOf(node) {
-  for (let at = node.parent; at; at = at.parent) if (ts.isFunctionLike(at)) return at;
-  return undefined;
-}
-
 // The type annotation of a user-defined variable, parameter or property.
 function typeNodeOf(symbol, program) {
   const declaration = symbol?.valueDeclaration;
@@ -253,8 +246,8 @@ function typeNodeOf(symbol, program) {
   return declaration.type;
 }
 
-var isLiteral = (type) => (type.isUnion() ? type.types : [type]).every((each) => each.isLiteral());
-var nonNullishParts = (type) => (type.isUnion() ? type.types : [type]).filter((each) => !(each.flags & NULLISH));
+var isLiteral = (type) => membersOf(type).every((each) => each.isLiteral());
+var nonNullishParts = (type) => membersOf(type).filter((each) => !(each.flags & NULLISH));
 
 /** Whether a value contradicts its annotation. Objects and arrays are compared by kind, and by the properties that the program
  * reads. */
@@ -293,8 +286,7 @@ function receiverOf(node, code, checker) {
   let isInside = false; // of a function, such as a callback to a generic function
   for (let at = ARITY_CODES.has(code) ? node : node.parent; at; at = at.parent) {
     if (ts.isFunctionLike(at) && at !== node) isInside = true;
-    const isCall = ts.isCallExpression(at) || ts.isNewExpression(at);
-    if (!isCall || !(at === node || isArgumentOf(at, node) || at.expression === node || at.expression.name === node)) continue;
+    if (!ts.isCallOrNewExpression(at) || !(at === node || isArgumentOf(at, node) || at.expression === node || at.expression.name === node)) continue;
     const file = checker.getResolvedSignature(at)?.declaration?.getSourceFile();
     const whose = file === undefined || libraryFiles.has(file.fileName) ? "library" : isStub(file) ? "stub" : "program";
     if (whose === "library" && isInside) {
@@ -325,10 +317,7 @@ function mayBeAssignable(node, code, checker, program) {
 }
 
 /** The call around a node. */
-function callOf(node) {
-  for (let at = node; at; at = at.parent) if (ts.isCallExpression(at) || ts.isNewExpression(at)) return at;
-  return undefined;
-}
+var callOf = (node) => ts.findAncestor(node, ts.isCallOrNewExpression);
 
 // Whether a type is misinferred: it comes, perhaps through a variable, from a call that the compiler misunderstood, or from a
 // variable of which it lost track.

@@ -7,13 +7,10 @@
 
 var MAX_PROBLEMS = 10;
 
-function declarationsOf(names) {
-  return Object.entries(names).map(([name, type]) => `declare var ${name}: ${type};`).join("\n");
-}
-
 function problemsOf(file, stubs, request) {
   const files = Object.fromEntries([file, ...stubs].map((each) => [each.fileName, each]));
-  if (request.names) files[SESSION] = parse(SESSION, declarationsOf(request.names));
+  const declared = Object.entries(request.names ?? {}).map(([name, type]) => `declare var ${name}: ${type};`);
+  if (request.names) files[SESSION] = parse(SESSION, declared.join("\n"));
   const program = programOf(files);
   const checker = program.getTypeChecker();
   const diagnostics = program.getSemanticDiagnostics(file).filter((each) => each.file === file);
@@ -46,7 +43,7 @@ function problemsOf(file, stubs, request) {
 globalThis.answer = (request) => {
   const isTypeScript = request.language === "typescript";
   const file = parse(isTypeScript ? "/main.ts" : "/main.js", request.source);
-  const syntax = file.parseDiagnostics.slice(0, MAX_PROBLEMS).map((each) => report(each));
+  const syntax = file.parseDiagnostics.slice(0, MAX_PROBLEMS).map(reportSyntax);
   if (syntax.length) return { syntax, problems: [] };
   const answer = { syntax: [], problems: [] };
   const stubs = Object.entries(request.stubs ?? {}).map(([name, text]) => parse("/" + name, text));
@@ -63,11 +60,6 @@ globalThis.answer = (request) => {
 };
 
 // ---- sessions: the names that a program declares for later ones, with the types of imports from stubs.
-
-function addBindingNames(binding, names) {
-  if (ts.isIdentifier(binding)) names[binding.text] = "any";
-  else for (const element of binding.elements) if (!ts.isOmittedExpression(element)) addBindingNames(element.name, names);
-}
 
 // The module that a constant is initialised with: `require("host:mcp-tracker")`, `await import("host:mcp-tracker")`.
 function requiredModule({ initializer, parent }) {
@@ -107,7 +99,7 @@ function declaredNames(file) {
   for (const statement of file.statements) {
     if (ts.isVariableStatement(statement)) {
       for (const each of statement.declarationList.declarations) {
-        addBindingNames(each.name, names);
+        for (const name of boundNames(each.name)) names[name] = "any";
         const module = requiredModule(each);
         if (module !== undefined) addRequiredNames(each, module, names);
       }

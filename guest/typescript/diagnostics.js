@@ -17,21 +17,18 @@ var OTHER_CODES = new Set([
   2448, 2588, // used before its declaration; assigned though constant
 ]);
 
-function innermost(file, start, length) {
+/** The innermost node of a diagnostic's range. */
+function nodeAt({ file, start, length }) {
   let found = file;
   const end = start + length;
   for (;;) {
-    const child = ts.forEachChild(found, (node) =>
-      node.getStart(file) <= start && node.end >= end ? node : undefined);
+    const child = ts.forEachChild(found, (node) => (node.getStart(file) <= start && node.end >= end ? node : undefined));
     if (child === undefined) return found;
     found = child;
   }
 }
 
-function isIn(node, test) {
-  for (let at = node; at; at = at.parent) if (test(at)) return true;
-  return false;
-}
+var isIn = (node, test) => ts.findAncestor(node, test) !== undefined;
 
 var isType = (node) => ts.isTypeNode(node) && !ts.isExpressionWithTypeArguments(node);
 var isTryBlock = (node) => ts.isBlock(node) && ts.isTryStatement(node.parent) && node.parent.tryBlock === node;
@@ -82,7 +79,7 @@ function isInvalidArithmetic(node, checker) {
 /** Records what the compiler misinferred, by the diagnostics that are noise. Mutates `program`. */
 function recordMisinference(diagnostic, checker, program) {
   if (!ASSIGNABILITY_CODES.has(diagnostic.code) || isMistake(diagnostic, checker, program)) return;
-  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length), call = callOf(node);
+  const node = nodeAt(diagnostic), call = callOf(node);
   if (call !== undefined) program.misinferredCalls.push(call);
   // `let rows = []; rows = …`: to the compiler, it stays an array whatever is assigned.
   const variable = isAssigned(node) ? checker.getSymbolAtLocation(node) : undefined;
@@ -91,8 +88,7 @@ function recordMisinference(diagnostic, checker, program) {
 
 /** Whether a run certainly fails because of this diagnostic. */
 function isMistake(diagnostic, checker, program) {
-  const { code, file, start, length } = diagnostic;
-  const node = innermost(file, start, length);
+  const { code } = diagnostic, node = nodeAt(diagnostic);
   if (isIn(node, isType) || isTypeOnlyImport(node, program)) return false; // types are erased
   const message = ts.flattenDiagnosticMessageText(diagnostic.messageText, "\n");
   if (ASSIGNABILITY_CODES.has(code)) {

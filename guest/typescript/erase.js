@@ -188,8 +188,7 @@ function localNames(clause) {
 
 /** Whether an import at a node is type-only: declared so, or by every use. */
 function isTypeOnlyImport(node, { file, isTypeScript }) {
-  let at = node;
-  while (at && !ts.isImportSpecifier(at) && !ts.isImportDeclaration(at)) at = at.parent;
+  const at = ts.findAncestor(node, (each) => ts.isImportSpecifier(each) || ts.isImportDeclaration(each));
   if (at === undefined || !isTypeScript) return false;
   if (ts.isImportDeclaration(at)) return at.importClause?.isTypeOnly === true;
   if (at.isTypeOnly || at.parent.parent.isTypeOnly) return true;
@@ -369,11 +368,10 @@ function exportedMembers(body) {
   const members = [];
   for (const statement of body.statements) {
     if (!isExported(statement) || !hasValue(statement)) continue;
-    const names = {}, list = ts.isVariableStatement(statement) ? statement.declarationList : undefined;
-    if (list) for (const each of list.declarations) addBindingNames(each.name, names);
-    else if (statement.name) names[statement.name.text] = "any";
+    const names = new Set(), list = ts.isVariableStatement(statement) ? statement.declarationList : undefined;
+    for (const each of list?.declarations ?? [statement]) if (each.name && !ts.isStringLiteral(each.name)) boundNames(each.name, names);
     const canBeSet = list !== undefined && (list.flags & ts.NodeFlags.Const) === 0;
-    for (const name of Object.keys(names)) members.push(memberOf(name, canBeSet));
+    for (const name of names) members.push(memberOf(name, canBeSet));
   }
   return members;
 }
@@ -440,10 +438,7 @@ function hasMergedNamespaces(file) {
 }
 
 // The innermost namespace around a node.
-function enclosingNamespace(node) {
-  while (node && !ts.isModuleDeclaration(node)) node = node.parent;
-  return node;
-}
+var enclosingNamespace = (node) => ts.findAncestor(node, ts.isModuleDeclaration);
 
 /** The qualifiers to insert before names exported by another declaration of their namespace: [{at, text}]. */
 function mergedNamespaceReferences(file) {

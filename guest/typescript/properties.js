@@ -120,11 +120,11 @@ function isAddedOrTested(node, type, checker, program, isMisspelt = false) {
 
 // Whether an expression may denote an object of a type. A user-defined literal is no tool's result; a declared one may be.
 function mayAlias(owner, type, checker, program) {
-  const other = checker.getTypeAtLocation(owner), all = (each) => (each.isUnion() ? each.types : [each]);
+  const other = checker.getTypeAtLocation(owner);
   if (other.flags & OPAQUE) return !isProgramLiteral(rootOf(owner), checker);
-  return all(other).some((one) => {
+  return membersOf(other).some((one) => {
     if (isUserDefined(one, program)) return isUserDefined(type, program) || !isConstructedHere(one.symbol.declarations[0]);
-    return all(type).some((each) => each === one || (each.symbol !== undefined && each.symbol === one.symbol));
+    return membersOf(type).some((each) => each === one || (each.symbol !== undefined && each.symbol === one.symbol));
   });
 }
 

@@ -17,40 +17,33 @@ function messageOf(diagnostic) {
   return whole.length > MAX_MESSAGE ? whole.slice(0, MAX_MESSAGE) + "…" : whole;
 }
 
-// An array's members are no suggestion for a property: `place.lat` is not `place.flat`.
-function isMemberOfList(diagnostic, checker) {
-  if (!PROPERTY_CODES.has(diagnostic.code) || checker === undefined) return false;
-  const { type } = ownerOf(innermost(diagnostic.file, diagnostic.start, diagnostic.length), checker);
-  return type !== undefined && checker.isArrayLikeType(type);
-}
-
 // The compiler suggests nothing for destructured properties: `const { titel } = …`.
-function suggestion(diagnostic, checker) {
-  if (diagnostic.code !== 2339 || checker === undefined) return "";
-  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
-  const key = keyOf(node), { type } = key !== undefined && !ts.isPropertyAccessExpression(node.parent) ? ownerOf(node, checker) : {};
-  const meant = type && checker.getSuggestedSymbolForNonexistentProperty(key, type);
+function suggestion(node, { type }, checker) {
+  const key = ts.isPropertyAccessExpression(node.parent) ? undefined : keyOf(node);
+  const meant = key !== undefined && type && checker.getSuggestedSymbolForNonexistentProperty(key, type);
   return meant ? ` Did you mean '${meant.name}'?` : "";
 }
 
 // `require("fs")` is reported as an overload mismatch; the author gets the same message as for an import.
-function missingRequire(diagnostic) {
-  if (!ASSIGNABILITY_CODES.has(diagnostic.code)) return undefined;
-  const call = isRequire(innermost(diagnostic.file, diagnostic.start, diagnostic.length));
+function missingRequire({ code }, node) {
+  const call = ASSIGNABILITY_CODES.has(code) ? isRequire(node) : undefined;
   const specifier = call?.arguments.length === 1 ? call.arguments[0] : undefined;
   return specifier && ts.isStringLiteralLike(specifier) ? specifier : undefined;
 }
 
 function report(diagnostic, checker) {
-  const missing = checker && missingRequire(diagnostic);
-  if (missing !== undefined) {
-    return { code: 2307, ...place(diagnostic.file, missing.getStart()), message: `Cannot find module '${missing.text}'.` };
-  }
-  const message = isMemberOfList(diagnostic, checker) ? messageOf(diagnostic).replace(SUGGESTED, "").trimEnd()
-    : messageOf(diagnostic) + (suggestion(diagnostic, checker) || knownProperties(diagnostic, checker));
-  const stub = checker && stubLine(diagnostic, message, checker);
-  return { code: diagnostic.code, ...place(diagnostic.file, diagnostic.start), message, stub };
+  const { code, file } = diagnostic, node = nodeAt(diagnostic), missing = missingRequire(diagnostic, node);
+  if (missing !== undefined) return { code: 2307, ...place(file, missing.getStart()), message: `Cannot find module '${missing.text}'.` };
+  const owner = PROPERTY_CODES.has(code) ? ownerOf(node, checker) : {};
+  let message = messageOf(diagnostic);
+  // An array's members are no suggestion for a property: `place.lat` is not `place.flat`.
+  if (owner.type && checker.isArrayLikeType(owner.type)) message = message.replace(SUGGESTED, "").trimEnd();
+  else message += (code === 2339 && suggestion(node, owner, checker)) || knownProperties(code, node, owner, checker);
+  return { code, ...place(file, diagnostic.start), message, stub: stubLine(diagnostic, message, checker) };
 }
+
+/** The report of a syntax error. */
+var reportSyntax = (diagnostic) => ({ code: diagnostic.code, ...place(diagnostic.file, diagnostic.start), message: messageOf(diagnostic) });
 
 // ---- the line of the stubs
 
@@ -73,10 +66,8 @@ function lineOfDeclaration(declarations) {
 function lineOfType(type) {
   if (type === undefined) return undefined;
   if (type.isUnion()) {
-    for (const each of type.types) {
-      const found = lineOfType(each);
-      if (found) return found;
-    }
+    const found = type.types.map(lineOfType).find(Boolean);
+    if (found) return found;
   }
   const element = type.symbol?.name === "Array" || type.symbol?.name === "Promise" ? type.typeArguments?.[0] : undefined;
   return lineOfDeclaration((type.aliasSymbol ?? type.symbol)?.declarations) ?? lineOfType(element);
@@ -84,11 +75,10 @@ function lineOfType(type) {
 
 function lineOfCall(node, checker) {
   for (let at = node; at && !ts.isStatement(at); at = at.parent) {
-    if (ts.isCallExpression(at)) {
-      const found = lineOfDeclaration([checker.getResolvedSignature(at)?.declaration].filter(Boolean)) ??
-        lineOfDeclaration(checker.getSymbolAtLocation(at.expression)?.declarations);
-      if (found) return found;
-    }
+    if (!ts.isCallExpression(at)) continue;
+    const declaration = checker.getResolvedSignature(at)?.declaration, symbol = checker.getSymbolAtLocation(at.expression);
+    const found = lineOfDeclaration(declaration && [declaration]) ?? lineOfDeclaration(symbol?.declarations);
+    if (found) return found;
   }
   return undefined;
 }
@@ -101,14 +91,10 @@ var SUGGESTED = /Did you mean '([^']+)'\?/;
 
 // The suggested export, or the first line of the module.
 function lineOfImport(node, message, checker) {
-  for (let at = node; at; at = at.parent) {
-    if (!ts.isImportDeclaration(at) && !ts.isCallExpression(at)) continue;
-    const specifier = ts.isImportDeclaration(at) ? at.moduleSpecifier : at.arguments[0];
-    const module = specifier && checker.getSymbolAtLocation(specifier);
-    const meant = SUGGESTED.exec(message)?.[1];
-    return lineOfDeclaration(module?.exports?.get(meant)?.declarations) ?? lineOfDeclaration(module?.declarations);
-  }
-  return undefined;
+  const at = ts.findAncestor(node, (each) => ts.isImportDeclaration(each) || ts.isCallExpression(each));
+  const specifier = at?.moduleSpecifier ?? at?.arguments[0], module = specifier && checker.getSymbolAtLocation(specifier);
+  const meant = SUGGESTED.exec(message)?.[1];
+  return lineOfDeclaration(module?.exports?.get(meant)?.declarations) ?? lineOfDeclaration(module?.declarations);
 }
 
 // The suggested property, or the type without it; for a module, its first line.
@@ -126,10 +112,9 @@ var EXPORT_CODES = new Set([2305, 2724, 2459, 2460, 2614]);
 /** {file, line, text} of the stub that a mistake violates; undefined if none does. */
 function stubLine(diagnostic, message, checker) {
   if (NAME_CODES.has(diagnostic.code)) return undefined;
-  for (const related of diagnostic.relatedInformation ?? []) {
-    if (isStub(related.file)) return stubLineAt(related.file, related.start);
-  }
-  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
+  const related = diagnostic.relatedInformation?.find(({ file }) => isStub(file));
+  if (related) return stubLineAt(related.file, related.start);
+  const node = nodeAt(diagnostic);
   if (EXPORT_CODES.has(diagnostic.code)) return lineOfImport(node, message, checker);
   const isRead = PROPERTY_CODES.has(diagnostic.code) || INDEX_CODES.has(diagnostic.code);
   const owner = isRead ? ownerOf(ts.isElementAccessExpression(node) ? node.argumentExpression : node, checker) : {};
@@ -143,22 +128,14 @@ function stubLine(diagnostic, message, checker) {
 
 var MAX_NAMES = 20;
 
-function ownerLackingProperty({ code }, node, checker) {
-  if (code === 2339) return ownerOf(node, checker).type;
-  if (code !== 2353) return undefined;
-  const literal = ts.findAncestor(node, ts.isObjectLiteralExpression);
-  return literal && checker.getContextualType(literal);
-}
-
 /** ` It has: location, days.` for types of the stubs; else empty. */
-function knownProperties(diagnostic, checker) {
-  if (checker === undefined) return "";
-  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
-  const found = ownerLackingProperty(diagnostic, node, checker);
+function knownProperties(code, node, owner, checker) {
+  const literal = code === 2353 ? ts.findAncestor(node, ts.isObjectLiteralExpression) : undefined;
+  const found = code === 2339 ? owner.type : literal && checker.getContextualType(literal);
   const type = found && checker.getNonNullableType(found);
   if (type === undefined || checker.isArrayLikeType(type) || type.symbol?.name === "Promise" || lineOfType(type) === undefined) return "";
   const names = checker.getPropertiesOfType(type).map((each) => each.name);
   if (names.length === 0) return "";
   const more = names.length > MAX_NAMES ? ", …" : "";
-  return ` It ${diagnostic.code === 2353 ? "takes" : "has"}: ${names.slice(0, MAX_NAMES).join(", ")}${more}.`;
+  return ` It ${literal ? "takes" : "has"}: ${names.slice(0, MAX_NAMES).join(", ")}${more}.`;
 }

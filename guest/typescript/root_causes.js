@@ -40,7 +40,7 @@ var haveDisjointTypes = (one, other, checker) =>
 
 /** A mistake at the call that lacks an `await`, if that is its cause. */
 function atMissingAwait(diagnostic, checker, program) {
-  const node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
+  const node = nodeAt(diagnostic);
   const choice = diagnostic.code === 2678 ? node.parent.parent.parent : undefined; // a switch whose subject is no case's type
   if (choice && ts.isSwitchStatement(choice) && haveDisjointTypes(choice.expression, node, checker)) {
     return relocated(choice.expression, diagnostic);
@@ -72,7 +72,7 @@ var isBuiltinMember = (name) => [Array, String, Number].some(({ prototype }) => 
 
 // The value that a mistake uses as an array, a string or a number.
 function misusedValue(diagnostic, checker) {
-  const { code } = diagnostic, node = innermost(diagnostic.file, diagnostic.start, diagnostic.length);
+  const { code } = diagnostic, node = nodeAt(diagnostic);
   if (PROPERTY_CODES.has(code)) return isBuiltinMember(node.text) ? ownerOf(node, checker).expression : undefined;
   if (ITERATION_CODES.has(code)) return valueAt(node);
   if (!ARITHMETIC_CODES.has(code)) return undefined;

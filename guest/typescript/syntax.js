@@ -106,7 +106,8 @@ function hasFallback(access, checker, lacks) {
   }
 }
 
-var typeFlagsOf = (type) => (type.isUnion() ? type.types : [type]).reduce((all, each) => all | each.flags, 0);
+var membersOf = (type) => (type.isUnion() ? type.types : [type]);
+var typeFlagsOf = (type) => membersOf(type).reduce((all, each) => all | each.flags, 0);
 
 // The variables that a node reassigns.
 function addReassigned(node, reassigned) {

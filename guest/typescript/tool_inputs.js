@@ -155,7 +155,7 @@ class ToolInputs {
   // The property names of a spread value; undefined if unknown.
   spreadNames(type) {
     const names = [];
-    for (const each of type.isUnion() ? type.types : [type]) {
+    for (const each of membersOf(type)) {
       if (each.flags & OPAQUE || each.getStringIndexType()) return undefined;
       names.push(...each.getProperties().map((property) => property.name));
     }
