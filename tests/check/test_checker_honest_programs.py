@@ -91,7 +91,7 @@ async def test_a_result_without_a_schema_may_be_used_as_anything(language: str, 
         ("python", "from host.mcp_new import some\nfrom host.mcp_new.aio import other\nsome(1)['b'].c"),
     ],
 )
-async def test_nothing_is_said_of_a_module_that_nothing_is_known_of(language: str, source: str) -> None:
+async def test_a_module_without_stubs_is_not_checked(language: str, source: str) -> None:
     report = await check(source, language, World({}, ("host:mcp-new",), untyped=("host:mcp-new",)))
     assert report.ok, str(report.failure)
 

@@ -105,7 +105,7 @@ async def test_a_program_that_exhausts_its_check_makes_no_call(language: Languag
     assert (result.failure.kind, result.failure.message, result.calls) == ("check_timeout", TOO_LARGE, ())
 
 
-async def test_a_source_that_is_too_large_is_not_even_tried() -> None:
+async def test_too_large_a_source_is_refused() -> None:
     source = IMPORT + "// " + "x" * MOST_SOURCE
     for language in ("javascript", "typescript", "python"):
         assert "longer than the 100,000 characters" in await unended_of(source, language)
@@ -116,7 +116,7 @@ async def test_a_source_that_is_too_large_is_not_even_tried() -> None:
     assert "more than the limit of 8388608" in failure.message
 
 
-async def test_a_compiler_without_enough_memory_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_compiler_out_of_memory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checker, "MOST_SOURCE", 400_000)
     monkeypatch.setattr(compiler, "COMPILER_LIMITS", compiler.COMPILER_LIMITS.with_(memory_bytes=130 * 2**20))
     source = IMPORT + "const a = [" + "{ a: 1, b: [2, 3] }," * 15_000 + "];"
@@ -150,7 +150,7 @@ PYTHON_IMPORT = "from host.mcp_weather import list_stations\n"
         *("words", "annotations", "mistakes", "imports", "quotes"),
     ],
 )
-async def test_hostile_python_is_checked_or_given_up(source: str) -> None:
+async def test_hostile_python_is_checked_or_refused(source: str) -> None:
     assert len(source) <= MOST_SOURCE
     with Sandbox() as sandbox, anyio.fail_after(SOON):
         limits = Limits(wall_seconds=SOON / 4)
@@ -166,7 +166,7 @@ async def test_a_python_checker_without_enough_memory_is_a_warning(monkeypatch: 
 
 
 @pytest.mark.unchecked
-async def test_a_python_checker_that_says_something_else_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_malformed_output_of_a_python_checker_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(ty: str, directory: object, programs: object) -> list[str]:
         return ["/bin/echo", "surprise"]
 
@@ -181,7 +181,7 @@ async def test_without_a_python_checker_a_program_is_not_checked(monkeypatch: py
 
 @pytest.mark.unchecked
 @pytest.mark.parametrize("copes", [True, False])
-async def test_a_checker_that_aborts_over_the_stubs_alone_is_not_held_against_a_program(
+async def test_a_checker_that_aborts_on_the_stubs_alone_does_not_stop_a_program(
     monkeypatch: pytest.MonkeyPatch, copes: bool
 ) -> None:
     async def aborts(command: Sequence[str], **options: object) -> bytes:

@@ -34,7 +34,7 @@ async def check(source: str, language: str) -> CheckReport:
 
 
 @pytest.mark.parametrize(("seeded", "correct", "language"), PROGRAMS)
-async def test_a_mistake_is_told_of_on_its_own_line(seeded: Seeded, correct: str, language: str) -> None:
+async def test_a_mistake_is_reported_on_its_line(seeded: Seeded, correct: str, language: str) -> None:
     report = await check(correct, language)
     assert (report.ok, report.warning) == (True, ""), str(report.failure)
     assert seeded.line in [each.line for each in (await check(seeded.source, language)).problems]

@@ -42,7 +42,7 @@ async def problems(source: str, language: str) -> tuple[Problem, ...]:
         "const look = (id) => get_issue({ id }); look(1); list_issues({ projekt: 'a' })",
     ],
 )
-async def test_an_argument_that_a_tool_refuses_is_found(mistake: str, language: str) -> None:
+async def test_an_invalid_argument_of_a_tool_is_found(mistake: str, language: str) -> None:
     (problem,) = await problems(HEAD + mistake, language)
     assert problem.line == 2
     assert "(mcp-tracker.d.ts, line " in problem.stub
@@ -61,7 +61,7 @@ async def test_an_argument_that_a_tool_refuses_is_found(mistake: str, language: 
         "const name: string = get_issue({ id: 1 })",
     ],
 )
-async def test_a_result_that_is_not_what_the_author_says_it_is_is_found(mistake: str) -> None:
+async def test_a_result_that_contradicts_its_annotation_is_found(mistake: str) -> None:
     (problem,) = await problems(HEAD + mistake, "typescript")
     assert problem.line == 1 + len(mistake.splitlines())
 
@@ -78,11 +78,11 @@ async def test_a_result_that_is_not_what_the_author_says_it_is_is_found(mistake:
         "const label: string = (3).toFixed(1); const n: number = label; n",
     ],
 )
-async def test_what_the_author_leaves_open_is_open(program: str) -> None:
+async def test_unannotated_values_are_not_reported(program: str) -> None:
     assert await problems(HEAD + program, "typescript") == ()
 
 
-async def test_an_argument_that_is_handed_on_to_a_tool_is_found() -> None:
+async def test_an_argument_forwarded_to_a_tool_is_found() -> None:
     (problem,) = await problems(HEAD + "const look = (id: number) => get_issue({ id });\nlook('4')", "typescript")
     assert problem.line == 3
 
@@ -98,7 +98,7 @@ async def test_an_argument_that_is_handed_on_to_a_tool_is_found() -> None:
         "get_issue({ id: 1 })['titel']",
     ],
 )
-async def test_a_property_that_is_misspelt_comes_with_the_one_that_was_meant(read: str, language: str) -> None:
+async def test_a_misspelt_property_comes_with_a_suggestion(read: str, language: str) -> None:
     (problem,) = await problems(HEAD + read, language)
     assert "Did you mean 'title'?" in problem.message
     assert problem.stub.endswith(": title: string;")
@@ -114,7 +114,7 @@ async def test_a_property_that_is_misspelt_comes_with_the_one_that_was_meant(rea
         ('list_issues({ project: "a" }).issues.map((issue) => issue.headline)', " It has: id, "),
     ],
 )
-async def test_a_property_that_nothing_is_like_comes_with_those_there_are(
+async def test_an_unknown_property_comes_with_the_known_ones(
     mistake: str, instead: str, language: str
 ) -> None:
     (problem,) = await problems(HEAD + mistake, language)
@@ -126,19 +126,19 @@ async def test_a_property_that_nothing_is_like_comes_with_those_there_are(
 @pytest.mark.parametrize(
     "mistake", ["get_issue({ id: 1 }).title.headline", "list_issues({ project: 'a' }).issues.headline"]
 )
-async def test_what_the_language_has_is_not_told_of(mistake: str, language: str) -> None:
+async def test_members_of_the_language_are_not_listed(mistake: str, language: str) -> None:
     (problem,) = await problems(HEAD + mistake, language)
     assert " It has:" not in problem.message
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_a_key_that_a_result_can_not_have_comes_with_its_type(language: str) -> None:
+async def test_an_unknown_key_of_a_result_comes_with_its_type(language: str) -> None:
     (problem,) = await problems(HEAD + "list_issues({ project: 'a' })[0]", language)
     assert problem.stub.endswith(": interface ListIssuesOutput {")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_an_export_that_is_required_and_not_there_comes_with_the_one_that_was_meant(language: str) -> None:
+async def test_an_unknown_required_export_comes_with_a_suggestion(language: str) -> None:
     (problem,) = await problems('const { get_isue } = require("host:mcp-tracker"); get_isue({ id: 1 })', language)
     assert problem.message == 'module "host:mcp-tracker" has no export "get_isue". Did you mean "get_issue"?'
     assert "export function get_issue(" in problem.stub
@@ -152,7 +152,7 @@ async def test_an_export_with_overloads_is_named_once(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-async def test_lines_are_counted_as_an_editor_counts_them(language: str) -> None:
+async def test_lines_are_counted_as_in_editors(language: str) -> None:
     (problem,) = await problems(f"{HEAD}const s = 'a\u2028b';\r\nget_issue({{ idd: 1 }})", language)
     assert (problem.line, problem.column) == (3, 13)
 
@@ -166,7 +166,7 @@ def answer_of_two_shapes() -> ToolDefinition:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("errors", ["raise", "return"])
-async def test_a_result_of_several_shapes_may_be_taken_apart(language: str, errors: str) -> None:
+async def test_a_result_of_several_shapes_may_be_destructured(language: str, errors: str) -> None:
     catalog = build_catalog([ServerListing("s", (answer_of_two_shapes(),))])
     files = generate(catalog, language="typescript", errors="return" if errors == "return" else "raise").files
     source = 'import { find } from "host:mcp-s";\nconst { ok, error, items } = find();\nok ? items.length : error'
@@ -197,7 +197,7 @@ async def test_an_imported_type_may_share_its_name_with_a_parameter() -> None:
 
 
 @pytest.mark.parametrize(("name", "use"), [("Issue", "new Issue()"), ("get_isue", "get_isue({ id: 1 })")])
-async def test_an_export_that_is_not_there_is_found_where_a_value_is_needed(name: str, use: str) -> None:
+async def test_an_unknown_export_is_found_where_a_value_is_needed(name: str, use: str) -> None:
     source = f'import {{ {name} }} from "host:mcp-tracker";\nconst it: {name} = {use}; it'
     (problem,) = await problems(source, "typescript")
     assert problem.line == 1
@@ -206,7 +206,7 @@ async def test_an_export_that_is_not_there_is_found_where_a_value_is_needed(name
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("specifier", ["fs", "host:mcp-trackr", "host:mcp-trackr/async"])
-async def test_a_module_that_is_required_and_not_there_is_reported_as_one_that_is_imported(
+async def test_an_unknown_required_module_is_reported_like_an_imported_one(
     specifier: str, language: str
 ) -> None:
     (required,) = await problems(f'require("{specifier}")', language)
@@ -217,7 +217,7 @@ async def test_a_module_that_is_required_and_not_there_is_reported_as_one_that_i
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("given", ["limit: pageSize", "limit"])
-async def test_a_name_that_nothing_defines_has_nothing_to_do_with_the_stubs(given: str, language: str) -> None:
+async def test_an_undefined_name_is_reported_without_a_stub(given: str, language: str) -> None:
     (problem,) = await problems(HEAD + f"list_issues({{ project: 'a', {given} }})", language)
     assert given.rsplit(maxsplit=1)[-1] in problem.message
     assert problem.stub == ""
@@ -225,7 +225,7 @@ async def test_a_name_that_nothing_defines_has_nothing_to_do_with_the_stubs(give
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("read", ["find().place.lat", "const { lat } = find().place"])
-async def test_what_every_list_has_is_not_suggested_for_what_one_lacks(read: str, language: str) -> None:
+async def test_members_of_arrays_are_not_suggested_for_properties(read: str, language: str) -> None:
     pair = {"type": "array", "prefixItems": [{"type": "number"}] * 2, "items": False, "minItems": 2}
     found = {"type": "object", "properties": {"place": pair}, "required": ["place"]}
     tool = ToolDefinition("find", {"type": "object", "properties": {}}, output_schema=found)
@@ -247,7 +247,7 @@ async def test_what_every_list_has_is_not_suggested_for_what_one_lacks(read: str
         ('const { get_issue } = await import("host:mcp-tracker/async");', "await get_issue({ idd: 1 })"),
     ],
 )
-async def test_what_a_session_required_keeps_its_types(first: str, later: str, language: str) -> None:
+async def test_required_modules_keep_their_types_in_a_session(first: str, later: str, language: str) -> None:
     session = SessionNames()
     with Sandbox() as sandbox:
         checker = Checker(sandbox)

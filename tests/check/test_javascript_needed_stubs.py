@@ -17,7 +17,7 @@ STUBS = world("typescript").stubs
 STANDS_IN = re.compile(r"(\w+): any[,;]")
 
 
-def test_every_line_is_known_by_its_number_in_the_whole_stub() -> None:
+def test_lines_keep_their_number_in_the_whole_stub() -> None:
     needed = needed_stubs(STUBS, 'import { get_issue } from "host:mcp-tracker"; get_issue({ id: 1 })')
     assert needed.keys() == STUBS.keys()
     for name, (text, numbers) in needed.items():
@@ -31,7 +31,7 @@ def test_every_line_is_known_by_its_number_in_the_whole_stub() -> None:
                 assert line == whole[number - 1].rstrip() != ""
 
 
-def test_what_the_words_lead_to_is_there_and_other_functions_are_names() -> None:
+def test_reachable_declarations_are_kept_and_other_functions_are_names() -> None:
     text = needed_stubs(STUBS, "get_issue({ id: 1 })")["mcp-tracker.d.ts"].text
     assert " export function get_issue(input: GetIssueInput): GetIssueOutput;" in text
     assert " interface GetIssueInput { id: number }" in text
@@ -42,7 +42,7 @@ def test_what_the_words_lead_to_is_there_and_other_functions_are_names() -> None
     assert "/*" not in text
 
 
-def test_a_type_that_is_named_is_there() -> None:
+def test_a_named_type_is_kept() -> None:
     assert "interface ListIssuesOutput {" in needed_stubs(STUBS, "let a: ListIssuesOutput")["mcp-tracker.d.ts"].text
 
 
@@ -83,7 +83,7 @@ def stub_of(texts: Mapping[str, str], instructions: str = "") -> str:
 
 @settings(max_examples=50, deadline=None)
 @given(texts=st.fixed_dictionaries(dict.fromkeys(("alpha", "beta", "gamma"), TEXTS)), instructions=TEXTS)
-def test_no_text_of_a_server_makes_a_declaration_or_takes_one_away(texts: dict[str, str], instructions: str) -> None:
+def test_text_of_a_server_adds_and_removes_no_declaration(texts: dict[str, str], instructions: str) -> None:
     stub = stub_of(texts, instructions)
     text, numbers = needed_stubs({"s": stub}, 'import { beta } from "host:mcp-s"; beta({ a: "1" }).v')["s"]
     whole, left = without_comments(stub).split("\n"), text.split("\n")
@@ -99,7 +99,7 @@ def test_no_text_of_a_server_makes_a_declaration_or_takes_one_away(texts: dict[s
     assert "beta" in functions
 
 
-def test_what_looks_like_a_comment_in_a_literal_is_none() -> None:
+def test_comment_markers_in_a_string_start_no_comment() -> None:
     stub = ' type A = "/*" | "\\"//";\n /** type B = 1\n type C = "*\\/" */\n type D = "*/"; // type E'
     assert without_comments(stub).split("\n") == [
         ' type A = "/*" | "\\"//";',

@@ -130,7 +130,7 @@ async def test_the_verdict_on_a_call_is_the_same_for_every_form_of_its_names(ext
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("form", FORMS)
-async def test_each_form_of_a_name_is_judged_for_what_it_says(form: str, language: str) -> None:
+async def test_each_form_of_a_name_is_checked_by_its_meaning(form: str, language: str) -> None:
     tools = world("typescript")
     good: dict[str, Any] = {"query": "a", "options": {"case_sensitive": True, "max_results": 3}}
     cases: list[tuple[Any, str]] = [
@@ -217,7 +217,7 @@ def posting() -> World:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("form", FORMS)
-async def test_an_input_of_three_forms_takes_each_of_them(form: str, language: str) -> None:
+async def test_an_input_of_three_shapes_takes_each_of_them(form: str, language: str) -> None:
     where = posting()
     calls = [
         (name, each if name == "post" else {k: v for k, v in each.items() if k != "kind"})

@@ -49,7 +49,7 @@ async def test_a_program_may_add_to_what_the_library_declares(language: str, add
     assert [problem.line for problem in report.problems] == [(TRACKER + additions + use).count("\n") + 2]
 
 
-async def test_names_of_a_session_hide_those_of_the_library() -> None:
+async def test_names_of_a_session_shadow_globals() -> None:
     first = (
         TRACKER + "const Map = list_issues({ project: 'a' }).issues, Promise = { mine: 1 }, URL = 'https://a.example';"
     )
@@ -61,11 +61,11 @@ async def test_names_of_a_session_hide_those_of_the_library() -> None:
 
 
 @pytest.mark.parametrize("name", ["Row", "rows", "get", "later", "byState", "earlier"])
-async def test_nothing_is_left_of_the_programs_that_it_was_warmed_with(name: str) -> None:
+async def test_names_of_the_warm_up_programs_are_unknown(name: str) -> None:
     report = await check(f"{TRACKER}list_issues({{ project: 'a' }});\n{name}.length", "typescript")
     assert [(problem.line, name in problem.message) for problem in report.problems] == [(3, True)]
 
 
-async def test_modules_that_it_was_warmed_with_are_not_there() -> None:
+async def test_modules_of_the_warm_up_programs_are_unknown() -> None:
     report = await check('import { get } from "host:warm";\nget({ place: "a" })', "typescript")
     assert [problem.line for problem in report.problems] == [1]

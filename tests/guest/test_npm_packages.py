@@ -90,7 +90,7 @@ def test_without_npm_the_image_is_left_out_and_the_reason_is_told(
     assert problem.endswith("only programs in TypeScript can't be run, and JavaScript is not checked before it runs.")
 
 
-def test_an_edit_that_finds_no_place_fails_the_build() -> None:
+def test_a_patch_without_its_anchor_fails_the_build() -> None:
     with pytest.raises(ValueError, match="0 anchors"):
         patched("something else")
     assert patched("\n".join(patch.before for patch in PATCHES)) == "\n".join(patch.after for patch in PATCHES)

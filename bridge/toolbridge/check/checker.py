@@ -20,7 +20,6 @@ from toolbridge.sandbox.typescript import StubLine
 
 # Reports, and the failures made of them: everything that a model needs to repair its program.
 
-
 MOST_PROBLEMS = 10
 _MOST_STUB_LINE = 200
 
@@ -129,7 +128,6 @@ def failure_of(problems: tuple[Problem, ...]) -> Failure | None:
 
 # The environment of a check: stubs of the modules that the program names, and the session's earlier programs.
 
-
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _MOST_CONTEXT = 200_000
 ANYTHING = "_anything"
@@ -207,7 +205,7 @@ NO_TYPESCRIPT = (
 
 
 class Checker:
-    """Type-checks programs, each in a sandbox instance or process of its own. Keeps reports in an LRU cache."""
+    """Type-checks programs, each in a sandbox instance or process of its own. Caches the last reports."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -250,8 +248,16 @@ class Checker:
             return known
         await self.prepare(language)
         checked = None
-        with move_on_after(limits.wall_seconds):
-            checked = await self._check(source, language, world, session, limits)
+        try:
+            with move_on_after(limits.wall_seconds):
+                checked = await self._check(source, language, world, session, limits)
+        except ToolbridgeError:
+            raise
+        except Exception as error:  # of the checker itself: a warning, which never stops a run
+            _log.debug("The check of a %s program failed", language, exc_info=error)
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+            warning = f"The program was not checked before it ran: the check failed ({reason})."
+            checked = Checked(CheckReport(warning=warning, is_checked=False))
         if checked is None:
             return Checked(unended())
         report = checked.report
@@ -264,20 +270,6 @@ class Checker:
         return checked
 
     async def _check(
-        self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
-    ) -> Checked:
-        """Runs the check; an unexpected exception becomes a warning, and never stops a run."""
-        try:
-            return await self._ask(source, language, world, session, limits)
-        except ToolbridgeError:
-            raise
-        except Exception as error:
-            _log.debug("The check of a %s program failed", language, exc_info=error)
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-            warning = f"The program was not checked before it ran: the check failed ({reason})."
-            return Checked(CheckReport(warning=warning, is_checked=False))
-
-    async def _ask(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
     ) -> Checked:
         from toolbridge.check.javascript import check_javascript

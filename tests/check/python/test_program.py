@@ -60,7 +60,7 @@ async def check(source: str, session: SessionNames | None = None) -> CheckReport
         return (await Checker(sandbox).check(source, "python", world("python"), session)).report
 
 
-def test_a_place_in_the_rewritten_text_is_found_in_the_program() -> None:
+def test_a_position_in_the_rewritten_text_maps_to_the_program() -> None:
     source = "a = f(b)\nc = d"
     rewriting = Rewriting(
         source, [Edit(6, 6, "(x := ("), Edit(7, 7, "))"), Edit(9, 9, "y\n"), Edit(13, 14, "ddd")], "head\n"
@@ -73,7 +73,7 @@ def test_a_place_in_the_rewritten_text_is_found_in_the_program() -> None:
     assert rewriting.position(source.index("c")) == (2, 1)
 
 
-def test_an_edit_within_another_is_left_out() -> None:
+def test_an_overlapping_edit_is_dropped() -> None:
     assert Rewriting("abcdef", [Edit(1, 4, "-"), Edit(2, 3, "+")]).text == "a-ef"
 
 
@@ -93,7 +93,7 @@ def test_reading_a_hostile_text_takes_bounded_time(part: str) -> None:
         assert len(list(unawaited_gathers(program))) <= LONGEST
 
 
-async def test_a_mistake_behind_rewritten_lines_is_told_at_its_own_column() -> None:
+async def test_a_mistake_after_an_edit_keeps_its_column() -> None:
     source = IMPORT + "def each(rows):\n    for row in rows:\n        yield row\n"
     source += "for x in each(list_issues(project='a')['issues']): print(x['titel'])\n"
     (problem,) = (await check(source)).problems
@@ -101,14 +101,14 @@ async def test_a_mistake_behind_rewritten_lines_is_told_at_its_own_column() -> N
     assert (problem.line, problem.column) == (6, line.index("'titel'") + 1)
 
 
-async def test_a_program_that_can_not_be_rewritten_is_checked_as_it_is() -> None:
+async def test_a_program_that_can_not_be_rewritten_is_checked_unchanged() -> None:
     # Nothing may be assigned where a comprehension in a class goes through something.
     source = IMPORT + "def first(rows):\n    return rows[0]\nclass A:\n    x = [y for y in first(first([[1]]))]\n"
     (problem,) = (await check(source + "get_issue(idd=1)\n")).problems
     assert problem.line == 7
 
 
-async def test_a_function_of_an_earlier_program_may_give_anything() -> None:
+async def test_a_function_of_an_earlier_program_has_an_unknown_result() -> None:
     session = SessionNames()
     first = IMPORT + "def load(number):\n    return get_issue(id=number)\nissue = load(1)\n"
     assert (await check(first, session)).ok

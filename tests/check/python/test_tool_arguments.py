@@ -62,7 +62,7 @@ async def test_the_right_program_passes(title: str) -> None:
 
 
 @pytest.mark.parametrize("seeded", CORPUS.mistaken, ids=lambda seeded: seeded.title)
-async def test_the_mistake_is_told_once_on_its_own_line(seeded: Any) -> None:
+async def test_a_mistake_is_reported_once_on_its_line(seeded: Any) -> None:
     report = await check_python(seeded.source, world("python"), None)
     assert [problem.line for problem in report.problems] == [seeded.line], str(report.failure)
 
@@ -113,14 +113,14 @@ async def test_keywords_one_mapping_or_both_pass_for_every_tool(source: str) -> 
         ("from host.mcp_s import aio\nawait aio.wide(a=1)", "Wrong argument for `a` of `wide`"),
     ],
 )
-async def test_what_is_surely_wrong_is_told(source: str, message: str) -> None:
+async def test_certain_mistakes_are_reported(source: str, message: str) -> None:
     (problem,) = (await check(source)).problems
     assert message in problem.message
     assert problem.stub.startswith("The stub says (host/mcp_s/__init__.pyi, line ")
 
 
 @pytest.mark.parametrize(("name", "advice"), [("DashInput", "Write dict"), ("DashOutput", "Leave the annotation out")])
-async def test_an_imported_type_is_told_with_what_to_write_instead(name: str, advice: str) -> None:
+async def test_an_imported_type_is_reported_with_a_replacement(name: str, advice: str) -> None:
     (problem,) = (await check(f"from host.mcp_s import {name}\nx: {name} = dash({{'a-b': 'x'}})")).problems
     assert f"no member `{name}` when it runs: types are only in its stub. {advice}, or import it" in problem.message
 
@@ -141,7 +141,7 @@ async def test_an_imported_type_is_told_with_what_to_write_instead(name: str, ad
         ("str | list[str]", ["tuple[str, ...]"], ["def f() -> int | str", "dict[str, str]"]),
     ],
 )
-def test_values_are_compared_by_the_json_that_comes_of_them(
+def test_values_are_compared_as_json(
     expected: str, fitting: list[str], others: list[str]
 ) -> None:
     types = ValueTypes(lambda name: name == "Thing", lambda name: name == "Own")
@@ -165,7 +165,7 @@ def test_values_are_compared_by_the_json_that_comes_of_them(
     ],
 )
 @pytest.mark.parametrize("first", ["from host.mcp_s import dash as need", "from host.mcp_s import *\nneed = dash"])
-async def test_a_name_that_a_session_defines_anew_may_be_used_in_any_way(first: str, second: str) -> None:
+async def test_a_name_rebound_in_a_session_has_any_type(first: str, second: str) -> None:
     session = SessionNames()
     for program in (first, second):
         session.add(program, "python", ())

@@ -28,7 +28,7 @@ async def run(directory: Path, *arguments: str, cpu_seconds: float = 30, most_ou
     )
 
 
-async def test_nobodys_configuration_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_configuration_files_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ignoring = "[rules]\nall = 'ignore'\n"
     for place in (tmp_path / "ty.toml", tmp_path / "ty" / "ty.toml", tmp_path / ".config" / "ty" / "ty.toml"):
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ async def test_nobodys_configuration_is_used(tmp_path: Path, monkeypatch: pytest
     assert [problem.rule for problem in report.problems] == ["import-not-found"]
 
 
-async def test_what_is_installed_here_is_not_there_for_a_program() -> None:
+async def test_installed_packages_are_invisible_to_a_program() -> None:
     report = await python.check_python("import pytest\nimport json\n", world("python"), None)
     assert [problem.message for problem in report.problems] == ["There is no module `pytest` in the sandbox."]
 
@@ -53,13 +53,13 @@ async def test_a_program_is_neither_imported_nor_run(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-async def test_nothing_is_left_in_the_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_check_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     await python.check_python("import host.mcp_weather\n", world("python"), None)
     assert os.listdir(tmp_path) == []
 
 
-async def test_nothing_is_left_there_by_a_check_that_is_cancelled(
+async def test_a_cancelled_check_leaves_no_temporary_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def cancelled(*_: object, directory: Path, **__: object) -> bytes:
@@ -76,7 +76,7 @@ async def test_nothing_is_left_there_by_a_check_that_is_cancelled(
     assert os.listdir(tmp_path) == []
 
 
-async def test_it_gets_its_environment_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_is_not_inherited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET", "s3cret")
     names = (await run(tmp_path, "import os; print(*os.environ)")).decode().split()
     assert "GIVEN" in names
@@ -88,13 +88,13 @@ START_ANOTHER = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c'
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no such limit")
-async def test_what_computes_too_long_is_stopped_at_its_limit(tmp_path: Path) -> None:
+async def test_the_limit_of_cpu_time_stops_the_process(tmp_path: Path) -> None:
     with pytest.raises(ProcessTooSlow, match=r"took longer than 0\.5 s of CPU time"):
         await run(tmp_path, "while True: pass", cpu_seconds=0.5)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="processes are grouped in another way")
-async def test_what_is_not_wanted_any_more_ends_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_cancellation_kills_the_process_group(tmp_path: Path) -> None:
     with processes_by_a_word() as word:
         with anyio.move_on_after(1.5) as scope:
             await run(tmp_path, START_ANOTHER, word)
@@ -112,7 +112,7 @@ async def test_a_crash_is_a_failure(tmp_path: Path) -> None:
         await run(tmp_path, "raise SystemExit(3)")
 
 
-async def test_what_is_not_there_is_a_failure(tmp_path: Path) -> None:
+async def test_a_missing_program_is_a_failure(tmp_path: Path) -> None:
     nothing = [str(tmp_path / "nothing")]
     with pytest.raises(ProcessFailed):
         await run_bounded(

@@ -16,7 +16,6 @@ from toolbridge.sandbox.typescript import StubLine
 # Constants that reach a tool through a variable. A variable may hold one of several constants, and the program may
 # exclude one before the call. So a wrong constant is reported only where no branch on its way can exclude it.
 
-
 _TURN = re.compile(
     r"\b(?:if|elif|else|while|try|except|match|case|continue|break|return|and|or|assert|def|lambda|with)\b"
 )
@@ -113,7 +112,6 @@ def _is_iterated(code: str, start: int, end: int) -> bool:
 # its server may declare a string there, and a number elsewhere. A string made by the program, or another field, is
 # none.
 
-
 _MADE_HERE = re.compile(
     r"""[rbuf]{0,2}["']|str\(|repr\(|format\(|.*["']\.(?:join|format)\(|.*["']\s*%"""
     r"""|.*\.(?:strip|lower|upper|title|isoformat|strftime|replace|format|zfill|removeprefix|removesuffix)\([^()]*\)\Z""",
@@ -160,7 +158,6 @@ def _may_variable_be(name: str, program: Program, depth: int) -> bool:
 
 
 # Comparisons, read as text: an operand, and the constants that it is compared with.
-
 
 _EQUAL = re.compile(r"(?:==|!=)\s*|(?<![\w.])(?:not\s+)?in\b\s*(?=[(\[{])")
 _CONTAINED = re.compile(r"(?<=[\"'])\s+(?:not\s+)?in\s+(?=[^\W\d])")
@@ -321,7 +318,8 @@ class Comparisons:
 
     def __init__(self, findings: Iterable[TyFinding], program: Program) -> None:
         self._program = program
-        ranges = [_range(each, program) for each in findings if each.rule == ALWAYS]
+        redundant = (each for each in findings if each.rule == ALWAYS)
+        ranges = [Span(program.at(each), program.index(each.end_line, each.end_column)) for each in redundant]
         found = list(islice(comparisons(program.source, program.code), _MOST)) if program.is_small else []
         self._all = found
         self._asked = [each for each in found if self._is_asked(each, ranges)]
@@ -433,10 +431,6 @@ class Comparisons:
 def _is_never(each: Comparison, field: StubLine) -> bool:
     """Whether a field's type is a literal type without these constants."""
     return "Literal[" in field.text and not any(_text(one) in field.text for one in each.constants)
-
-
-def _range(finding: TyFinding, program: Program) -> Span:
-    return Span(program.at(finding), program.index(finding.end_line, finding.end_column))
 
 
 def _text(constant: str) -> str:

@@ -14,7 +14,6 @@ from toolbridge.check.python.text import (
     blank_strings,
     split_outside,
     start_of_bracket_around,
-    start_of_last_bracket,
 )
 from toolbridge.check.python.tool_arguments import classify_argument, classify_call, classify_input_key
 from toolbridge.errors import nearest
@@ -22,7 +21,6 @@ from toolbridge.errors import nearest
 # Union types. Of a value of a union type, the checker often names only the member that is wrong. A list of different
 # tools' results has such values, and the program knows which is which. So a second pass reveals the whole type of each
 # value.
-
 
 _MEMBER_RULES = {"not-subscriptable", "not-callable", "not-iterable"}
 _INDEX = "cannot be called with key of type"
@@ -74,7 +72,8 @@ def _subject(finding: TyFinding, program: Program) -> Span | None:
         return None
     if finding.rule in ("not-subscriptable", "not-callable"):
         # The finding's range includes the brackets after the value.
-        opening = start_of_last_bracket(blank_strings(program.source[start:end]))
+        code = blank_strings(program.source[start:end])
+        opening = start_of_bracket_around(code, len(code) - 1) if code.endswith((")", "]", "}")) else None
         end = start if opening is None else start + opening
     return Span(start, end) if program.source[start:end].strip() else None
 
@@ -101,7 +100,6 @@ def _member_set(text: str) -> set[str]:
 
 
 # Missing `await`: reported at the call, though it shows where the result is used.
-
 
 _CALL = re.compile(r"(?<![\w.])(?:\w+\.)*(\w+)[ \t]*\(")
 _AWAITED = re.compile(r"\bawait[\s(]*\Z")
@@ -399,7 +397,7 @@ def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
 def _classify_get(finding: TyFinding, program: Program) -> Mistake | None:
     """`.get("titel").upper()`: reads a key that no result has, and uses the result."""
     asked = _USED_KEY.search(program.rest(finding).partition("\n")[0])
-    if asked is None or asked[2] in program.assigned_keys or program.stubs.has_field(asked[2]):
+    if asked is None or asked[2] in program.assigned_keys or program.stubs.fields_named(asked[2]):
         return None
     return mistake_at(finding, None, f'No result has a key "{asked[2]}": `.get` gives None, which has no `{asked[3]}`.')
 

@@ -23,7 +23,6 @@ from toolbridge.sandbox.typescript import StubLine
 
 # User-defined functions, read as text. Unusual formatting is left out.
 
-
 _HEADER = re.compile(r"([ \t]*)(async[ \t]+)?def[ \t]+(\w+)[ \t]*(?=\()")
 _BLOCK = re.compile(r"[ \t]*(?:(?:async[ \t]+)?def|class)\b")
 _AFTER_PARAMETERS = re.compile(r"[ \t]*(->[^:\n]*?)?[ \t]*:")

@@ -91,7 +91,6 @@ def relocated(findings: Iterable[TyFinding], rewriting: Rewriting) -> Iterator[T
 # coroutines; and a vague annotation (`-> list[dict]`) hides it. So a generator becomes a function that returns what it
 # yields, a coroutine one that returns an awaitable, and vague annotations are dropped.
 
-
 RESULTS = "_results_of"
 """A module for the checker, with the functions called below."""
 RESULTS_STUB = """\
@@ -189,7 +188,6 @@ def _coroutine(program: Program, function: UserFunction) -> Iterator[Edit]:
 # Collections. The checker infers a dictionary's values from assignments, not from `groups[key].append(row)` or
 # `groups.setdefault(key, []).append(row)`; and nothing of `filter` with an unannotated function.
 
-
 _DEFINED = re.compile(
     r"(\w+)[ \t]*(:[^=]*?)?[ \t]*=[ \t]*((?:collections\.)?defaultdict\((?:list|set)\)|\{[ \t]*\}|dict\(\))\Z"
 )
@@ -248,7 +246,6 @@ def _addition(line: LogicalLine, code: str) -> Iterator[Edit]:
 
 
 # Type queries: the checker reveals the types of values in a second pass, with `reveal_type` around them.
-
 
 _ASK = "_whole_type_of"
 _HEAD = f"from typing import reveal_type as {_ASK}\n"

@@ -11,7 +11,6 @@ from toolbridge.sandbox.typescript import StubLine
 # Python source as text: string ends, matching brackets, rebound names. The host never parses a program: these are
 # patterns and bracket counts, and callers treat doubt as "no".
 
-
 # ReDoS guard: every kind of string also ends at the end of the text, so no alternative is retried.
 _STRING_OR_COMMENT = re.compile(
     r'''"""[^"\\]*(?:(?:\\(?:.|\Z)|"(?!""))[^"\\]*)*(?:"""|\Z)|"[^"\\\n]*(?:\\(?:.|\Z)[^"\\\n]*)*(?:"|$)|\#[^\n]*'''
@@ -95,19 +94,6 @@ def end_of_bracket(code: str, at: int, farthest: int = _FARTHEST) -> int | None:
     return None
 
 
-def start_of_last_bracket(code: str) -> int | None:
-    """The index of the opening bracket that matches the text's last character; None if that is no bracket."""
-    depth = 0
-    for index in range(len(code) - 1, -1, -1):
-        if code[index] in _CLOSING:
-            depth += 1
-        elif code[index] in _OPENING:
-            depth -= 1
-        if depth == 0:
-            return index if index < len(code) - 1 else None
-    return None
-
-
 def start_of_bracket_around(code: str, at: int) -> int | None:
     """The index of the innermost bracket open at an index; None if none is near. Needs blanked strings."""
     depth = 0
@@ -169,7 +155,6 @@ def rebound_names(code: str) -> set[str]:
 # (docs/write-programs-python.md). The model's stubs show only the form that suits a tool, to be short. With both in
 # one signature, the checker also checks inputs that are dictionary literals. `aio` functions are declared as coroutine
 # functions, so that messages name them.
-
 
 _MOST_KEPT = 32
 # A TypedDict in the stubs is closed: an object with other keys is a plain dictionary there.
@@ -285,13 +270,13 @@ class PythonStubs:
         if name not in self.function_names:
             return None
         wanted = None if not module else _file(module.removesuffix(".aio"))
-        return self._find(re.compile(rf"^(?:async )?def {name}\("), wanted)
+        return next(self._lines(re.compile(rf"^(?:async )?def {name}\("), wanted), None)
 
     def type(self, name: str) -> StubLine | None:
         """The line that declares a type."""
         if not name.isidentifier():
             return None
-        return self._find(_declaration(name), None)
+        return next(self._lines(_declaration(name)), None)
 
     def fields(self, name: str) -> list[str]:
         """The fields of a type."""
@@ -300,26 +285,17 @@ class PythonStubs:
 
     def lack(self, names: Iterable[str], key: str) -> bool:
         """Whether all of these are types of the stubs, and none has this field."""
-        declared = [self._all(_declaration(name)) if name.isidentifier() else [] for name in names]
+        declared = [list(self._lines(_declaration(name))) if name.isidentifier() else [] for name in names]
         return all(declared) and not any(self.field(each, key) for found in declared for each in found)
 
     def field(self, declared: StubLine, name: str) -> StubLine | None:
         """The line of a type's field."""
         return next((line for field, line in self._body(declared) if field == name), None)
 
-    def has_field(self, name: str) -> bool:
-        """Whether any type has a field of this name."""
-        return bool(self.fields_named(name))
-
     def fields_named(self, name: str) -> list[StubLine]:
         """The lines of all fields of this name."""
-        own = re.compile(rf"""\s+["']?{re.escape(name)}["']?\s*:""")
-        return [
-            StubLine(file, number, line.strip())
-            for file, lines in self._files.items()
-            for number, line in enumerate(lines, 1)
-            if own.match(line)
-        ]
+        pattern = re.compile(rf"""\s+["']?{re.escape(name)}["']?\s*:""")
+        return [StubLine(line.file, line.line, line.text.strip()) for line in self._lines(pattern)]
 
     @cached_property
     def literals(self) -> list[set[str]]:
@@ -387,24 +363,13 @@ class PythonStubs:
 
     def _input(self, function: StubLine) -> StubLine | None:
         found = _INPUT.search(function.text)
-        return self._find(_declaration(found[1]), function.file) if found else None
+        return next(self._lines(_declaration(found[1]), function.file), None) if found else None
 
-    def _all(self, pattern: re.Pattern[str]) -> list[StubLine]:
-        return [
-            StubLine(name, number, line)
-            for name, lines in self._files.items()
-            for number, line in enumerate(lines, 1)
-            if pattern.match(line)
-        ]
-
-    def _find(self, pattern: re.Pattern[str], file: str | None) -> StubLine | None:
+    def _lines(self, pattern: re.Pattern[str], file: str | None = None) -> Iterator[StubLine]:
         for name, lines in self._files.items():
-            if file is not None and name != file:
-                continue
-            for number, line in enumerate(lines, 1):
+            for number, line in enumerate(lines, 1) if file in (None, name) else ():
                 if pattern.match(line):
-                    return StubLine(name, number, line)
-        return None
+                    yield StubLine(name, number, line)
 
     def _body(self, declared: StubLine) -> list[tuple[str, StubLine]]:
         found: list[tuple[str, StubLine]] = []

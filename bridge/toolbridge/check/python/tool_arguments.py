@@ -17,7 +17,6 @@ from toolbridge.sandbox.typescript import StubLine
 # values from a tool's result: `json.loads` of an object, `", ".join` of numbers, `int` of a list. For an overloaded
 # function the checker says only that no signature matches: a second pass reveals the argument's type.
 
-
 _TEXT_KIND, _NUMBER, _LIST, _OBJECT = "text", "number", "list", "object"
 _NO_TEXT, _NO_NUMBER = {_NUMBER, _LIST, _OBJECT}, {_TEXT_KIND, _LIST, _OBJECT}
 _MATH = ["round", "abs", "range", "sqrt", "floor", "ceil", "log", "log10", "exp", "hypot", "radians", "trunc", "fabs"]
@@ -157,7 +156,6 @@ def _builtin_call(finding: TyFinding, program: Program) -> _BuiltinCall | None:
 # Assignability as JSON: whether a Python value can be valid for a tool's parameter. The guest converts more than the
 # type rules allow: a date to a string, a set to an array, an enum to its value (docs/write-programs-python.md). The
 # host then repairs two things: it drops nulls for optional properties, and reads long integers in digits.
-
 
 _WHOLE = re.compile(r"-?\d+")
 _LEFT_OUT = "..."

@@ -253,7 +253,6 @@ def _wide(constant: re.Match[str] | None) -> str:
 # copy of the program, the parameter gets the argument's type. If the checker then finds a mistake in the function, the
 # call is wrong.
 
-
 _MOST_TRIED = 3
 _MOST_LOOKED_AT = 20
 _TRIED = "_given_to_try"
