@@ -8,10 +8,11 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from codegen import corpus
-from toolbridge.trust.audit.detector import ALL_RULES, Finding, audit, listing_texts
-from toolbridge.trust.audit.rules import RULES
+from toolbridge.trust.audit.detector import Finding, audit, listing_texts
+from toolbridge.trust.audit.rules import ALL_RULES, RULES
 from toolbridge_codegen.catalog import ToolDefinition
 
 TEXTS = corpus.ROOT / "fixtures" / "hostile" / "texts"
@@ -46,6 +47,12 @@ def texts(name: str) -> tuple[Text, ...]:
     """The texts of one file."""
     lines = (TEXTS / f"{name}.jsonl").read_text("utf-8").splitlines()
     return tuple(Text(row["id"], row["place"], row["text"]) for row in map(json.loads, lines))
+
+
+@cache
+def examples() -> list[dict[str, Any]]:
+    """The examples of the rules, by rule: texts that must be found, and texts in which nothing may be found."""
+    return json.loads((TEXTS / "rule_examples.json").read_text("utf-8"))
 
 
 @cache

@@ -21,11 +21,10 @@ from functools import cache
 
 from bench.audit import corpus as audit_corpus
 from bench.audit import sources as audit_sources
-from bench.audit.figures import held_out, is_parameter_text, is_tool_text, texts
+from bench.audit.figures import examples, held_out, is_parameter_text, is_tool_text, texts
 from codegen import corpus
 from toolbridge.trust.audit.detector import listing_texts, scored_passages
-from toolbridge.trust.audit.rules import RULES
-from toolbridge.trust.audit.scorer import DATA, MOST_LIGHTER, SCALE, Weights, written
+from toolbridge.trust.audit.scorer import DATA, MOST_LIGHTER, SCALE, Weights
 
 MEDIUM_SHARE = 0.037
 HIGH_SHARE = 0.0025
@@ -86,8 +85,8 @@ def own_texts() -> list[Sample]:
     samples = [
         *(Sample(text.text, is_attack=True, weight=OWN_WEIGHT) for text in bad),
         *(Sample(text.text, is_attack=False, weight=OWN_WEIGHT) for text in good),
-        *(Sample(text, is_attack=True, weight=EXAMPLE_WEIGHT) for rule in RULES for text in rule.found),
-        *(Sample(text, is_attack=False, weight=EXAMPLE_WEIGHT) for rule in RULES for text in rule.passed),
+        *(Sample(text, is_attack=True, weight=EXAMPLE_WEIGHT) for rule in examples() for text in rule["found"]),
+        *(Sample(text, is_attack=False, weight=EXAMPLE_WEIGHT) for rule in examples() for text in rule["passed"]),
     ]
     counted = {text.text for text in (*held_out("attacks"), *held_out("benign"))}
     counted |= {text.text for text in texts("attacks") if text.held_out}
@@ -204,6 +203,13 @@ def _learn(weights: list[float], even: float, chosen: list[tuple[_Row, float]]) 
             moved_even += slope * slope
             even -= step * slope / math.sqrt(moved_even)
     return even
+
+
+def written(weights: Weights) -> str:
+    """The text of a file of weights, the heaviest first."""
+    rows = sorted(weights.of.items(), key=lambda row: (-row[1], row[0]))
+    lines = [f"{weight} {feature}" for feature, weight in rows]
+    return "\n".join([f"medium from {weights.medium}", f"high from {weights.high}", *lines]) + "\n"
 
 
 def _left_out(samples: Sequence[Sample], fold: int) -> list[float]:

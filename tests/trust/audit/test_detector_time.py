@@ -5,16 +5,16 @@ from __future__ import annotations
 import random
 
 import pytest
+from bench.audit.figures import examples
 
 from growth import PLAIN_SECONDS, is_at_most, plain_python
 from toolbridge.trust.audit.detector import LONGEST_READ, OtherTools, findings_in
-from toolbridge.trust.audit.intents import INTENTS
-from toolbridge.trust.audit.rules import RULES
+from toolbridge.trust.audit.lexicon import CONCEPTS
 from toolbridge.trust.audit.scorer import weights
 
 SIZE = 100_000
 OTHERS = OtherTools(frozenset({"send_email", "read_file", "search"}), frozenset({"mail", "files"}))
-TERMS = [term.rstrip("*").replace("_", " ") for terms in INTENTS.values() for term in terms.split()]
+TERMS = [term.rstrip("*").replace("_", " ") for terms in CONCEPTS.values() for term in terms.split()]
 
 
 def repeated(text: str, size: int = SIZE) -> str:
@@ -22,7 +22,7 @@ def repeated(text: str, size: int = SIZE) -> str:
 
 
 def first_word(concept: str) -> str:
-    return INTENTS[concept].split()[0].rstrip("*").replace("_", " ")
+    return CONCEPTS[concept].split()[0].rstrip("*").replace("_", " ")
 
 
 def hostile_texts() -> dict[str, str]:
@@ -125,8 +125,8 @@ def hostile_texts() -> dict[str, str]:
     texts["terms in any order"] = repeated(" ".join(chance.choices(TERMS, k=30_000)))
     texts["words of their own"] = repeated(" ".join(f"{number:x}q" for number in range(30_000)))
     texts["any characters"] = "".join(chr(chance.randrange(32, 0x3000)) for _ in range(SIZE))
-    texts["all examples"] = repeated(" ".join(text for rule in RULES for text in rule.found))
-    firsts = [first_word(concept) for concept in INTENTS]
+    texts["all examples"] = repeated(" ".join(text for row in examples() for text in row["found"]))
+    firsts = [first_word(concept) for concept in CONCEPTS]
     texts["everything that is weighed"] = repeated(" ".join(firsts) + " ")
     texts["everything that is weighed, in short sentences"] = repeated(". ".join(firsts) + ". ")
     heavy = [feature for feature in weights().of if not feature.startswith(("=", "~"))]

@@ -9,11 +9,11 @@ from bench.audit import corpus as audit_corpus
 from bench.audit import fit as fit_audit
 from bench.audit import sources as audit_sources
 from bench.audit.figures import texts
-from bench.audit.fit import Sample, fit, own_texts, score
+from bench.audit.fit import Sample, fit, own_texts, score, written
 from bench.audit.judge import without_copies
 
 from codegen import corpus
-from toolbridge.trust.audit.scorer import read_weights, weights, written
+from toolbridge.trust.audit.scorer import read_weights, weights
 
 
 def test_nothing_that_is_held_out_is_learned_from() -> None:

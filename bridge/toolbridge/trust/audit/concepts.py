@@ -1,21 +1,21 @@
-"""SECURITY: finds the concepts that a text mentions; each word is looked up once, so the time is linear (T16)."""
+"""SECURITY: finds the concepts of the lexicon in a text; each word is looked up once, so the time is linear (T16)."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from toolbridge.trust.audit.intents import INTENTS
+from toolbridge.trust.audit.lexicon import CONCEPTS
 from toolbridge.trust.audit.rules import RULES
 
 Mention = tuple[int, int, int]
-"""Where a text speaks of something: start, end, and the concepts as bits."""
+"""A place of a text that mentions concepts: start, end, and the concepts as bits."""
 
 OTHER_TOOL = "other tool"
-"""A tool of another server, by its name: never scored."""
+"""The name of another server's tool: never scored."""
 MARKS = (
     "a link",
     "an address",
@@ -27,8 +27,8 @@ MARKS = (
     "what it does",
     *(rule.id for rule in RULES if rule.patterns),
 )
-"""Concepts that expressions find (`audit_marks`)."""
-_BITS = {concept: 1 << number for number, concept in enumerate((OTHER_TOOL, *INTENTS, *MARKS))}
+"""Concepts that expressions find (`obfuscation.marks`)."""
+_BITS = {concept: 1 << number for number, concept in enumerate((OTHER_TOOL, *CONCEPTS, *MARKS))}
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _ELISION = re.compile(r"\b([cdjlmnst]|qu|all|dall|dell|nell)['’](?=\w)")
@@ -42,7 +42,7 @@ _PLAIN_LETTERS = {
 
 
 def bit(concept: str) -> int:
-    """The bit that stands for a concept."""
+    """The bit of a concept."""
     return _BITS[concept]
 
 
@@ -52,9 +52,8 @@ class _Lexicon:
     beginnings: Mapping[str, int]
     lengths: tuple[int, ...]
     phrases: Mapping[str, _Phrases]
-    """By their first word."""
     joined: Mapping[str, _Joined]
-    """Terms of scripts without spaces, by their first two characters; those of one by that."""
+    """Terms of scripts without spaces, by their first two characters."""
     joined_first: re.Pattern[str]
 
 
@@ -64,24 +63,22 @@ class _Phrase:
     """Its words but the first and the last."""
     last: str
     is_beginning: bool
-    """Whether the last word may go on."""
+    """Whether the last word is a prefix (`word*`)."""
     concepts: int
 
     def ends_with(self, word: str) -> bool:
-        """Whether this may be its last word."""
         return word.startswith(self.last) if self.is_beginning else word == self.last
 
 
 @dataclass(frozen=True, slots=True)
 class _Phrases:
-    """Those that begin with the same word: many do, and few go on alike."""
+    """Phrases with the same first word."""
 
     by_second: dict[str, list[_Phrase]]
     unfinished: list[_Phrase]
-    """Two words of which the second may go on."""
+    """Phrases of two words of which the second is a prefix."""
 
-    def that_may_follow(self, word: str) -> list[_Phrase]:
-        """Those that this word may be the second of."""
+    def with_second(self, word: str) -> list[_Phrase]:
         return self.by_second.get(word, []) + self.unfinished
 
 
@@ -97,11 +94,11 @@ def _lexicon() -> _Lexicon:
     beginnings: dict[str, int] = {}
     phrases: dict[str, _Phrases] = {}
     joined: dict[str, dict[str, int]] = {}
-    for concept, terms in INTENTS.items():
+    for concept, terms in CONCEPTS.items():
         for term in dict.fromkeys(without_accents(terms).split()):
             is_beginning = term.endswith("*") or (len(term) > 3 and _ARABIC.match(term) is not None)
             spaced = _spaced(term)
-            if is_without_spaces(term):
+            if _is_without_spaces(term):
                 known = joined.setdefault(spaced[:2], {})
                 known[spaced] = known.get(spaced, 0) | _BITS[concept]
                 continue
@@ -128,7 +125,7 @@ def _lexicon() -> _Lexicon:
 
 
 def mentions(text: str) -> list[Mention]:
-    """What a text (in lower case) speaks of."""
+    """The mentions of concepts in a text (in lower case)."""
     lexicon = _lexicon()
     text = without_accents(text)
     spaced = _spaced(text)
@@ -147,7 +144,7 @@ def mentions(text: str) -> list[Mention]:
                 found.append((*spans[place], concepts))
             if word not in lexicon.phrases or place + 1 == len(words):
                 continue
-            for phrase in lexicon.phrases[word].that_may_follow(words[place + 1]):
+            for phrase in lexicon.phrases[word].with_second(words[place + 1]):
                 last = place + 1 + len(phrase.middle)
                 if last < len(words) and words[place + 1 : last] == phrase.middle and phrase.ends_with(words[last]):
                     found.append((spans[place][0], spans[last][1], phrase.concepts))
@@ -170,7 +167,7 @@ def _joined_mentions(text: str, lexicon: _Lexicon) -> list[Mention]:
 
 
 def without_accents(text: str) -> str:
-    """The text with plain letters for accented ones, each in its place: many leave the accents out."""
+    """The text with accents removed, letter by letter: authors often leave them out."""
     return text if text.isascii() else text.translate(_PLAIN_LETTERS)
 
 
@@ -180,7 +177,7 @@ def _spaced(text: str) -> str:
 
 
 def _bare(word: str) -> str:
-    """A word without what is only joined to it: the possessive, or the article and the conjunctions of Arabic."""
+    """A word without its possessive, or without the Arabic article and conjunctions."""
     if word.endswith("'s"):
         return word[:-2]
     return _ARABIC_JOINED.sub("", word) if _ARABIC.match(word) else word
@@ -195,14 +192,9 @@ def _concepts_of(word: str, lexicon: _Lexicon) -> int:
     return concepts
 
 
-def is_without_spaces(term: str) -> bool:
+def _is_without_spaces(term: str) -> bool:
     """Whether a term is of a script that puts no spaces between words, joins endings to them, or writes with marks."""
     return any(
         "\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7a3" or "\u0900" <= letter <= "\u097f"
         for letter in term
     )
-
-
-def special(starts: Iterable[re.Match[str]], concept: str) -> list[Mention]:
-    """What expressions have found, as mentions of a concept."""
-    return [(match.start(), match.end(), _BITS[concept]) for match in starts]

@@ -1,7 +1,7 @@
-"""SECURITY: what in a server's own words looks like an attack on the model that reads them.
+"""SECURITY: detects prompt injection in the text of servers: tool poisoning, shadowing, obfuscation (T3, T12, T14).
 
-Advisory: it finds what is said in known ways, and a text without findings is not thereby safe. What holds without it
-is that nothing runs unapproved, unpinned or past the gate.
+Obfuscation and orders about other servers' tools are found by expressions, everything else by the injection classifier
+(`scorer.py`). Advisory: a text without findings is not thereby safe; approval, pins and the gate hold without it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from toolbridge.trust.audit.concepts import OTHER_TOOL, Mention, bit, mentions
-from toolbridge.trust.audit.obfuscation import ENCODED, SIGN_RULES, TOO_LONG, decoded_texts, marks, signs
+from toolbridge.trust.audit.obfuscation import decoded_views, marks, obfuscations
 from toolbridge.trust.audit.rules import (
+    ALL_RULES,
+    ENCODED,
+    INCOMPLETE,
     NAMING,
-    OTHER_TOOL_RULES,
     OUT_OF_PLACE,
-    RULES,
     SAYS_HOW,
     SEVERITIES,
     SHADOWING,
+    TOO_LONG,
     Rule,
     Severity,
 )
@@ -33,11 +35,10 @@ from toolbridge.version import __version__
 from toolbridge_codegen.catalog import ToolDefinition
 from toolbridge_codegen.escaping import HIDDEN
 
-# SECURITY: the findings in one text: obfuscation, orders about other servers' tools, and what the scorer finds.
-
+# Findings in one text.
 
 LONGEST_READ = 24_000
-"""Of a longer text only the two ends are read."""
+"""The detector reads only the two ends of a longer text."""
 _EXCERPT = 160
 
 _NEAR = 90
@@ -46,8 +47,8 @@ _NEAR = 90
 _IDENTIFIER = re.compile(r"[a-z0-9]+(?:[_.-]+[a-z0-9]+)*")
 _QUALIFIED = re.compile(r"mcp__([a-z0-9-]{1,64}?)__")
 
-# The look-alikes of Latin letters that are used to get past rules such as these.
-_LOOK_ALIKES = str.maketrans("аеорсухіјѕԁһӏмтвкн", "aeopcyxijsdhlmtbkh")
+# Confusables (homoglyphs): Cyrillic letters that look like Latin ones, and leetspeak.
+_CONFUSABLES = str.maketrans("аеорсухіјѕԁһӏмтвкн", "aeopcyxijsdhlmtbkh")
 _DIGITS = str.maketrans("013457@$", "oieastas")
 _WITH_FIGURES = re.compile(r"(?<![\w-])(?=[a-z0-9]{0,20}[a-z])(?=[a-z0-9]{0,20}[01345])[a-z0-9]{3,20}(?![\w-])")
 _LEAST_WITH_FIGURES = 3
@@ -60,87 +61,81 @@ class TextFinding:
 
     rule: Rule
     excerpt: str
-    details: str = ""
-    """What there is to add to the rule's reason."""
-    score: Severity | None = None
-    """The scorer's grade, for what it has found."""
-
-    @property
-    def severity(self) -> Severity:
-        """The scorer's grade, else the rule's."""
-        return self.score or self.rule.severity
-
-    @property
-    def why(self) -> str:
-        """The rule's reason, and what there is to add."""
-        return self.rule.why + self.details
+    severity: Severity
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class OtherTools:
-    """Names that belong to other servers: a text of this one has no reason to speak of them."""
+    """Names of other servers and their tools, in lower case: a text of this server has no reason to mention them."""
 
     names: frozenset[str] = frozenset()
-    """In lower case. A name that is an ordinary word counts only where it is called a tool."""
+    """Tools. A name that is an ordinary word counts only where the text calls it a tool."""
     servers: frozenset[str] = frozenset()
 
 
 def findings_in(text: str, others: OtherTools | None = None) -> tuple[TextFinding, ...]:
-    """What the rules find in a text: each rule at most once. Never raises, and reads each part of it a few times."""
+    """The findings in a text, each rule at most once. Never raises; the time is linear."""
     if len(text) < 4 and text.isascii() and text.isprintable():
         return ()
     found: dict[str, TextFinding] = {}
     if len(text) > LONGEST_READ:
-        found[TOO_LONG.id] = TextFinding(TOO_LONG, _excerpt(text, 0, 80))
-        text = text[: LONGEST_READ // 2] + "\n" + text[-LONGEST_READ // 2 :]
-    for sign in signs(text):
-        found.setdefault(sign.rule.id, TextFinding(sign.rule, _excerpt(text, sign.start, sign.end)))
-    for start, end, decoded in decoded_texts(text):
-        found.setdefault(ENCODED.id, TextFinding(ENCODED, _excerpt(f"{text[start:end][:40]}… = {decoded}", 0, 200)))
-        for finding in _said(decoded, others):
+        found[TOO_LONG.id] = _finding(TOO_LONG, _excerpt(text, 0, 80))
+        text = _ends(text)
+    for sign in obfuscations(text):
+        found.setdefault(sign.rule.id, _finding(sign.rule, _excerpt(text, sign.start, sign.end)))
+    for start, end, decoded in decoded_views(text):
+        found.setdefault(ENCODED.id, _finding(ENCODED, _excerpt(f"{text[start:end][:40]}… = {decoded}", 0, 200)))
+        for finding in _findings_in_words(decoded, others):
             found.setdefault(finding.rule.id, finding)
-    for finding in _said(text, others):
+    for finding in _findings_in_words(text, others):
         found.setdefault(finding.rule.id, finding)
     return tuple(found.values())
 
 
+def _finding(rule: Rule, excerpt: str) -> TextFinding:
+    return TextFinding(rule, excerpt, rule.severity, rule.why)
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= LONGEST_READ else text[: LONGEST_READ // 2] + "\n" + text[-LONGEST_READ // 2 :]
+
+
 def scored_passages(text: str) -> Iterator[Passage]:
-    """The passages of a text as they are scored, decoded ones too, for the fit of the weights."""
-    if len(text) > LONGEST_READ:
-        text = text[: LONGEST_READ // 2] + "\n" + text[-LONGEST_READ // 2 :]
-    for each in (text, *(decoded for _, _, decoded in decoded_texts(text))):
-        _, folded = _read(each)
+    """The passages that the scorer is given of a text and its decoded views, for the fit of the weights."""
+    text = _ends(text)
+    for view in (text, *(decoded for _, _, decoded in decoded_views(text))):
+        _, folded = _normalised(view)
         yield from passages(folded, mentions(folded) + marks(folded))
 
 
-def _read(text: str) -> tuple[str, str]:
-    """The text without what is hidden in it, and the same in small letters with all undone that disguises words."""
+def _normalised(text: str) -> tuple[str, str]:
+    """The text without hidden characters, and in lower case with confusables, figures and joined words undone."""
     plain = _plain(text)
     lower = plain.lower()
     if len(lower) != len(plain):  # a few capitals are two letters when small
         plain = lower
     if _JOINED_WORDS.fullmatch(lower):  # a name may be a sentence, too
         lower = re.sub(r"[_-]", " ", lower)
-    return plain, without_figures(lower if lower.isascii() else _folded(lower))
+    return plain, _without_figures(lower if lower.isascii() else _folded(lower))
 
 
-def _said(text: str, others: OtherTools | None) -> Iterator[TextFinding]:
-    """What its words say, with everything undone that only hides them."""
-    plain, folded = _read(text)
+def _findings_in_words(text: str, others: OtherTools | None) -> Iterator[TextFinding]:
+    plain, folded = _normalised(text)
     found = mentions(folded) + marks(folded)
     if others is not None and others.servers:
         named = list(_other_tools(folded, others))
         found = _outside(found, named)
         if named:
             is_order = meet(sorted([*found, *named]), (OTHER_TOOL,), SAYS_HOW, _NEAR)
-            yield TextFinding(SHADOWING if is_order else NAMING, _excerpt(plain, *named[0][:2]))
+            yield _finding(SHADOWING if is_order else NAMING, _excerpt(plain, *named[0][:2]))
     scored = highest(folded, found)
     if scored is None or scored.severity is None:
         return
     excerpt = _excerpt(plain, scored.passage.start, scored.passage.end)
     for rule in reasons(scored.passage):
-        details = f": {scored.because}" if rule is OUT_OF_PLACE else ""
-        yield TextFinding(rule, excerpt, details, scored.severity)
+        why = f"{rule.why}: {scored.because}" if rule is OUT_OF_PLACE else rule.why
+        yield TextFinding(rule, excerpt, scored.severity, why)
 
 
 def _plain(text: str) -> str:
@@ -153,8 +148,8 @@ def _plain(text: str) -> str:
     return wide if len(wide) <= 2 * len(text) else text
 
 
-def without_figures(lower: str) -> str:
-    """Figures that stand for letters, as letters, where several words are written so."""
+def _without_figures(lower: str) -> str:
+    """Leetspeak undone, if several words are written so."""
     if len(_WITH_FIGURES.findall(lower)) < _LEAST_WITH_FIGURES:
         return lower
     return _WITH_FIGURES.sub(lambda match: match[0].translate(_DIGITS), lower)
@@ -165,11 +160,11 @@ _LATIN = re.compile(r"[a-z]")
 
 
 def _folded(lower: str) -> str:
-    """Look-alike letters in words that also have Latin ones, as the Latin ones they look like."""
+    """Confusables as the Latin letters they look like, in words that also have Latin letters."""
 
     def latin(match: re.Match[str]) -> str:
         word = match[0]
-        return word.translate(_LOOK_ALIKES) if not word.isascii() and _LATIN.search(word) else word
+        return word.translate(_CONFUSABLES) if not word.isascii() and _LATIN.search(word) else word
 
     return _WORD_OF_BOTH.sub(latin, lower)
 
@@ -198,38 +193,34 @@ def _may_name(word: str, others: OtherTools) -> bool:
 
 
 def _outside(found: list[Mention], named: list[Mention]) -> list[Mention]:
-    """Without the words that are part of a name: `send_email` does not say that anything is sent."""
+    """The mentions outside of names: `send_email` is no mention of sending."""
     inside = {place for start, end, _ in named for place in range(start, end)}
     return [mention for mention in found if mention[0] not in inside]
 
 
 def _is_called_a_tool(text: str, start: int, end: int) -> bool:
     around = text[max(0, start - 7) : start] + "|" + text[end : end + 7]
-    # "Use a web search tool" names none: somebody else's tool is "the search tool" or in quotes.
+    # "Use a web search tool" names no tool: another server's tool is "the search tool" or in quotes.
     return any(sign in around for sign in ("tool |", "tool `|", "the | tool", "|` tool", "|' tool", '|" tool'))
 
 
 def _excerpt(text: str, start: int, end: int) -> str:
-    """The place with something around it, on one line, everything hidden made visible."""
+    """The place with its surroundings, on one line, hidden characters escaped."""
     start = max(0, start - 30)
     cut = text[start : min(len(text), max(end + 30, start + 60), start + _EXCERPT)]
     words = " ".join(for_terminal(cut.encode("utf-8", "backslashreplace").decode()).split())
     return ("…" if start else "") + words[: 2 * _EXCERPT] + ("…" if start + len(cut) < len(text) else "")
 
 
-INCOMPLETE = Rule("incomplete", "high", "has more text than the audit reads; the rest was not looked at")
-ALL_RULES: tuple[Rule, ...] = (*RULES, *OTHER_TOOL_RULES, *SIGN_RULES, INCOMPLETE)
-"""Every rule there is, for reports."""
-
 MOST_TEXTS = 50_000
 MOST_CHARACTERS = 8_000_000
 _DEEPEST = 100
-"""Levels that a place names: what is deeper is read, too, and said to be there."""
+"""Levels that a place names; deeper text is reported at this level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that an honest server has no reason to write."""
+    """Text that an honest server has no reason to write."""
 
     rule: str
     severity: Severity
@@ -237,10 +228,10 @@ class Finding:
     place: str
     """`instructions`, or such as `serverInfo/title` or `tools/get_forecast/description`."""
     excerpt: str
-    """On one line, with everything hidden made visible."""
+    """On one line, with hidden characters escaped."""
     why: str
     tool: str | None = None
-    """The tool whose text it is, by its own name; None for what the server says of itself."""
+    """The tool whose text it is, by its own name; None for text about the server itself."""
 
 
 def audit(
@@ -250,14 +241,14 @@ def audit(
     other_tools: Mapping[str, Iterable[str]] | None = None,
     about: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """What is found in every string that a server supplies, the gravest first.
+    """Audits every string that a server supplies; the gravest findings first.
 
-    `other_tools` are the names of the tools of the other servers, by server: a text that speaks of them is found, too.
+    `other_tools` are the names of the tools of the other servers, by server: text that mentions them is found, too.
     `about` are further texts about the server itself, by place (`Listing.about`).
     """
     tools = tuple(tools)
     others = _others(server, tools, other_tools or {})
-    known: dict[str, tuple[TextFinding, ...]] = {}  # most strings of a listing are there many times: "string", "type"
+    known: dict[str, tuple[TextFinding, ...]] = {}  # most strings are in a listing many times: "string", "type"
     findings: list[Finding] = []
     characters = 0
     for texts, (tool, place, text) in enumerate(_texts(tools, instructions, about or {}), start=1):
@@ -290,7 +281,7 @@ def _texts(
     for tool in tools:
         for place, text in _tool_texts(tool):
             yield tool.name, place, text
-    # At the end: no model is given it, and it must not take up what is read of the tools.
+    # At the end: no model reads it, so it must not use up the bounds of the tools.
     for place, text in about.items():
         yield None, place, text
 
@@ -346,39 +337,31 @@ def _shown(place: str) -> str:
 
 
 def counted(findings: Iterable[Finding]) -> str:
-    """How many there are of each severity: `2 high, 1 low`."""
+    """The number of findings of each severity: `2 high, 1 low`."""
     counts = Counter(finding.severity for finding in findings)
     return ", ".join(f"{counts[severity]} {severity}" for severity in reversed(SEVERITIES) if counts[severity])
 
 
 def at_least(findings: Iterable[Finding], severity: Severity) -> tuple[Finding, ...]:
-    """Those of this severity or a graver one."""
+    """The findings of this severity or a graver one."""
     least = SEVERITIES.index(severity)
     return tuple(finding for finding in findings if SEVERITIES.index(finding.severity) >= least)
 
 
-# Findings for programs: JSON of our own, and SARIF 2.1.0 for code scanning.
-
+# Findings as JSON, and as SARIF 2.1.0 for code scanning.
 
 _LEVELS: Mapping[Severity, str] = {"high": "error", "medium": "warning", "low": "note"}
-# What code scanning sorts by: 7 and more is shown as high.
+# Code scanning shows 7 and more as high.
 _SCORES: Mapping[Severity, str] = {"high": "8.0", "medium": "5.0", "low": "2.0"}
 
 
 def finding_as_json(finding: Finding) -> dict[str, str]:
-    """One finding."""
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "server": finding.server,
-        "place": finding.place,
-        "excerpt": finding.excerpt,
-        "why": finding.why,
-    }
+    """A finding as JSON."""
+    return {name: getattr(finding, name) for name in ("rule", "severity", "server", "place", "excerpt", "why")}
 
 
 def findings_as_sarif(findings: Sequence[Finding], files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A SARIF log with one run; `files` has the file that a server's listing was read from, where it was."""
+    """A SARIF log with one run; `files` names the files that listings were read from, by server."""
     numbers = {rule.id: number for number, rule in enumerate(ALL_RULES)}
     rules = [
         {
@@ -424,5 +407,5 @@ def _result(finding: Finding, number: int, files: Mapping[str, str]) -> dict[str
 def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    # Of a relative path: with an absolute one, the report would tell where this machine keeps things.
+    # The name alone of an absolute path: a report must not tell the layout of this machine.
     return quote(path.replace("\\", "/").rpartition("/")[2] if path.startswith(("/", "\\")) else path)

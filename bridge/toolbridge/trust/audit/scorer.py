@@ -1,9 +1,9 @@
-"""SECURITY: the scorer: a linear classifier over passages of one or two sentences. It alone decides what is found.
+"""SECURITY: the injection classifier: scores passages of one or two sentences, and alone decides what is a finding.
 
-A passage is a set of features: words (`audit_features`), concepts, and concepts that stand close together ("no",
-"telling"). The score is the sum of their weights; negative weights count only up to a bound, so that an attack can't be
-outweighed by harmless words. Short sentences are joined and long ones cut, so that the number of sums is bounded by the
-length of the text (T16).
+A linear classifier: a passage is a set of features (words, concepts, and concepts that stand close together, such as
+"no" and "telling"); its score is the sum of their weights, and a score from a threshold on is a finding. Negative
+weights count only up to a bound, so that harmless words can't outweigh an attack. Short sentences are joined and long
+ones cut, so that the number of sums is bounded by the length of the text (T16).
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from toolbridge.trust.audit.concepts import MARKS, Mention, bit, without_accents
-from toolbridge.trust.audit.intents import INTENTS
+from toolbridge.trust.audit.lexicon import CONCEPTS
 from toolbridge.trust.audit.rules import OUT_OF_PLACE, RULES, Rule, Severity
 
-# SECURITY: what of a sentence is weighed: its words, two that follow each other, two with one or two between.
+# Features of a sentence: words, and pairs of words at distances of one to three.
 #
-# A word counts as it stands and by its stem, so that "sends" and "sending" have something in common. Of an address, a
-# path, a name or a figure it counts only that it is one. In scripts without spaces it is each one, two and three
-# characters. Each place is looked at a fixed number of times (T16).
+# A word counts as it stands and by its stem, so that "sends" and "sending" have something in common. An address, a
+# path, a name or a figure counts only as such. In scripts without spaces, features are runs of one to three characters.
 
 
 _TOKEN = re.compile(
@@ -40,7 +39,7 @@ _SPELLED_OUT = {"can't": ("can", "not"), "cannot": ("can", "not"), "won't": ("wi
 
 
 def features(sentence: str) -> Iterator[tuple[str, str]]:
-    """What is weighed in a sentence (in lower case), each with the words that it stands for there.
+    """The features of a sentence (in lower case), each with its words there.
 
     `tell`, `tell user` and `tell … user` are stems, `tells.` is a word as it stands, `~告诉` is characters,
     `URL` and such are kinds of things.
@@ -67,7 +66,7 @@ def features(sentence: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=20_000)
 def _stems(written: str) -> tuple[tuple[str, str], ...]:
-    """What a word counts as, with the word; contractions are two words."""
+    """The stem of a word, with the word; contractions are two words."""
     kind = _kind(written)
     if kind:
         return ((kind, kind.lower()),)
@@ -100,18 +99,13 @@ def _stem(word: str) -> str:
     return word[:_LONGEST_STEM]
 
 
-# The scorer's features and their weights: concepts, concepts that stand close together, words.
-#
-# The weights are data (`audit_weights.txt`), fitted by tests/trust/fit_audit.py to the texts in
-# fixtures/hostile/texts that may be learned from, to public attacks and to real servers' texts (out of
-# tests/trust/audit_packages.txt).
-
+# Weights: data that `bench/audit/fit.py` fits to fixtures/hostile/texts, public attacks and real servers' texts.
 
 DATA = Path(__file__).with_name("audit_weights.txt")
 SCALE = 20
-"""Weights are whole numbers: so many are one in the fit."""
+"""Weights are whole numbers; this many are one unit of the fit."""
 MOST_LIGHTER = 3 * SCALE
-"""All that makes a passage lighter counts for no more than this: harmless words can't hide what an attack says."""
+"""The bound of all negative weights of a passage: harmless words can't hide an attack."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "passing on": ("sending it on", "putting it in"),
@@ -124,32 +118,24 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "tools": ("other tools", "this text's own"),
     "reasons": ("authority", "excuse", "threat"),
 }
-"""Concepts that count alike where they meet others."""
+"""Groups of concepts that are equivalent in meetings."""
 
 MEETINGS: tuple[tuple[str, str, int], ...] = (
     ("a field", "what is private", 80),
     ("a field", "what was said", 80),
     ("a name", "passing on", 50),
     ("addressee", "passing on", 50),
-    ("addressee", "what is private", 50),
     ("blame", "tools", 60),
     ("changing", "money and addressee", 60),
-    ("consent", "the user", 40),
     ("consent is there", "the user", 60),
-    ("doing", "consent", 60),
     ("doing", "shell code", 60),
     ("dropping rules", "rules", 60),
     ("getting it out of the user", "what is private", 60),
     ("no", "consent", 35),
     ("no", "obeying", 30),
     ("no", "passing on", 30),
-    ("no", "rules", 40),
     ("no", "telling", 35),
     ("no", "the user", 30),
-    ("no", "tools", 50),
-    ("obeying", "addressee", 40),
-    ("obligation", "passing on", 40),
-    ("obligation", "tools", 40),
     ("passing on", "somewhere", 100),
     ("passing on", "what is private", 80),
     ("passing on", "what was said", 80),
@@ -157,7 +143,6 @@ MEETINGS: tuple[tuple[str, str, int], ...] = (
     ("ranking", "tools", 60),
     ("reading", "somewhere", 60),
     ("reading", "what is private", 60),
-    ("reasons", "passing on", 100),
     ("reasons", "what was said", 100),
     ("rules", "what came before", 40),
     ("running things", "what comes back", 60),
@@ -172,48 +157,41 @@ MEETINGS: tuple[tuple[str, str, int], ...] = (
     ("when", "passing on", 80),
     ("when", "tools", 60),
 )
-"""Two things that begin within so many characters of each other, in one sentence."""
+"""Pairs of concepts or groups, and the characters within which both must begin, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each feature weighs, and from which sums on a passage is a medium and a high finding."""
+    """The weight of each feature, and the thresholds of a medium and a high finding."""
 
     medium: int
     high: int
     of: Mapping[str, int]
-    """By feature: words as `audit_features` writes them, a concept with `=` before its name."""
+    """By feature: words as `features` writes them, a concept with `=` before its name."""
 
 
 def concept_feature(name: str) -> str:
-    """What a concept is called among the weights."""
+    """The feature of a concept."""
     return f"={name}"
 
 
 def meeting_feature(one: str, two: str) -> str:
-    """What two things that meet are called among the weights."""
+    """The feature of two concepts that stand close together."""
     return f"={one} + {two}"
 
 
 @cache
 def weights() -> Weights:
-    """The weights, read when they are first needed."""
+    """The weights, read once, at first use."""
     return read_weights(DATA.read_text("utf-8"))
 
 
 def read_weights(text: str) -> Weights:
-    """The weights as they are written: the two thresholds in the first lines, then a weight and a feature in each."""
+    """Parses weights: the two thresholds in the first lines, then a weight and a feature per line."""
     medium, high, *lines = text.splitlines()
     rows = (line.partition(" ") for line in lines)
     of = {feature: int(weight) for weight, _, feature in rows}
     return Weights(int(medium.rpartition(" ")[2]), int(high.rpartition(" ")[2]), of)
-
-
-def written(weights: Weights) -> str:
-    """The same as text, the heaviest first."""
-    rows = sorted(weights.of.items(), key=lambda row: (-row[1], row[0]))
-    lines = [f"{weight} {feature}" for feature, weight in rows]
-    return "\n".join([f"medium from {weights.medium}", f"high from {weights.high}", *lines]) + "\n"
 
 
 _END = re.compile(r"[.!?…]['\")\]`]{0,2}\s|[。！？।؟]|\n\s*|;\s|\s[-–—]{1,3}\s")
@@ -222,7 +200,7 @@ _SHORTEST = 24
 _LONGEST = 400
 """A sentence that goes on is cut: in a very long one everything comes together."""
 _MOST_TOGETHER = 480
-# Of "in the" nobody learns anything.
+# "in the" explains nothing.
 _TELLING = re.compile(r"[^\W\d_]{4}|[^\x00-\u02ff]{2}")
 _MOST_CONCEPTS = 5
 _MOST_WORDS = 4
@@ -230,7 +208,7 @@ _MOST_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A place in a text and what is weighed there: each feature with the words that it stands for."""
+    """A place in a text with its features, each with its words there."""
 
     start: int
     end: int
@@ -244,9 +222,9 @@ class Scored:
     passage: Passage
     score: int
     severity: Severity | None
-    """None: nothing is found."""
+    """None below both thresholds."""
     because: str
-    """What made it heavy: concepts by their names, words as they stand there, each the heaviest first."""
+    """The concepts and words with the highest weights."""
 
 
 def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
@@ -274,7 +252,7 @@ def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
 
 
 def highest(text: str, found: Sequence[Mention]) -> Scored | None:
-    """The passage with the highest score, whether or not that makes it a finding."""
+    """The passage with the highest score, also below the thresholds."""
     best: Passage | None = None
     known, most = weights(), 0
     for passage in passages(text, found):
@@ -297,12 +275,12 @@ def reasons(passage: Passage) -> tuple[Rule, ...]:
 
 
 def meet(mentions: Sequence[Mention], one: Iterable[str], two: Iterable[str], within: int) -> bool:
-    """Whether a concept of each group begin so close to each other, among mentions in their order."""
+    """Whether a concept of each group begins within this distance of the other, among sorted mentions."""
     return _meet(mentions, _bits(one), _bits(two), within)
 
 
 def _weight(passage: Passage, known: Mapping[str, int]) -> int:
-    """The sum, with what makes it lighter counted up to a bound."""
+    """The score: the sum of weights, the negative ones up to a bound."""
     heavier = lighter = 0
     for feature in passage.features:
         weight = known.get(feature, 0)
@@ -329,7 +307,7 @@ def _cut(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _concept_features(inside: Sequence[Mention], concepts: int) -> Iterator[str]:
-    """The concepts of a sentence, and which of them stand close together."""
+    """The features of a sentence's concepts, alone and close together."""
     for feature, bits in _concept_bits():
         if concepts & bits:
             yield feature
@@ -341,7 +319,7 @@ def _concept_features(inside: Sequence[Mention], concepts: int) -> Iterator[str]
 def _meet(inside: Sequence[Mention], one: int, two: int, within: int) -> bool:
     last_one = last_two = -within - 1
     for start, _, concepts in inside:
-        # The same word may stand for two things, but not for both at once.
+        # One word may mention two concepts, but not meet itself.
         if (concepts & two and 0 < start - last_one <= within) or (concepts & one and 0 < start - last_two <= within):
             return True
         if concepts & one:
@@ -353,7 +331,7 @@ def _meet(inside: Sequence[Mention], one: int, two: int, within: int) -> bool:
 
 @cache
 def _concept_bits() -> tuple[tuple[str, int], ...]:
-    return tuple((concept_feature(concept), bit(concept)) for concept in (*INTENTS, *MARKS))
+    return tuple((concept_feature(concept), bit(concept)) for concept in (*CONCEPTS, *MARKS))
 
 
 @cache
@@ -376,28 +354,12 @@ def _bits(concepts: Iterable[str]) -> int:
 
 @cache
 def _weighed_bits() -> int:
-    return _bits((*INTENTS, *MARKS))
+    return _bits((*CONCEPTS, *MARKS))
 
 
 def _because(passage: Passage, known: Mapping[str, int]) -> str:
-    heavy = {name: known[name] for name in passage.features if known.get(name, 0) > 0}
-    concepts = _shares(passage, heavy)
-    words = [name for name in heavy if not name.startswith("=")]
-    words = [name for name in words if _TELLING.search(passage.features[name])] or words
-    shown = dict.fromkeys(f"“{passage.features[name]}”" for name in sorted(words, key=lambda name: -heavy[name]))
-    named = sorted(concepts, key=lambda name: -concepts[name])
-    return ", ".join([*named[:_MOST_CONCEPTS], *list(shown)[:_MOST_WORDS]])
-
-
-def _shares(passage: Passage, heavy: Mapping[str, int]) -> dict[str, int]:
-    """What each concept of a passage weighs, with its share of what it weighs with others."""
-    shares: dict[str, int] = {}
-    for concept in (*INTENTS, *MARKS):
-        feature = concept_feature(concept)
-        if feature in passage.features:
-            shares[concept] = 2 * heavy.get(feature, 0)
-    for one, two, _ in MEETINGS:
-        weight = heavy.get(meeting_feature(one, two), 0)
-        for concept in shares.keys() & {*GROUPS.get(one, (one,)), *GROUPS.get(two, (two,))}:
-            shares[concept] += weight
-    return {concept: share for concept, share in shares.items() if share}
+    heavy = sorted((name for name in passage.features if known.get(name, 0) > 0), key=lambda name: -known[name])
+    concepts = dict.fromkeys(each for name in heavy if name.startswith("=") for each in name[1:].split(" + "))
+    words = [passage.features[name] for name in heavy if not name.startswith("=")]
+    words = list(dict.fromkeys(word for word in words if _TELLING.search(word))) or words
+    return ", ".join([*list(concepts)[:_MOST_CONCEPTS], *(f"“{word}”" for word in words[:_MOST_WORDS])])

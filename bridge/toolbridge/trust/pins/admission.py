@@ -350,7 +350,8 @@ class FirstListing:
     @cached_property
     def withheld(self) -> tuple[Withheld, ...]:
         """What is not pinned unless somebody sees it: what has a high finding, and what the audit did not read."""
-        from toolbridge.trust.audit.detector import INCOMPLETE, at_least
+        from toolbridge.trust.audit.detector import at_least
+        from toolbridge.trust.audit.rules import INCOMPLETE
 
         rules: dict[str | None, list[str]] = {}
         findings = [finding for finding in self.findings if finding.place not in self.about]  # that isn't pinned
