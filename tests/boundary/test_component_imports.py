@@ -16,7 +16,8 @@ from toolbridge.boundary import component_imports as components
 from toolbridge.boundary.component_imports import FIRST, IMPORTS, ComponentExchange, room_for
 from toolbridge.boundary.host_call import HostSide
 from toolbridge.boundary.imports import set_current_run
-from toolbridge.boundary.run_state import OutOfBoundsError, RunEnded, RunState, Ticks
+from toolbridge.boundary.run_state import OutOfBoundsError, RunOver, RunState
+from toolbridge.boundary.run_time import Ticks
 from toolbridge.errors import EngineError
 from toolbridge.limits import Limits
 from toolbridge.sandbox.component_instance import ComponentImage, ComponentInstance
@@ -156,7 +157,7 @@ def value(kind: int = 0, size: int = 0) -> components.ComponentValue:
 def test_more_random_bytes_than_anybody_needs_end_the_run() -> None:
     run = state()
     run.memory = ComponentExchange()
-    with pytest.raises(RunEnded):
+    with pytest.raises(RunOver):
         component_imports._random_bytes(run, [value(components.U64, 2**62)], [value()])
     assert run.ending is not None
     assert run.ending.kind == "limit"

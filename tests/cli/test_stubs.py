@@ -366,7 +366,7 @@ def test_stubs_are_kept_where_a_runtime_keeps_them_and_used_again(listing: Path,
         "import sys\n"
         "from toolbridge.cli import main\n"
         "try:\n    main()\n"
-        "finally:\n    print('toolbridge_codegen.derive.tools' in sys.modules, file=sys.stderr)\n"
+        "finally:\n    print('toolbridge_codegen.emit.dts' in sys.modules, file=sys.stderr)\n"
     )
 
     def run() -> tuple[str, str]:

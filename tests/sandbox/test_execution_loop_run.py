@@ -13,7 +13,8 @@ import pytest
 
 from growth import patience
 from toolbridge import Limits, RunResult, Sandbox
-from toolbridge.boundary.run_state import RunState, RunTime
+from toolbridge.boundary.run_state import RunState
+from toolbridge.boundary.run_time import RunTime
 from toolbridge.sandbox import execution, instance
 from toolbridge.sandbox.engine import shared_engine
 from toolbridge.sandbox.instance import FiberCall, can_use_fibers

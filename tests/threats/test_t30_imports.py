@@ -18,7 +18,8 @@ from toolbridge import Limits
 from toolbridge.boundary import imports, library
 from toolbridge.boundary.host_call import Deliver, HostSide, PendingCall, Reply
 from toolbridge.boundary.imports import set_current_run
-from toolbridge.boundary.run_state import RunState, Ticks
+from toolbridge.boundary.run_state import RunState
+from toolbridge.boundary.run_time import Ticks
 from toolbridge.sandbox.instance import Instance
 from toolbridge.sandbox.sandbox import host_modules
 
@@ -207,7 +208,7 @@ def test_a_run_that_was_ended_makes_no_further_call(instance: Instance, name: by
     instance.memory.write(0, CALL)
     state.cancel()
     trapped, _ = call_import(state, name, 0, len(CALL), 1000, 100)
-    assert (trapped, calls, state.started.unfinished()) == (True, [], [])
+    assert (trapped, calls, state.pending.unfinished()) == (True, [], [])
 
 
 @pytest.mark.parametrize("name", [b"call", b"start"], ids=bytes.decode)
@@ -217,7 +218,7 @@ def test_a_run_whose_time_is_up_makes_no_further_call(instance: Instance, name: 
     instance.memory.write(0, CALL)
     state.deadline = state.began
     trapped, _ = call_import(state, name, 0, len(CALL), 1000, 100)
-    assert (trapped, calls, state.started.unfinished()) == (True, [], [])
+    assert (trapped, calls, state.pending.unfinished()) == (True, [], [])
 
 
 def test_an_import_whose_instance_is_gone_traps(instance: Instance) -> None:

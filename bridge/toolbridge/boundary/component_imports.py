@@ -18,7 +18,7 @@ from typing import Any, cast
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import current
 from toolbridge.boundary.library import Address, ByteVector, Finalizer, OutAddress, _declare
-from toolbridge.boundary.run_state import NOTHING, REFUSED, OutOfBoundsError, RunEnded, RunState
+from toolbridge.boundary.run_state import NOTHING, REFUSED, OutOfBoundsError, RunOver, RunState
 
 # SECURITY: what a component passes to a host function, and gets back, in place of addresses in its memory.
 #
@@ -302,7 +302,7 @@ def _random_bytes(run: RunState, arguments: Any, results: Any) -> None:
     length = arguments[0].size
     if length > _MOST_RANDOM_BYTES:
         run.end("limit", f"The program asked for more than {_MOST_RANDOM_BYTES} random bytes at once.")
-        raise RunEnded
+        raise RunOver
     value = results[0]
     value.kind = LIST
     component_list_new(content_address(value), length)
@@ -342,7 +342,7 @@ def _guarded(answer: Answer) -> Any:
         run = current.run
         try:
             if run is None:
-                raise RunEnded
+                raise RunOver
             answer(run, arguments, results)
             return 0
         except BaseException as error:

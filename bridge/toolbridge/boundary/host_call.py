@@ -1,8 +1,7 @@
 """Host calls: a guest's request in, the reply frame out. Nothing here raises towards the guest.
 
-A plain function runs on the guest's own thread, where a call costs least. Whatever must be awaited,
-and every call that guest code started without waiting (`/async` modules), runs elsewhere, through
-`Scheduler`, and its reply arrives in the run's inbox.
+A plain function runs on the guest's own thread, where a call costs least. Async functions, and calls that guest code
+starts without waiting (`/async` modules), run through `Scheduler`; their replies arrive in the run's reply queue.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from math import inf
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import monotonic, perf_counter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from toolbridge.boundary.run_time import RunClock
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -27,61 +26,9 @@ from toolbridge.boundary.wire import (
 )
 from toolbridge.errors import nearest
 
-# A run's wall clock, stopped while a person is asked about one of its calls.
-
-
-class Stoppable(Protocol):
-    """A run that can be given more time, from any thread."""
-
-    deadline: float
-    """When it ends, by the monotonic clock."""
-
-    def prolong(self, seconds: float) -> None:
-        """Moves its deadline; negative seconds take time back."""
-        ...
-
-
-class RunClock:
-    """Belongs to one run or session, and is used on the event loop's thread. At most so long is it stopped at once."""
-
-    def __init__(self, most_seconds: float) -> None:
-        self._most = most_seconds
-        self._run: Stoppable | None = None
-        self._asking = 0
-        self._since = 0.0
-
-    def attach(self, run: Stoppable) -> None:
-        """A run begins."""
-        self._run = run
-        self._asking = 0
-
-    def seconds_left(self) -> float:
-        """Until the run that is under way ends. What came before it, such as a compilation, is not its time."""
-        return inf if self._run is None else self._run.deadline - monotonic()
-
-    @contextlib.contextmanager
-    def stopped(self) -> Generator[None]:
-        """The run's time stands still meanwhile. Several questions at once stop it once."""
-        run = self._run
-        self._asking += 1
-        if self._asking == 1:
-            self._since = monotonic()
-            if run is not None:
-                run.prolong(self._most)
-        try:
-            yield
-        finally:
-            if run is self._run:
-                self._asking -= 1
-                if self._asking == 0:
-                    waited = min(monotonic() - self._since, self._most)
-                    if run is not None:
-                        run.prolong(waited - self._most)
-
-
 ASYNC_SUFFIX = "/async"
 BRIDGE = "host:bridge"
-"""The module that the guest has in itself; only what it asks of its host for that is a host function."""
+"""Built into the guest; the functions it needs of the host are registered under this name."""
 MOST_MESSAGE = 4_000
 
 
@@ -92,30 +39,30 @@ class HostFunction(NamedTuple):
     is_async: bool
     """Whether calling it gives something to await."""
     keeps_time: bool = False
-    """Whether it ends in time by itself, so that waiting in a line of its own doesn't count."""
+    """Whether it enforces its own timeout, so that waiting for its semaphore doesn't count."""
     is_recorded: bool = True
     server: str = ""
     tool: str = ""
     is_quick: bool = False
-    """Whether it never waits for anything, so that it may run on an event loop's thread."""
+    """Whether it never blocks, so that it may run on an event loop's thread."""
     may_answer: bool = False
-    """Of an async one: whether calling it may give the `Reply` itself, where there is nothing to await."""
+    """Whether an async function may return a `Reply` at once, with nothing to await."""
 
 
 HostModules = Mapping[str, Mapping[str, HostFunction]]
 Importer = Callable[[str], Awaitable[None] | None]
-"""Puts a module into the modules of a run before it is looked up there; may raise `CallFailed`.
+"""Adds a module to the modules of a run on import; may raise `CallFailed`.
 
-It gives an awaitable only if something has to be awaited, such as a connection."""
+Returns an awaitable only if something has to be awaited, such as a connection."""
 
 
 class HostSide(NamedTuple):
-    """What a run is offered."""
+    """The modules of a run, and how further ones are imported."""
 
     modules: HostModules
     importer: Importer | None = None
     clock: RunClock | None = None
-    """What the run's own clock obeys."""
+    """Stops the run's time while a person is asked."""
 
 
 class CallRecord(NamedTuple):
@@ -135,24 +82,24 @@ class CallRecord(NamedTuple):
     started: float = 0.0
     """Seconds since the run began."""
     notes: tuple[str, ...] = ()
-    """What is odd about the result, such as a mismatch with its schema."""
+    """Anomalies of the result, such as a mismatch with its schema."""
     sent: bool = True
     """False for a call that failed before its server could have seen it: it has no effect."""
 
 
 class Reply(NamedTuple):
-    """The answer to a call, ready for the guest: a host function may return one in place of a value."""
+    """The encoded answer to a call; a host function may return one in place of a value."""
 
     frame: bytes
     outcome: str = ""
-    """For the record; empty: as the frame says."""
+    """For the record; empty: derived from the frame."""
     notes: tuple[str, ...] = ()
     sent: bool = True
-    """False when the server can't have seen the call."""
+    """False if the call failed before it reached the server."""
 
 
 class CallFailed(Exception):  # noqa: N818  # not an error of the host: it carries the guest's
-    """Raised by a host function that wants guest code to get exactly this error."""
+    """Raised by a host function to give guest code exactly this error."""
 
     def __init__(self, error: ErrorFrame, notes: tuple[str, ...] = ()) -> None:
         self.error = error
@@ -162,9 +109,9 @@ class CallFailed(Exception):  # noqa: N818  # not an error of the host: it carri
 
 
 class PendingCall:
-    """A call whose reply arrives later, through the inbox.
+    """A call whose reply arrives later, through the reply queue.
 
-    `may_begin`: whether there is room for one more reply; not asked for a call that the guest waits for.
+    `may_begin`: whether there is room for one more reply; None for a call that the guest waits for.
     """
 
     __slots__ = ("arguments", "began", "function", "identity", "may_begin", "request", "request_bytes")
@@ -190,19 +137,19 @@ Deliver = Callable[[PendingCall, Reply], None]
 
 
 class Scheduler(Protocol):
-    """Runs calls away from the guest's thread, and delivers each one's reply exactly once."""
+    """Runs calls outside the guest's thread, and delivers each reply exactly once."""
 
     def start(self, call: PendingCall, deliver: Deliver) -> None:
-        """Begins the call. Safe from any thread; must not block."""
+        """Starts the call. Thread-safe, never blocks."""
         ...
 
     def start_awaiting(self, call: PendingCall, value: Any, deliver: Deliver) -> None:
-        """The same for a call that has already given something to await."""
+        """Awaits the value of a call whose function has returned an awaitable."""
         ...
 
 
 def failed(error: BaseException) -> bytes:
-    """The reply for a host function that raised: type and message, no traceback."""
+    """Encodes the error of a host function that raised: type and message, no traceback."""
     if isinstance(error, CallFailed):
         try:
             return encode_error(error.error)
@@ -217,13 +164,13 @@ def failed(error: BaseException) -> bytes:
 
 
 def timed_out(request: CallRequest, seconds: float) -> bytes:
-    """The reply for a call that took too long."""
+    """Encodes the error of a call that exceeded its timeout."""
     message = f"{request.function} did not answer within {seconds:g} s. It may or may not have taken effect."
     return encode_error(ErrorFrame("timeout", message))
 
 
 def too_large(what: str, size: int, most: int) -> bytes:
-    """The reply for a frame over the limit."""
+    """Encodes the error of a frame over the limit."""
     return encode_error(ErrorFrame("limit", f"{what} is {size} bytes, more than the limit of {most}."))
 
 
@@ -231,7 +178,7 @@ _NOTHING = Reply(b'{"ok":null}', "ok")
 
 
 def reply_with(request: CallRequest, value: Any, most_bytes: int) -> Reply:
-    """The reply for what a host function returned."""
+    """Encodes the value that a host function returned; an error if it has no JSON form or is too large."""
     if type(value) is Reply:
         reply = value
     elif value is None:
@@ -248,7 +195,7 @@ def reply_with(request: CallRequest, value: Any, most_bytes: int) -> Reply:
 
 
 def outcome_of(reply: bytes) -> str:
-    """What a call record says of a reply that this module made."""
+    """The outcome in a reply of ours: `ok`, or the kind of its error."""
     if reply.startswith((b'{"ok":', b'{"handles":')):
         return "ok"
     head = b'{"error":{"kind":"'
@@ -256,35 +203,35 @@ def outcome_of(reply: bytes) -> str:
 
 
 def is_awaitable(value: object) -> bool:
-    """Whether a value must be awaited (what inspect.isawaitable says, without its import)."""
+    """Whether a value must be awaited: `inspect.isawaitable` without its import."""
     return hasattr(type(value), "__await__")
 
 
 def find_function(modules: HostModules, request: CallRequest) -> HostFunction | None:
-    """The function that a call names."""
+    """Looks up the function that a call names."""
     functions = modules.get(request.module)
     return functions.get(request.function) if functions is not None else None
 
 
 def unknown_function(request: CallRequest) -> bytes:
-    """The reply for a call of something that is not there (any more)."""
+    """Encodes the error of a call to a function that doesn't exist."""
     message = f'There is no function "{request.function}" in module "{request.module}".'
     return encode_error(ErrorFrame("unknown", message))
 
 
 # ── module names in Python: `host.mcp_weather` is the module `host:mcp-weather` ───────────────────────────────────
 
-# A Python name has no dash, so it is resolved by the modules that the host knows.
+# A Python name has no dash, so it is resolved against the modules of the host.
 _DOT = "host."
 
 
 def is_python_name(asked: str) -> bool:
-    """Whether a module is named as in Python."""
+    """Whether a module name is in Python's form."""
     return asked.startswith(_DOT)
 
 
 def python_name(specifier: str) -> str:
-    """The Python name of a module."""
+    """Converts a specifier to its Python name."""
     return specifier.replace("host:", _DOT, 1).replace("-", "_")
 
 
@@ -296,7 +243,7 @@ def known_specifier(asked: str, known: Iterable[str]) -> str:
 
 
 def answer_import(modules: HostModules, request: ImportRequest) -> bytes:
-    """The reply to an import: the module's functions, or which modules there are."""
+    """Encodes the reply to an import: the module's functions, or an error that lists the modules."""
     specifier = request.module
     base = specifier.removesuffix(ASYNC_SUFFIX)
     if base not in modules:
@@ -309,7 +256,7 @@ def answer_import(modules: HostModules, request: ImportRequest) -> bytes:
 
 
 def no_such_module(known: Iterable[str], specifier: str) -> ErrorFrame:
-    """The error for an import of something that is not there: the nearest, or which modules there are."""
+    """The error for an import of an unknown module: suggests the nearest name, or lists the modules."""
     return ErrorFrame("unknown", _no_such_module(list(dict.fromkeys((*known, BRIDGE))), specifier), name="ModuleError")
 
 
@@ -336,11 +283,11 @@ def _no_such_python_module(known: list[str], shown: str) -> str:
     return f"There is no module {shown!r}. There is: {listed}."
 
 
-# The record of a run's calls: one entry for each, whatever became of it.
+# ── records and pending calls ─────────────────────────────────────────────────────────────────────────────────────
 
 
 class CallLog:
-    """Written by the guest's thread; read when the run is over."""
+    """Records of a run's calls, one for each. Written by the guest's thread; read when the run is over."""
 
     __slots__ = ("_began", "ended")
 
@@ -349,7 +296,7 @@ class CallLog:
         self.ended: list[CallRecord] = []
 
     def add(self, function: HostFunction, request: CallRequest, reply: Reply, began: float, request_bytes: int) -> None:
-        """A call has its reply."""
+        """Records a call with its reply."""
         if not function.is_recorded:
             return
         self.ended.append(
@@ -369,11 +316,11 @@ class CallLog:
         )
 
     def with_unfinished(self, calls: Iterable[PendingCall]) -> tuple[CallRecord, ...]:
-        """All calls, and at the end those that have no reply: they may still take effect."""
+        """All records; calls without a reply come last, since they may still take effect."""
         return (*self.ended, *(self.unfinished(call) for call in calls))
 
     def unfinished(self, call: PendingCall) -> CallRecord:
-        """The record of a call that has no reply."""
+        """Makes the record of a call without a reply."""
         return CallRecord(
             call.request.module,
             call.request.function,
@@ -387,45 +334,42 @@ class CallLog:
         )
 
 
-# Where one thread waits for what others hand it, until a moment that it names.
-#
-# Not a `queue.SimpleQueue`: of a wait that is nearly over, that one can make an endless wait (its `get` looks at the
-# clock between two tries, and takes a time that is over by then for none at all), and a run would outlive its
-# deadline.
-
-
 T = TypeVar("T")
-# The longest that a lock can be waited for at once is not endless, and differs between systems.
+# A lock's longest timeout is finite, and differs between systems.
 _LONGEST_WAIT = 3600.0
 
 
-class NothingArrivedError(Exception):
-    """The time was over first."""
+class QueueTimeoutError(Exception):
+    """No item arrived before the deadline."""
 
 
-class Inbox(Generic[T]):
-    """Items in the order in which they came. Any thread may `put`, one may `take`."""
+class DeadlineQueue(Generic[T]):
+    """FIFO queue with a deadline for `take`. Any thread may `put`, one may `take`.
+
+    Not a `queue.SimpleQueue`: its `get` can wait for ever if its timeout passes between two tries, and a run would
+    outlive its deadline.
+    """
 
     __slots__ = ("_arrived", "_items")
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
         self._arrived = threading.Lock()
-        """Held, except when something has come since it was last taken: to wait is to take it."""
+        """Released while an item is new: acquiring it waits for one."""
         self._arrived.acquire()
 
     def put(self, item: T) -> None:
-        """Hands an item over."""
+        """Adds an item. Thread-safe."""
         self._items.append(item)
         if self._arrived.locked():
             with contextlib.suppress(RuntimeError):  # another thread was first
                 self._arrived.release()
 
     def take(self, until: float) -> T:
-        """The next item.
+        """Blocks until there is an item, and removes it.
 
         Raises:
-            NothingArrivedError: there was none before that time (monotonic clock).
+            QueueTimeoutError: none arrived before `until` (monotonic clock).
         """
         while True:
             try:
@@ -435,72 +379,72 @@ class Inbox(Generic[T]):
             if left <= 0 or not self._arrived.acquire(timeout=min(left, _LONGEST_WAIT)):
                 if self._items or monotonic() < until:
                     continue
-                raise NothingArrivedError from None
+                raise QueueTimeoutError from None
 
 
-# The calls of a run whose replies arrive later: those under way, and those whose reply the guest hasn't fetched.
-
-
-# How many of the largest frames a run may have under way, and as many unfetched, in bytes.
+# Requests of pending calls, and replies that the guest hasn't fetched, may each take as many of the largest frames.
 _FRAMES_HELD = 4
 
 
 class Interrupted(Exception):  # noqa: N818  # control flow inside the boundary, not an error
-    """Somebody wants the guest's thread to look up from waiting."""
+    """Interrupts a wait of the guest's thread."""
 
 
-class StartedCalls:
-    """Used by the guest's thread, except for `deliver` and `interrupt`, which any thread may call."""
+class PendingCalls:
+    """Calls of a run that have no reply yet, and replies that the guest hasn't fetched: the reply queue.
+
+    Used by the guest's thread, except for `deliver` and `interrupt`, which are thread-safe.
+    """
 
     def __init__(self, frame_bytes: int) -> None:
         self.most_bytes = _FRAMES_HELD * frame_bytes
         self._under_way: dict[int, PendingCall] = {}
-        self._inbox: Inbox[tuple[PendingCall, Reply] | None] = Inbox()
+        self._replies: DeadlineQueue[tuple[PendingCall, Reply] | None] = DeadlineQueue()
         self._settled: deque[bytes] = deque()
         self._request_bytes = 0
         self._reply_bytes = 0
         self._reply_lock = threading.Lock()
         self.on_delivery: Callable[[], None] | None = None
-        """Told that a reply has arrived, on the thread that delivered it."""
+        """Called when a reply arrives, on the thread that delivers it."""
 
     def request_bytes_with(self, length: int) -> int:
-        """What the calls under way were passed, and one more would be."""
+        """Bytes of all pending requests, and one more of this length."""
         return self._request_bytes + length
 
     def has_room(self) -> bool:
-        """Whether the host may hold one more reply for a guest that doesn't fetch them."""
+        """Whether one more unfetched reply may be held."""
         return self._reply_bytes < self.most_bytes
 
     def can_settle(self) -> bool:
-        """Whether a reply is there, or can come."""
+        """Whether a reply has arrived, or can."""
         return bool(self._settled or self._under_way)
 
     def add(self, call: PendingCall) -> None:
-        """A call begins."""
+        """Registers a call that begins."""
         self._under_way[call.identity] = call
         self._request_bytes += call.request_bytes
 
     def deliver(self, call: PendingCall, reply: Reply) -> None:
-        """A scheduled call is done. From any thread."""
+        """Queues the reply of a call. Thread-safe."""
         self._hold(len(reply.frame))
-        self._inbox.put((call, reply))
+        self._replies.put((call, reply))
         if self.on_delivery is not None:
             self.on_delivery()
 
     def interrupt(self) -> None:
-        """Ends a wait. From any thread."""
-        self._inbox.put(None)
+        """Interrupts `receive`. Thread-safe."""
+        self._replies.put(None)
 
     def receive(self, until: float) -> tuple[PendingCall, Reply] | None:
-        """The next reply that arrives; None when the time (monotonic clock) comes first.
+        """Blocks until a reply arrives; None if `until` (monotonic clock) comes first.
 
         Raises:
-            Interrupted: so it was.
+            Interrupted: `interrupt` was called.
         """
         while True:
             try:
-                arrived = self._inbox.take(until)
-            except NothingArrivedError:
+                arrived = self._replies.take(until)
+            except QueueTimeoutError:
                 return None
             if arrived is None:
                 raise Interrupted
@@ -510,20 +454,20 @@ class StartedCalls:
                 return arrived
 
     def remove(self, call: PendingCall) -> bool:
-        """A call is no longer under way; whether it was."""
+        """Removes a call; returns whether it was pending."""
         if self._under_way.pop(call.identity, None) is None:
             return False
         self._request_bytes -= call.request_bytes
         return True
 
     def settle(self, call: int, reply: bytes) -> None:
-        """Keeps a reply until the guest asks for it."""
+        """Holds a reply until the guest fetches it."""
         frame = encode_settled(call, reply)
         self._hold(len(frame))
         self._settled.append(frame)
 
     def next_settled(self) -> bytes | None:
-        """The oldest reply that was kept."""
+        """Removes and returns the oldest held reply."""
         if not self._settled:
             return None
         frame = self._settled.popleft()
@@ -531,7 +475,7 @@ class StartedCalls:
         return frame
 
     def unfinished(self) -> list[PendingCall]:
-        """Calls that have no reply: they may still take effect."""
+        """Recorded calls without a reply: they may still take effect."""
         return [call for call in self._under_way.values() if call.function.is_recorded]
 
     def _hold(self, size: int) -> None:

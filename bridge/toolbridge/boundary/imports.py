@@ -26,7 +26,7 @@ from toolbridge.boundary.host_call import (
     unknown_function,
 )
 from toolbridge.boundary.library import memory_data, memory_data_size
-from toolbridge.boundary.run_state import NOTHING, REFUSAL, REFUSED, OutOfBoundsError, RunEnded, RunState
+from toolbridge.boundary.run_state import NOTHING, REFUSAL, REFUSED, OutOfBoundsError, RunOver, RunState
 from toolbridge.boundary.wire import CallRequest, ImportRequest
 
 # ── guest memory: every pointer and length comes from the guest and is bounds-checked ─────────────────────────────
@@ -142,20 +142,20 @@ def answer(state: RunState, asked: Asked) -> int:
     """Performs a request in its blocking form, on this thread.
 
     Raises:
-        RunEnded: the run is over; its state has the reason.
+        RunOver: the run is over; its state has the reason.
     """
     try:
         item = _requested_import(state, asked)
         return item.blocking(state, *asked[item.fields]) or 0
     except Exception as error:
         state.end_for(error)
-        raise RunEnded from None
+        raise RunOver from None
 
 
 def _requested_import(state: RunState, asked: Asked) -> Import:
     if not CALL <= asked.operation <= NOW:
         state.end("protocol", f"The guest asked for operation {asked.operation}, which doesn't exist.")
-        raise RunEnded
+        raise RunOver
     return IMPORTS[asked.operation - 1]
 
 
@@ -179,13 +179,13 @@ class AwaitedRequests:
         self._state = state
         self._perform = perform
         self._delivered: anyio.Event | None = None
-        state.started.on_delivery = self._note_delivery
+        state.pending.on_delivery = self._note_delivery
 
     def answer(self, asked: Asked) -> int | Awaitable[int]:
         """Performs a request: the answer, or an awaitable of it if something has to be awaited first.
 
         Raises:
-            RunEnded: the run is over; its state has the reason. The awaitable may raise it, too.
+            RunOver: the run is over; its state has the reason. The awaitable may raise it, too.
         """
         try:
             item = _requested_import(self._state, asked)
@@ -193,7 +193,7 @@ class AwaitedRequests:
             return item.blocking(self._state, *given) or 0 if item.awaited is None else item.awaited(self, *given)
         except Exception as error:
             self._state.end_for(error)
-            raise RunEnded from None
+            raise RunOver from None
 
     def call(self, pointer: int, length: int, reply: int, capacity: int) -> int | Awaitable[int]:
         """A call or import that guest code waits for."""
@@ -251,38 +251,38 @@ class AwaitedRequests:
             return state.give(frame, pointer, capacity)
         except Exception as error:
             state.end_for(error)
-            raise RunEnded from None
+            raise RunOver from None
 
     async def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
         """Awaits the next settled call, as `RunState.wait` does."""
-        state, started = self._state, self._state.started
+        state, pending = self._state, self._state.pending
         until = inf if microseconds < 0 else monotonic() + microseconds / 1e6
         try:
-            frame = started.next_settled()
+            frame = pending.next_settled()
             while frame is None:
-                if microseconds < 0 and not started.can_settle():
+                if microseconds < 0 and not pending.can_settle():
                     return REFUSED
                 arrived = self._arrived()
                 if arrived is not None:
                     call, reply = arrived
                     state.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
-                    started.settle(call.identity, reply.frame)
-                    frame = started.next_settled()
+                    pending.settle(call.identity, reply.frame)
+                    frame = pending.next_settled()
                 elif not await self._delivery(until):
-                    state.check()
+                    state.ensure_time()
                     return NOTHING
             return state.give(frame, pointer, capacity)
         except Exception as error:
             state.end_for(error)
-            raise RunEnded from None
+            raise RunOver from None
 
     def _arrived(self) -> tuple[PendingCall, Reply] | None:
         """A reply that has arrived already."""
         while True:
             try:
-                return self._state.started.receive(0.0)
+                return self._state.pending.receive(0.0)
             except Interrupted:
-                self._state.check()
+                self._state.ensure_time()
 
     async def _delivery(self, until: float) -> bool:
         """Waits for the next reply; whether one arrived in time."""
@@ -368,7 +368,7 @@ def import_callback(item: Import) -> Callable[[int, int, Any, int], int]:
         try:
             run = current.run
             if run is None:
-                raise RunEnded
+                raise RunOver
             given = slots[words]
             if takes_wide:
                 given[0] = _signed64(slots)
@@ -439,11 +439,11 @@ def _epoch_advanced(_context: int, _data: int, ticks: Any, kind: Any) -> int:
         ticks[0] = 1
         kind[0] = _CONTINUE
         if current.run is None:
-            raise RunEnded
+            raise RunOver
         current.run.tick()
         return 0
     except BaseException as error:
-        if not isinstance(error, RunEnded) and current.run is not None:
+        if not isinstance(error, RunOver) and current.run is not None:
             current.run.end("crashed", f"The epoch check failed: {type(error).__name__}.")
         return library.error_new(b"ended")
 

@@ -1,15 +1,13 @@
-"""The state of one run, on the trusted side: what the imports in `imports.py` work on.
+"""State of one run on the host, on which the imports in `imports.py` operate.
 
-One thread at a time uses it while the run lasts. Other threads only end the run from outside: `end`,
-`cancel` and `prolong` are the only methods they may call.
+One thread at a time uses it. Only `end`, `cancel` and `prolong` are thread-safe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from threading import get_ident
-from time import monotonic, thread_time
+from time import monotonic
 from typing import NamedTuple, Protocol
 
 from toolbridge.boundary.host_call import (
@@ -20,9 +18,9 @@ from toolbridge.boundary.host_call import (
     HostSide,
     Interrupted,
     PendingCall,
+    PendingCalls,
     Reply,
     Scheduler,
-    StartedCalls,
     answer_import,
     failed,
     find_function,
@@ -32,6 +30,7 @@ from toolbridge.boundary.host_call import (
     too_large,
     unknown_function,
 )
+from toolbridge.boundary.run_time import RunTime, Ticks
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -43,41 +42,38 @@ from toolbridge.boundary.wire import (
 )
 from toolbridge.limits import Limits
 
-# What a guest prints, kept up to a limit.
-
-
 STDOUT, STDERR = 1, 2
 
 
 class Output:
-    """The two streams of a run, which share one limit. Beyond it text is counted and dropped."""
+    """Captured stdout and stderr of a run, under one limit; text beyond it is counted and dropped."""
 
     __slots__ = ("_dropped", "_kept", "_room")
 
     def __init__(self, most_bytes: int) -> None:
-        # Not a list of what was printed: an object of the host's for each byte of a guest's is what it would like.
+        # Not a list of chunks: a guest that prints single bytes would make the host keep an object for each.
         self._kept = {STDOUT: bytearray(), STDERR: bytearray()}
         self._dropped = {STDOUT: 0, STDERR: 0}
         self._room = most_bytes
 
     @property
     def dropped(self) -> int:
-        """Bytes that were not kept."""
+        """Bytes dropped of both streams."""
         return self._dropped[STDOUT] + self._dropped[STDERR]
 
     def room(self, stream: int, length: int) -> int:
-        """How many of `length` bytes will be kept; the others count as dropped."""
+        """Returns how many of `length` bytes fit, and counts the others as dropped."""
         kept = min(length, self._room)
         self._dropped[_known(stream)] += length - kept
         return kept
 
     def add(self, stream: int, text: bytes) -> None:
-        """Keeps text for which there is room."""
+        """Appends text that fits: see `room`."""
         self._room -= len(text)
         self._kept[_known(stream)] += text
 
     def text(self, stream: int) -> str:
-        """A stream's text; where some was dropped, the end says so."""
+        """The text of a stream, with a last line on dropped bytes."""
         text = self._kept[stream].decode("utf-8", "replace")
         if self._dropped[stream]:
             text += f"\n[output limit reached: {self._dropped[stream]} more bytes were dropped]\n"
@@ -85,89 +81,16 @@ class Output:
 
 
 def _known(stream: int) -> int:
-    """A stream other than stdout is stderr."""
+    """Maps any stream but stdout to stderr."""
     return STDOUT if stream == STDOUT else STDERR
 
 
-# A run's time: its deadline, and how long guest code has computed.
-
-
-class Ticks:
-    """How many ticks have passed. The ticker counts, runs compare."""
-
-    __slots__ = ("count", "seconds")
-
-    def __init__(self, seconds: float) -> None:
-        self.count: int = 0
-        self.seconds = seconds
-
-
-class RunTime:
-    """Wall clock from the start, and time spent in guest code: host calls are not billed to it.
-
-    A stretch of guest code is billed the ticks that passed in it, and no more than its thread has computed since the
-    last time that something was billed: waiting for a processor, or for the interpreter's lock, is not computing.
-    """
-
-    def __init__(self, limits: Limits, ticks: Ticks) -> None:
-        self.began = monotonic()
-        self.deadline: float = self.began + limits.wall_seconds
-        self._ticks = ticks
-        self._billed_until: int | None = None
-        """Up to which tick guest code has been billed; None while it doesn't run."""
-        self._guest_ticks: int = 0
-        self._seen_ticks: int = 0
-        self._guest_seconds = 0.0
-        self._most_guest_seconds = limits.cpu_seconds
-        self._billed_thread: tuple[int, float] = (0, 0.0)
-        """Which thread was last looked at, and how long it had computed then."""
-
-    def charge(self, wall_seconds: float, cpu_seconds: float) -> None:
-        """Counts time that was spent on the program before it began."""
-        self.began -= wall_seconds
-        self.deadline -= wall_seconds
-        self._guest_seconds += cpu_seconds
-
-    def cpu_seconds(self) -> float:
-        """Time spent in guest code."""
-        return self._guest_seconds
-
-    def leave_guest(self) -> None:
-        """Guest code stops being billed: a host function begins."""
-        if self._billed_until is not None:
-            if self._ticks.count != self._billed_until:
-                self._bill(self._ticks.count - self._billed_until)
-            self._billed_until = None
-
-    def _bill(self, ticks: int) -> None:
-        self._guest_ticks += ticks
-        computed = inf
-        thread, before = self._billed_thread
-        self._billed_thread = get_ident(), thread_time()
-        if thread == self._billed_thread[0]:
-            computed = self._billed_thread[1] - before
-        self._guest_seconds += min(ticks * self._ticks.seconds, computed)
-
-    def enter_guest(self) -> None:
-        """Guest code is billed again."""
-        self._billed_until = self._ticks.count
-
-    def has_ticked(self) -> bool:
-        """Whether guest code has been billed since this was last asked."""
-        seen, self._seen_ticks = self._seen_ticks, self._guest_ticks
-        return seen != self._guest_ticks
-
-    def is_computed_out(self) -> bool:
-        """Whether guest code has used up its processor time."""
-        return self._guest_seconds > self._most_guest_seconds
-
-
-# What most functions return, and surely need not be awaited.
+# Fast path: values of these types are not awaitable.
 _PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
 
 _MOST_OTHER_REQUESTS = 10_000
 
-# Reading a frame can't be interrupted, and holds up every other thread. The worst (a million numbers) take this long.
+# Decoding a frame can't be interrupted, and holds the GIL. The slowest (a million numbers) take this long.
 _LONG_FRAME = 256 * 1024
 _SECONDS_PER_BYTE = 1e-7
 _LATE_SECONDS = 0.1
@@ -177,25 +100,25 @@ REFUSED = -1
 NOTHING = 0
 
 REFUSAL = b'{"error":'
-"""How a reply that holds no value begins."""
+"""Head of a reply without a value."""
 
 
 class Ending(NamedTuple):
-    """Why the host ended a run: a failure kind, and what to say."""
+    """Why the host ended a run: the kind and message of the failure."""
 
     kind: str
     message: str
 
 
-class RunEnded(Exception):  # noqa: N818  # control flow inside the boundary, not an error
-    """Unwinds a host function when the run is over. Turned into a trap by the import."""
+class RunOver(Exception):  # noqa: N818  # control flow inside the boundary, not an error
+    """Unwinds a host function when the run is over; the import turns it into a trap."""
 
 
 class RunState(RunTime):
-    """Everything that a run's host functions need."""
+    """Limits, modules, output and pending calls of a run."""
 
     memory: TextMemory
-    """Of the instance that runs the program; there is none before and after."""
+    """Of the instance that runs the program; unset before and after."""
 
     def __init__(
         self,
@@ -217,69 +140,69 @@ class RunState(RunTime):
         self.ending: Ending | None = None
         self.ended_at: float | None = None
         self.calling: PendingCall | None = None
-        """The plain function that runs on the guest's thread now."""
+        """The plain function that the guest's thread is running."""
         self.on_change: Callable[[], None] | None = None
-        """Called, on any thread, when the run was ended or its deadline moved."""
+        """Called, on any thread, when the run is ended or its deadline moves."""
         self._held = frame
         self._call_count = 0
         self._other_count = 0
         self._heads: KnownHeads = {}
         self.log_of_calls = CallLog()
-        self.started = StartedCalls(limits.frame_bytes)
+        self.pending = PendingCalls(limits.frame_bytes)
         if host.clock is not None:
             host.clock.attach(self)
 
     # ---- time
 
-    def check(self) -> None:
+    def ensure_time(self) -> None:
         """Ends the run if its time is up.
 
         Raises:
-            RunEnded: it is, or something else has ended it.
+            RunOver: the run was ended, now or before.
         """
         if self.ending is None:
             if monotonic() >= self.deadline:
                 self.time_out()
-            elif self.is_computed_out():
+            elif self.exceeds_cpu_limit():
                 self.end("timeout", f"The program computed for longer than {self.limits.cpu_seconds:g} s of CPU time.")
         if self.ending is not None:
-            raise RunEnded
+            raise RunOver
 
     def check_time_for(self, length: int) -> None:
-        """Ends the run if reading a frame could take it far beyond its deadline.
+        """Ends the run if decoding a frame of this length could take far longer than its deadline.
 
         Raises:
-            RunEnded: it could.
+            RunOver: the run was ended.
         """
         if length > _LONG_FRAME and monotonic() + length * _SECONDS_PER_BYTE > self.deadline + _LATE_SECONDS:
             most = f"{self.limits.wall_seconds:g} s"
             self.end("timeout", f"The run may take {most}, which leaves no time for its host to read {length} bytes.")
-            raise RunEnded
+            raise RunOver
 
     def tick(self) -> None:
-        """The epoch advanced while guest code ran.
+        """Bills guest code for an epoch tick.
 
         Raises:
-            RunEnded: the run's time is up.
+            RunOver: the run's time is up.
         """
         self.leave_guest()
         self.enter_guest()
-        self.check()
+        self.ensure_time()
 
     # ---- ending, from any thread
 
     def end(self, kind: str, message: str) -> None:
-        """Ends the run at the next tick or wait. The first reason stays."""
+        """Ends the run at its next tick or wait; the first reason is kept. Thread-safe."""
         if self.ending is None:
             self.ended_at = monotonic()
             self.ending = Ending(kind, message)
-            self._tell_change()
+            self._notify_change()
 
     def end_for(self, error: BaseException) -> None:
-        """Ends the run because one of its host functions could not go on."""
+        """Ends the run because of an exception in a host function's import."""
         if isinstance(error, OutOfBoundsError):
             self.end("protocol", f"The guest passed an address outside its memory: {error}.")
-        elif not isinstance(error, RunEnded):
+        elif not isinstance(error, RunOver):
             self.end("crashed", f"A host function failed: {type(error).__name__}.")
 
     def time_out(self) -> None:
@@ -287,23 +210,23 @@ class RunState(RunTime):
         self.end("timeout", f"The run took longer than {self.limits.wall_seconds:g} s.")
 
     def prolong(self, seconds: float) -> None:
-        """Moves the deadline: a person is being asked, or has answered."""
+        """Moves the deadline: a person is asked, or has answered. Thread-safe."""
         self.deadline += seconds
-        self._tell_change()
+        self._notify_change()
 
-    def _tell_change(self) -> None:
-        self.started.interrupt()
+    def _notify_change(self) -> None:
+        self.pending.interrupt()
         if self.on_change is not None:
             self.on_change()
 
     def cancel(self) -> None:
-        """The host no longer wants the result."""
+        """Ends the run on the host's request. Thread-safe."""
         self.end("cancelled", "The run was cancelled.")
 
     # ---- calls
 
     def give(self, data: bytes, pointer: int, capacity: int) -> int:
-        """Writes a reply if it fits, else holds it for `take`. The answer is its length."""
+        """Writes a reply into guest memory if it fits, else holds it for `take`; returns its length."""
         length = len(data)
         if length <= capacity:
             self.memory.write(pointer, data)
@@ -313,11 +236,11 @@ class RunState(RunTime):
 
     @property
     def held(self) -> bytes:
-        """The frame that waits to be taken."""
+        """The frame that the guest takes next."""
         return self._held
 
     def take(self, pointer: int, length: int) -> int:
-        """The held frame, whole or not at all."""
+        """Writes the held frame into guest memory; returns its length, or REFUSED for a wrong length."""
         if length != len(self._held):
             return REFUSED
         held, self._held = self._held, b""
@@ -325,7 +248,7 @@ class RunState(RunTime):
         return length
 
     def _read_request(self, pointer: int, length: int) -> CallRequest | ImportRequest | bytes:
-        """A request, or the reply that refuses it."""
+        """Decodes a request; returns the error reply if it is malformed or too large."""
         if length > self.limits.frame_bytes:
             return too_large("The call", length, self.limits.frame_bytes)
         self.check_time_for(length)
@@ -338,23 +261,23 @@ class RunState(RunTime):
         self._call_count += 1
         if self._call_count > self.limits.host_calls:
             self.end("limit", f"The program made more than {self.limits.host_calls} host calls.")
-            raise RunEnded
+            raise RunOver
 
     def _count_other(self) -> None:
-        """Counts imports and refused requests, which are no calls; no honest program makes so many."""
+        """Counts imports and refused requests; ends a run that makes absurdly many."""
         self._other_count += 1
         if self._other_count > _MOST_OTHER_REQUESTS:
             self.end("limit", f"The program made more than {_MOST_OTHER_REQUESTS} requests that were no calls.")
-            raise RunEnded
+            raise RunOver
 
     def requested(self, pointer: int, length: int) -> CallRequest | ImportRequest | bytes:
-        """Reads and counts a request that guest code waits for; gives the reply instead if it is refused.
+        """Decodes and counts a request that guest code waits for; returns the error reply if it is refused.
 
         Raises:
-            RunEnded: the run is over, or that was one request too many.
+            RunOver: the run is over, or has made too many requests.
         """
         if self.ending is not None or monotonic() >= self.deadline:
-            self.check()
+            self.ensure_time()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
             self._count_call()
@@ -363,7 +286,7 @@ class RunState(RunTime):
         return request
 
     def call(self, pointer: int, length: int, reply: int, capacity: int) -> int:
-        """A call that guest code waits for."""
+        """Performs a call or import, blocks until its reply, and writes it; returns its length."""
         request = self.requested(pointer, length)
         if type(request) is CallRequest:
             data = self._perform(request, length)
@@ -379,14 +302,14 @@ class RunState(RunTime):
         specifier = self.unresolved(request)
         if specifier is not None:
             call = self.begun_import(specifier, request_bytes)
-            self.scheduler.start(call, self.started.deliver)
+            self.scheduler.start(call, self.pending.deliver)
             reply = self._await_reply(call)
             if reply.frame.startswith(REFUSAL):
                 return reply.frame
         return answer_import(self.modules, request)
 
     def unresolved(self, request: ImportRequest) -> str | None:
-        """The specifier that the importer has to resolve first; None if the run has the module, or no importer."""
+        """The specifier for the importer to resolve; None if the run has the module, or no importer."""
         specifier = request.module.removesuffix(ASYNC_SUFFIX)
         if self.importer is None or specifier in self.modules:
             return None
@@ -394,7 +317,7 @@ class RunState(RunTime):
         return None if specifier in self.modules else specifier
 
     def begun_import(self, specifier: str, request_bytes: int) -> PendingCall:
-        """Registers the call of the importer as under way."""
+        """Registers the importer's call as pending."""
         assert self.importer is not None
         function = HostFunction(self.importer, is_async=True, keeps_time=True, is_recorded=False)
         call = CallRequest(specifier, "import", [specifier])
@@ -410,7 +333,7 @@ class RunState(RunTime):
         return self.perform_here(function, request, request_bytes)
 
     def perform_here(self, function: HostFunction, request: CallRequest, request_bytes: int) -> bytes:
-        """The reply of a plain function, called on this thread."""
+        """Calls a plain function on this thread, records it, and returns its reply frame."""
         call = self.calling = PendingCall(self._call_count, function, request, request_bytes)
         try:
             value = function.function(*request.arguments)
@@ -424,23 +347,23 @@ class RunState(RunTime):
             self.calling = None
         self.log_of_calls.add(function, request, reply, call.began, request_bytes)
         if self.ending is not None:
-            raise RunEnded
+            raise RunOver
         return reply.frame
 
     def answered(
         self, function: HostFunction, request: CallRequest, reply: Reply, began: float, request_bytes: int
     ) -> bytes:
-        """The reply of a function that gave it at once, recorded."""
+        """Records the reply of a function that returned at once; returns its frame."""
         if len(reply.frame) > self.limits.frame_bytes:
             reply = reply_with(request, reply, self.limits.frame_bytes)
         self.log_of_calls.add(function, request, reply, began, request_bytes)
         if self.ending is not None:
-            raise RunEnded
+            raise RunOver
         return reply.frame
 
     def calls(self) -> tuple[CallRecord, ...]:
-        """Every call so far, those without a reply at the end."""
-        return self.log_of_calls.with_unfinished(self.started.unfinished())
+        """Records of all calls so far, those without a reply last."""
+        return self.log_of_calls.with_unfinished(self.pending.unfinished())
 
     def _begin(
         self,
@@ -453,9 +376,9 @@ class RunState(RunTime):
     ) -> PendingCall:
         call = self.begun(function, request, request_bytes, may_begin=may_begin)
         if awaiting is None:
-            self.scheduler.start(call, self.started.deliver)
+            self.scheduler.start(call, self.pending.deliver)
         else:
-            self.scheduler.start_awaiting(call, awaiting, self.started.deliver)
+            self.scheduler.start_awaiting(call, awaiting, self.pending.deliver)
         return call
 
     def begun(
@@ -468,61 +391,61 @@ class RunState(RunTime):
         identity: int | None = None,
         began: float | None = None,
     ) -> PendingCall:
-        """A call that counts as under way: until its reply arrives, or is `completed`."""
+        """Registers a call as pending until its reply arrives, or it is `completed`."""
         number = self._call_count if identity is None else identity
         call = PendingCall(number, function, request, request_bytes, may_begin)
         if began is not None:
             call.began = began
-        self.started.add(call)
+        self.pending.add(call)
         return call
 
     def completed(self, call: PendingCall, reply: Reply) -> bytes:
-        """Records the reply of a call that was awaited where the guest waits; gives its frame.
+        """Records the reply of a pending call that was awaited directly; returns its frame.
 
         Raises:
-            RunEnded: the run is over.
+            RunOver: the run is over.
         """
-        self.started.remove(call)
+        self.pending.remove(call)
         self.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
         if self.ending is not None:
-            raise RunEnded
+            raise RunOver
         return reply.frame
 
     def start(self, pointer: int, length: int) -> int:
-        """A call that guest code goes on from: its number, by which the reply will be known."""
-        self.check()
+        """Starts a call without waiting for it; returns the number that its reply will carry."""
+        self.ensure_time()
         self._count_call()
         request = self._read_request(pointer, length)
         if type(request) is CallRequest:
             function = find_function(self.modules, request)
-            passed = self.started.request_bytes_with(length)
-            if passed > self.started.most_bytes:
-                request = too_large("What is passed to calls under way", passed, self.started.most_bytes)
+            passed = self.pending.request_bytes_with(length)
+            if passed > self.pending.most_bytes:
+                request = too_large("The arguments of pending calls", passed, self.pending.most_bytes)
             elif function is not None:
-                return self._begin(function, request, length, may_begin=self.started.has_room).identity
+                return self._begin(function, request, length, may_begin=self.pending.has_room).identity
             else:
                 request = unknown_function(request)
         if type(request) is not bytes:
             return REFUSED
-        # Refused before it began: the reply is ready, and arrives like any other.
-        self.started.settle(self._call_count, request)
+        # Refused before it began: its reply arrives like any other.
+        self.pending.settle(self._call_count, request)
         return self._call_count
 
     def receive(self, timeout: float | None) -> tuple[PendingCall, Reply] | None:
-        """The next reply; None when `timeout` is over first.
+        """Blocks until the next reply, and records it; None after `timeout` seconds.
 
         Raises:
-            RunEnded: the run's time is up, or it was ended.
+            RunOver: the run's time is up, or it was ended.
         """
         asked_until = inf if timeout is None else monotonic() + timeout
         while True:
             try:
-                arrived = self.started.receive(min(self.deadline, asked_until))
+                arrived = self.pending.receive(min(self.deadline, asked_until))
             except Interrupted:
-                self.check()
+                self.ensure_time()
                 continue
             if arrived is None:
-                self.check()
+                self.ensure_time()
                 return None
             call, reply = arrived
             self.log_of_calls.add(call.function, call.request, reply, call.began, call.request_bytes)
@@ -536,57 +459,60 @@ class RunState(RunTime):
             call, reply = arrived
             if call is awaited:
                 return reply
-            self.started.settle(call.identity, reply.frame)
+            self.pending.settle(call.identity, reply.frame)
 
     def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
-        """The next settled call; 0 when the time is over first; refused when nothing can come."""
-        frame = self.started.next_settled()
+        """Blocks until a started call settles, and writes its frame; NOTHING after the timeout (negative: none).
+
+        REFUSED if no call is pending.
+        """
+        frame = self.pending.next_settled()
         while frame is None:
-            if microseconds < 0 and not self.started.can_settle():
+            if microseconds < 0 and not self.pending.can_settle():
                 return REFUSED
             arrived = self.receive(None if microseconds < 0 else microseconds / 1e6)
             if arrived is None:
                 return NOTHING
             call, reply = arrived
-            self.started.settle(call.identity, reply.frame)
-            frame = self.started.next_settled()
+            self.pending.settle(call.identity, reply.frame)
+            frame = self.pending.next_settled()
         return self.give(frame, pointer, capacity)
 
     # ---- the rest
 
     def log(self, stream: int, pointer: int, length: int) -> None:
-        """Text that guest code printed."""
+        """Captures text that guest code printed, up to the limit."""
         kept = self.output.room(stream, length)
         if kept:
             self.output.add(stream, self.memory.read(pointer, kept))
 
     def now(self, clock: int) -> int:
-        """Nanoseconds: of the granted clock (0), or since the run began."""
+        """Nanoseconds of the granted clock (0), or since the run began."""
         if clock == 0:
             try:
                 return max(0, int(self.clock() * 1e9))
             except Exception as error:
                 self.end("crashed", f"The clock that the host grants failed: {type(error).__name__}.")
-                raise RunEnded from None
+                raise RunOver from None
         return int((monotonic() - self.began) * 1e9)
 
 
 class OutOfBoundsError(Exception):
-    """A guest's pointer and length reach beyond its memory. Never leaves the boundary."""
+    """A guest's pointer and length are outside its memory. Never leaves the boundary."""
 
 
 class TextMemory(Protocol):
-    """What a run reads from its guest and writes to it."""
+    """Memory of a guest, as a run reads and writes it."""
 
     @property
     def size(self) -> int:
-        """In bytes, now; 0 if it isn't known."""
+        """Current size in bytes; 0 if unknown."""
         ...
 
     def read(self, pointer: int, length: int) -> bytes:
-        """`length` bytes from `pointer`; raises OutOfBoundsError."""
+        """Copies `length` bytes from `pointer`; raises OutOfBoundsError."""
         ...
 
     def write(self, pointer: int, data: bytes) -> None:
-        """Puts `data` at `pointer`; raises OutOfBoundsError."""
+        """Writes `data` at `pointer`; raises OutOfBoundsError."""
         ...

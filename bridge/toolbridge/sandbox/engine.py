@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import define_imports
-from toolbridge.boundary.run_state import Ticks
+from toolbridge.boundary.run_time import Ticks
 from toolbridge.errors import EngineError, GuestImageError
 from toolbridge.limits import MOST_STACK
 from toolbridge.sandbox.compile_cache import CompileCache, entry_key

@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 
 from toolbridge.boundary.host_call import CallRecord, HostSide, Scheduler
 from toolbridge.boundary.imports import LOG, NOW, TAKE, Asked, AwaitedRequests, answer
-from toolbridge.boundary.run_state import STDERR, STDOUT, OutOfBoundsError, RunEnded, RunState
+from toolbridge.boundary.run_state import STDERR, STDOUT, OutOfBoundsError, RunOver, RunState
 from toolbridge.boundary.wire import OutcomeFrame, RunFrame, decode_outcome, encode_run
 from toolbridge.json_codec import TooDeepError, WireError
 from toolbridge.limits import Limits
@@ -154,8 +154,8 @@ class Execution:
             return next(steps)
         try:
             number = answer(self.state, asked)
-        except RunEnded:
-            return steps.throw(RunEnded())
+        except RunOver:
+            return steps.throw(RunOver())
         return steps.send(number)
 
     def _exhaust(self, steps: RunSteps, asked: Asked | None) -> None:
@@ -240,7 +240,7 @@ class Execution:
                 state.check_time_for(length)
         except GuestTrap as trap:
             return self._trapped_result(trap), False
-        except RunEnded:
+        except RunOver:
             return self._ended_result(state.calls()), False
         result = self._read_outcome(instance, pointer, length)
         if result is None and here:  # the frames of whoever waits count too; a guest thread has few
@@ -419,14 +419,14 @@ class LoopRun:
                 answer = self._requests.answer(self._asked)
                 if type(answer) is not int:
                     answer = await cast("Awaitable[int]", answer)
-            except RunEnded:
+            except RunOver:
                 self._end()
                 return
             if monotonic() > turn_ends:  # functions that never wait would keep the loop
                 await anyio.lowlevel.checkpoint()
                 turn_ends = monotonic() + TICK_SECONDS
             self._advance(answer)
-        if self._execution.state.started.can_settle():  # what was started last has begun, here as on any thread
+        if self._execution.state.pending.can_settle():  # what was started last has begun, here as on any thread
             await anyio.lowlevel.checkpoint()
 
     def _advance(self, answer: int | None) -> None:
@@ -437,7 +437,7 @@ class LoopRun:
 
     def _end(self) -> None:
         with contextlib.suppress(StopIteration):
-            self._steps.throw(RunEnded())
+            self._steps.throw(RunOver())
 
     async def _compute_elsewhere(self) -> None:
         """Goes on on a guest thread, until the guest asks for something that only the loop can do, or ends."""

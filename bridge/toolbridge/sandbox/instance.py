@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import MAILBOX_BYTES, Asked, GuestMemory, Mailbox, current, epoch_callback
-from toolbridge.boundary.run_state import RunEnded, RunState, TextMemory
+from toolbridge.boundary.run_state import RunOver, RunState, TextMemory
 from toolbridge.errors import EngineError
 from toolbridge.limits import MIB
 
@@ -98,7 +98,7 @@ class GuestTrap(Exception):  # noqa: N818  # a fact about the guest, not an erro
 
 Steps: TypeAlias = Generator[Asked | None, int | None, tuple[int, int]]
 """A run in steps. It yields what the guest asks for, and goes on with the answer; or None: it wants to go on on a guest
-thread. To end it, `RunEnded` is thrown in. It returns pointer and length of the outcome frame."""
+thread. To end it, `RunOver` is thrown in. It returns pointer and length of the outcome frame."""
 
 
 class GuestInstance(Protocol):
@@ -251,10 +251,10 @@ class Instance:
                     assert answer is not None
                     mailbox.answer(answer)
                 elif state.has_ticked():  # else another guest asked its host, for which the epoch advances, too
-                    state.check()
+                    state.ensure_time()
                     yield None
             return _answer(*call.answer())
-        except RunEnded:
+        except RunOver:
             raise GuestTrap(None, "ended") from None
         finally:
             call.close()

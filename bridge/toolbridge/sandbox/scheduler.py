@@ -17,10 +17,10 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
 from toolbridge.boundary.host_call import (
+    DeadlineQueue,
     Deliver,
-    Inbox,
-    NothingArrivedError,
     PendingCall,
+    QueueTimeoutError,
     Reply,
     failed,
     is_awaitable,
@@ -54,7 +54,7 @@ class GuestThreads:
     def __init__(self, wasm_stack_bytes: int) -> None:
         self._stack_bytes = wasm_stack_bytes + STACK_HEADROOM
         self._lock = threading.Lock()
-        self._idle: list[Inbox[Job]] = []
+        self._idle: list[DeadlineQueue[Job]] = []
 
     def submit(self, job: Job) -> None:
         """Runs `job` on a guest thread. The job must not raise."""
@@ -62,7 +62,7 @@ class GuestThreads:
             if self._idle:
                 self._idle.pop().put(job)
                 return
-            inbox: Inbox[Job] = Inbox()
+            inbox: DeadlineQueue[Job] = DeadlineQueue()
             inbox.put(job)
             # The stack size is a setting of the process that applies to threads started from now on.
             before = threading.stack_size(self._stack_bytes)
@@ -73,11 +73,11 @@ class GuestThreads:
             finally:
                 threading.stack_size(before)
 
-    def _work(self, inbox: Inbox[Job]) -> None:
+    def _work(self, inbox: DeadlineQueue[Job]) -> None:
         while True:
             try:
                 job = inbox.take(monotonic() + _IDLE_SECONDS)
-            except NothingArrivedError:
+            except QueueTimeoutError:
                 with self._lock:
                     if inbox in self._idle:
                         self._idle.remove(inbox)

@@ -1,4 +1,4 @@
-"""The inbox: what is handed over arrives in order, and a wait ends when it should."""
+"""The queue: what is handed over arrives in order, and a wait ends when it should."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from time import monotonic
 
 import pytest
 
-from toolbridge.boundary.host_call import Inbox, NothingArrivedError
+from toolbridge.boundary.host_call import DeadlineQueue, QueueTimeoutError
 
 
 @pytest.fixture
@@ -22,25 +22,25 @@ def switching() -> Iterator[None]:
 
 
 def test_items_come_in_order() -> None:
-    inbox = Inbox[int]()
+    queue = DeadlineQueue[int]()
     for number in range(3):
-        inbox.put(number)
-    assert [inbox.take(0.0) for _ in range(3)] == [0, 1, 2]
-    with pytest.raises(NothingArrivedError):
-        inbox.take(0.0)
+        queue.put(number)
+    assert [queue.take(0.0) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(QueueTimeoutError):
+        queue.take(0.0)
 
 
 def test_a_wait_ends_at_its_time() -> None:
     began = monotonic()
-    with pytest.raises(NothingArrivedError):
-        Inbox[int]().take(began + 0.05)
+    with pytest.raises(QueueTimeoutError):
+        DeadlineQueue[int]().take(began + 0.05)
     assert monotonic() >= began + 0.05
 
 
 def test_a_wait_ends_with_an_item_from_another_thread() -> None:
-    inbox = Inbox[str]()
-    threading.Timer(0.02, inbox.put, ["here"]).start()
-    assert inbox.take(float("inf")) == "here"
+    queue = DeadlineQueue[str]()
+    threading.Timer(0.02, queue.put, ["here"]).start()
+    assert queue.take(float("inf")) == "here"
 
 
 @pytest.mark.usefixtures("switching")
@@ -54,10 +54,10 @@ def test_no_wait_that_is_nearly_over_becomes_an_endless_one() -> None:
             sum(range(50))
 
     def wait(index: int) -> None:
-        inbox = Inbox[int]()
+        queue = DeadlineQueue[int]()
         while not ended.is_set():
-            with pytest.raises(NothingArrivedError):
-                inbox.take(monotonic() + 0.00002)
+            with pytest.raises(QueueTimeoutError):
+                queue.take(monotonic() + 0.00002)
             rounds[index] += 1
 
     workers = [threading.Thread(target=wait, args=(index,), daemon=True) for index in range(4)]
@@ -73,16 +73,16 @@ def test_no_wait_that_is_nearly_over_becomes_an_endless_one() -> None:
 
 @pytest.mark.usefixtures("switching")
 def test_nothing_is_lost_between_many_who_give_and_one_who_takes() -> None:
-    inbox = Inbox[int]()
+    queue = DeadlineQueue[int]()
 
     def give(first: int) -> None:
         for number in range(first, first + 2_000):
-            inbox.put(number)
+            queue.put(number)
 
     givers = [threading.Thread(target=give, args=(10_000 * index,)) for index in range(4)]
     for giver in givers:
         giver.start()
-    taken = [inbox.take(monotonic() + 20) for _ in range(8_000)]
+    taken = [queue.take(monotonic() + 20) for _ in range(8_000)]
     for giver in givers:
         giver.join()
     assert sorted(taken) == sorted(

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from toolbridge.boundary.run_state import RunTime, Ticks
+from toolbridge.boundary.run_time import RunTime, Ticks
 from toolbridge.limits import Limits
 
 TICK = 0.005
@@ -54,9 +54,9 @@ def test_guest_code_is_billed_the_ticks_that_passed_in_it(run: RunTime, ticks: T
     stretch(run, ticks, 4, 6 * TICK)
     assert run.cpu_seconds() == pytest.approx(5 * TICK)  # pyright: ignore[reportUnknownMemberType]
     assert run.has_ticked()
-    assert not run.is_computed_out()
+    assert not run.exceeds_cpu_limit()
     stretch(run, ticks, 16, 17 * TICK)
-    assert run.is_computed_out()
+    assert run.exceeds_cpu_limit()
 
 
 def test_waiting_for_a_processor_is_not_billed(run: RunTime, ticks: Ticks) -> None:
@@ -64,7 +64,7 @@ def test_waiting_for_a_processor_is_not_billed(run: RunTime, ticks: Ticks) -> No
     for _ in range(5):
         stretch(run, ticks, 1000)
     assert run.cpu_seconds() < 10 * TICK
-    assert not run.is_computed_out()
+    assert not run.exceeds_cpu_limit()
 
 
 def test_a_run_that_goes_on_on_another_thread_is_billed_there(run: RunTime, ticks: Ticks) -> None:
@@ -79,4 +79,4 @@ def test_what_was_spent_before_counts(run: RunTime) -> None:
     run.charge(0.25, 0.0625)
     assert (deadline - run.deadline, run.cpu_seconds()) == (pytest.approx(0.25), 0.0625)  # pyright: ignore[reportUnknownMemberType]
     run.charge(0, 0.0625)
-    assert run.is_computed_out()
+    assert run.exceeds_cpu_limit()
