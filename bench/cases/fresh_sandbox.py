@@ -49,9 +49,9 @@ def measure(bench: Bench) -> Iterable[Finding]:
 
 
 def _mapped_anew() -> None:
-    guests = shared_engine().guests("javascript")
-    while guests._spares:
-        guests._spares.pop().close()
+    guests = shared_engine().pool("javascript")
+    while guests._instances:
+        guests._instances.pop().close()
     _fresh_sandbox()
 
 

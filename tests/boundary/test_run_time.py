@@ -74,9 +74,9 @@ def test_a_run_that_goes_on_on_another_thread_is_billed_there(run: RunTime, tick
     assert run.cpu_seconds() == pytest.approx(3 * TICK)  # pyright: ignore[reportUnknownMemberType]
 
 
-def test_what_was_spent_before_counts(run: RunTime) -> None:
-    deadline = run.deadline
-    run.charge(0.25, 0.0625)
-    assert (deadline - run.deadline, run.cpu_seconds()) == (pytest.approx(0.25), 0.0625)  # pyright: ignore[reportUnknownMemberType]
-    run.charge(0, 0.0625)
-    assert run.exceeds_cpu_limit()
+def test_time_spent_before_the_guest_counts(ticks: Ticks) -> None:
+    limits = Limits(cpu_seconds=0.1)
+    fresh, spent = RunTime(limits, ticks), RunTime(limits, ticks, (0.25, 0.0625))
+    assert fresh.deadline - spent.deadline == pytest.approx(0.25, abs=0.01)  # pyright: ignore[reportUnknownMemberType]
+    assert (spent.cpu_seconds(), spent.exceeds_cpu_limit()) == (0.0625, False)
+    assert RunTime(limits, ticks, (0.0, 0.125)).exceeds_cpu_limit()

@@ -1,4 +1,4 @@
-"""What a guest has besides its memory: nothing that lasts. `sandbox/spare_instances.py` relies on it."""
+"""What a guest has besides its memory: nothing that lasts. `sandbox/instance_module.py` relies on it."""
 
 from __future__ import annotations
 

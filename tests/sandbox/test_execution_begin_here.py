@@ -20,9 +20,6 @@ from toolbridge.errors import EngineError
 from toolbridge.sandbox import execution
 from toolbridge.sandbox import instance as fiber_call
 from toolbridge.sandbox.engine import shared_engine
-from toolbridge.sandbox.instance import can_use_fibers
-
-pytestmark = pytest.mark.skipif(not can_use_fibers(), reason="this Python has to run guests on guest threads")
 
 # Nothing in these programs' text says that they will need their host.
 SPIN = "let sum = 0; for (let i = 0; i < 3_000_000; i++) sum += i % 7; sum"
@@ -102,16 +99,6 @@ def test_a_program_that_names_what_it_needs_begins_elsewhere(demo: Sandbox, monk
 def test_a_program_that_is_too_long_for_the_inbox_is_taken_elsewhere(demo: Sandbox, moved: list[str]) -> None:
     assert demo.run_sync(f"'{'x' * 100_000}'.length").value == 100_000
     assert moved == ["run"]
-
-
-def test_without_fibers_every_run_has_a_guest_thread(
-    demo: Sandbox, moved: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(execution, "can_use_fibers", lambda: False)
-    assert demo.run_sync("1 + 1").value == 2
-    assert demo.run_sync(SPIN).value == 8_999_994
-    assert demo.run_sync(HIDDEN_CALL).value == "toolbridge-guest"
-    assert moved == ["run"] * 3
 
 
 def test_a_session_keeps_its_state_wherever_its_runs_end(demo: Sandbox) -> None:

@@ -15,12 +15,11 @@ from growth import patience
 from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.boundary.run_state import RunState
 from toolbridge.boundary.run_time import RunTime
-from toolbridge.sandbox import execution, instance
+from toolbridge.sandbox import instance
 from toolbridge.sandbox.engine import shared_engine
-from toolbridge.sandbox.instance import FiberCall, can_use_fibers
+from toolbridge.sandbox.instance import FiberCall
 
 pytestmark = [
-    pytest.mark.skipif(not can_use_fibers(), reason="guests don't run in steps on this system"),
     pytest.mark.anyio,
 ]
 
@@ -127,14 +126,6 @@ async def test_plain_functions_run_on_a_guest_thread(moved: list[str]) -> None:
     with Sandbox({"host:demo": functions}) as sandbox:
         result = await sandbox.run('import { plain, where } from "host:demo"; [plain(), where()]')
     assert result.value == ["toolbridge-guest", "MainThread"]
-    assert moved == ["run"]
-
-
-async def test_without_fibers_an_awaited_run_has_a_guest_thread(
-    demo: Sandbox, moved: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(execution, "can_use_fibers", lambda: False)
-    assert (await demo.run('import { add } from "host:demo"; add(1, 2)')).value == 3
     assert moved == ["run"]
 
 

@@ -8,44 +8,44 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.spare_guests import has_page_map, new_guests
+from sandbox.guest_pools import has_page_map, new_guests
 from toolbridge import Limits, Sandbox
-from toolbridge.sandbox import instance as spare_instances
-from toolbridge.sandbox.instance import SpareInstances
+from toolbridge.sandbox import instance as instance_module
+from toolbridge.sandbox.instance import InstancePool
 
 
 @pytest.fixture
-def guests(monkeypatch: pytest.MonkeyPatch) -> Iterator[SpareInstances]:
+def guests(monkeypatch: pytest.MonkeyPatch) -> Iterator[InstancePool]:
     with new_guests(monkeypatch) as guests:
         yield guests
 
 
 @pytest.fixture
-def sandbox(guests: SpareInstances) -> Iterator[Sandbox]:
+def sandbox(guests: InstancePool) -> Iterator[Sandbox]:
     with Sandbox({"host:demo": {"nothing": lambda: None}}) as sandbox:
         yield sandbox
 
 
 @has_page_map
-def test_from_the_third_run_on_the_same_guest_serves(sandbox: Sandbox, guests: SpareInstances) -> None:
+def test_from_the_third_run_on_the_same_guest_serves(sandbox: Sandbox, guests: InstancePool) -> None:
     sandbox.run_sync("1")
     sandbox.run_sync("2")
-    assert guests._spares == []
+    assert guests._instances == []
     sandbox.run_sync("3")
-    (first,) = guests._spares
+    (first,) = guests._instances
     for program in ("3", 'require("host:demo").nothing()', "throw new Error('x')", "1 +", "console.log('x')"):
         sandbox.run_sync(program)
-        assert guests._spares == [first]
+        assert guests._instances == [first]
 
 
 @has_page_map
-def test_a_session_keeps_its_guest_to_itself(sandbox: Sandbox, guests: SpareInstances) -> None:
+def test_a_session_keeps_its_guest_to_itself(sandbox: Sandbox, guests: InstancePool) -> None:
     sandbox.run_sync("1")
     sandbox.run_sync("2")
     with sandbox.session() as session:
         session.run_sync("globalThis.mine = 1")
-        assert guests._spares == []
-    assert guests._spares == []
+        assert guests._instances == []
+    assert guests._instances == []
 
 
 @has_page_map
@@ -61,7 +61,7 @@ def test_each_run_has_the_memory_that_its_own_limits_give(sandbox: Sandbox) -> N
 
 
 @has_page_map
-def test_no_two_runs_share_a_guest_at_a_time(sandbox: Sandbox, guests: SpareInstances) -> None:
+def test_no_two_runs_share_a_guest_at_a_time(sandbox: Sandbox, guests: InstancePool) -> None:
     wrong: list[object] = []
 
     def work(index: int) -> None:
@@ -76,22 +76,22 @@ def test_no_two_runs_share_a_guest_at_a_time(sandbox: Sandbox, guests: SpareInst
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert 1 <= len(guests._spares) <= 4
+    assert 1 <= len(guests._instances) <= 4
 
 
 def test_where_the_system_tells_of_no_pages_every_guest_is_new(
-    sandbox: Sandbox, guests: SpareInstances, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, guests: InstancePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spare_instances, "_PAGE_MAP", "/nowhere/pagemap")
+    monkeypatch.setattr(instance_module, "_PAGE_MAP", "/nowhere/pagemap")
     for _ in range(3):
         assert sandbox.run_sync("1 + 1").value == 2
-    assert guests._spares == []
+    assert guests._instances == []
 
 
 @pytest.mark.parametrize("answer", [b"", b"\0" * 8], ids=["nothing", "too little"])
 @has_page_map
 def test_a_system_that_tells_too_little_is_not_believed(
-    sandbox: Sandbox, guests: SpareInstances, monkeypatch: pytest.MonkeyPatch, answer: bytes
+    sandbox: Sandbox, guests: InstancePool, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
 
     def told(*_arguments: object) -> bytes:
@@ -100,4 +100,4 @@ def test_a_system_that_tells_too_little_is_not_believed(
     monkeypatch.setattr(os, "pread", told)
     for _ in range(3):
         assert sandbox.run_sync("1 + 1").value == 2
-    assert guests._spares == []
+    assert guests._instances == []

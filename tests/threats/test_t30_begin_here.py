@@ -19,9 +19,6 @@ from toolbridge.boundary import imports as mailbox
 from toolbridge.boundary import library
 from toolbridge.boundary.imports import MAILBOX_BYTES
 from toolbridge.errors import EngineError
-from toolbridge.sandbox.instance import can_use_fibers
-
-pytestmark = pytest.mark.skipif(not can_use_fibers(), reason="this Python has to run guests on guest threads")
 
 INBOX = 70_000
 REQUEST_FRAME = b'{"op":"call","module":"host:demo","function":"note","arguments":[]}'

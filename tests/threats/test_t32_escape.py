@@ -18,7 +18,7 @@ from threats.malicious_guest import FINE, MaliciousGuest, linked_image, outcome
 from toolbridge import Sandbox
 from toolbridge.boundary.imports import IMPORTS, LEAVE
 from toolbridge.errors import EngineError
-from toolbridge.sandbox import instance as spare_instances
+from toolbridge.sandbox import instance as instance_module
 from toolbridge_guest import guest_image
 
 
@@ -160,7 +160,7 @@ def test_a_guest_opens_no_descriptor_and_starts_no_process(demo_sandbox: Sandbox
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         is_ours = (
-            event == "open" and arguments[0] == spare_instances._PAGE_MAP
+            event == "open" and arguments[0] == instance_module._PAGE_MAP
         )  # the host's own look at the guest's pages
         if listening and event.startswith(watched) and not is_ours:
             events.append(event)

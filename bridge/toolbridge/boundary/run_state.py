@@ -129,14 +129,17 @@ class RunState(RunTime):
         ticks: Ticks,
         clock: Callable[[], float],
         frame: bytes,
+        spent: tuple[float, float] = (0.0, 0.0),
     ) -> None:
-        super().__init__(limits, ticks)
+        self.output = Output(limits.output_bytes)
+        super().__init__(limits, ticks, spent)
+        if host.clock is not None:
+            host.clock.attach(self)
         self.limits = limits
         self.modules = host.modules
         self.importer = host.importer
         self.scheduler = scheduler
         self.clock = clock
-        self.output = Output(limits.output_bytes)
         self.ending: Ending | None = None
         self.ended_at: float | None = None
         self.calling: PendingCall | None = None
@@ -149,8 +152,6 @@ class RunState(RunTime):
         self._heads: KnownHeads = {}
         self.log_of_calls = CallLog()
         self.pending = PendingCalls(limits.frame_bytes)
-        if host.clock is not None:
-            host.clock.attach(self)
 
     # ---- time
 
@@ -185,9 +186,8 @@ class RunState(RunTime):
         Raises:
             RunOver: the run's time is up.
         """
-        self.leave_guest()
-        self.enter_guest()
-        self.ensure_time()
+        if self.rebill() or self.ending is not None or monotonic() >= self.deadline:
+            self.ensure_time()
 
     # ---- ending, from any thread
 

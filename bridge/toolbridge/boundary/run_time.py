@@ -78,24 +78,19 @@ class RunTime:
     processor, or for the interpreter's lock, is not computing.
     """
 
-    def __init__(self, limits: Limits, ticks: Ticks) -> None:
-        self.began = monotonic()
+    def __init__(self, limits: Limits, ticks: Ticks, spent: tuple[float, float] = (0.0, 0.0)) -> None:
+        wall_seconds, cpu_seconds = spent  # before the guest, such as its type-check
+        self.began = monotonic() - wall_seconds
         self.deadline: float = self.began + limits.wall_seconds
         self._ticks = ticks
         self._billed_until: int | None = None
         """The tick up to which guest code is billed; None while it doesn't run."""
         self._guest_ticks: int = 0
         self._seen_ticks: int = 0
-        self._guest_seconds = 0.0
+        self._guest_seconds = cpu_seconds
         self._most_guest_seconds = limits.cpu_seconds
         self._billed_thread: tuple[int, float] = (0, 0.0)
         """The thread that was billed last, and its CPU time then."""
-
-    def charge(self, wall_seconds: float, cpu_seconds: float) -> None:
-        """Adds time spent on the program before the guest began, such as its type-check."""
-        self.began -= wall_seconds
-        self.deadline -= wall_seconds
-        self._guest_seconds += cpu_seconds
 
     def cpu_seconds(self) -> float:
         """CPU time of guest code."""
@@ -114,6 +109,12 @@ class RunTime:
         self._billed_thread = get_ident(), thread_time()
         computed = self._billed_thread[1] - before if thread == self._billed_thread[0] else inf
         self._guest_seconds += min(ticks * self._ticks.seconds, computed)
+
+    def rebill(self) -> bool:
+        """Bills running guest code up to now; returns whether it has used up its CPU time."""
+        self.leave_guest()
+        self.enter_guest()
+        return self._guest_seconds > self._most_guest_seconds
 
     def enter_guest(self) -> None:
         """Starts billing: guest code runs."""

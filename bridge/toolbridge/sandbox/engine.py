@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolbridge.boundary import library
@@ -17,12 +18,13 @@ from toolbridge.boundary.run_time import Ticks
 from toolbridge.errors import EngineError, GuestImageError
 from toolbridge.limits import MOST_STACK
 from toolbridge.sandbox.compile_cache import CompileCache, entry_key
-from toolbridge.sandbox.instance import Image, SpareInstances
+from toolbridge.sandbox.instance import Image, InstancePool
 from toolbridge.sandbox.scheduler import STACK_HEADROOM, GuestThreads
 from toolbridge_guest import GuestImage, guest_image
 
 if TYPE_CHECKING:
     from toolbridge.sandbox.component_instance import ComponentImage
+    from toolbridge.sandbox.instance import GuestInstance
 
 
 # The epoch ticker: advances the engine's epoch while runs are active, and sleeps otherwise.
@@ -143,6 +145,16 @@ def _new_engine() -> int:
     return engine
 
 
+class Guests(NamedTuple):
+    """Supply of guest instances for one run."""
+
+    engine: Engine
+    take: Callable[[], GuestInstance]
+    """Takes or makes a fresh instance."""
+    put: Callable[[Any], None]
+    """Takes back the instance of a run that has ended well."""
+
+
 class Engine:
     """Wasmtime's engine with everything that lives as long as it does."""
 
@@ -156,7 +168,7 @@ class Engine:
         # One for each image: whoever wants a small one doesn't wait while a large one is compiled.
         self._locks: dict[str, threading.Lock] = {}
         self._ready: dict[str, Image] = {}
-        self._spares: dict[str, SpareInstances] = {}
+        self._pools: dict[str, InstancePool] = {}
         self._python: ComponentImage | None = None
 
     def image(self, language: str, on_compile: CompileNotice | None = None) -> Image:
@@ -174,16 +186,31 @@ class Engine:
                     self._ready[language] = ready
         return ready
 
-    def guests(self, language: str, on_compile: CompileNotice | None = None) -> SpareInstances:
-        """Where guests for a language come from, and go back to.
+    def guests(self, language: str, memory_bytes: int, on_compile: CompileNotice | None = None) -> Guests:
+        """The guests of a language, each with at most so much memory; its image is compiled if need be.
 
         Raises:
             GuestImageError: the image is missing or damaged.
         """
-        spares = self._spares.get(language)
-        if spares is None:
-            spares = self._spares.setdefault(language, SpareInstances(self.pointer, self.image(language, on_compile)))
-        return spares
+        if language == "python":
+            from toolbridge.sandbox.component_instance import ComponentInstance
+
+            image = self.python_image(on_compile)
+            take = partial(ComponentInstance, self.pointer, image, memory_bytes)
+            return Guests(self, take, ComponentInstance.close)
+        pool = self.pool(language, on_compile)
+        return Guests(self, partial(pool.take, memory_bytes), pool.put)
+
+    def pool(self, language: str, on_compile: CompileNotice | None = None) -> InstancePool:
+        """The instance pool of a language.
+
+        Raises:
+            GuestImageError: the image is missing or damaged.
+        """
+        pool = self._pools.get(language)
+        if pool is None:
+            pool = self._pools.setdefault(language, InstancePool(self.pointer, self.image(language, on_compile)))
+        return pool
 
     def is_ready(self, language: str) -> bool:
         """Whether an image is ready: making it so may take a dozen seconds."""

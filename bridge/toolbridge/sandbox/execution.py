@@ -18,7 +18,7 @@ from toolbridge.boundary.wire import OutcomeFrame, RunFrame, decode_outcome, enc
 from toolbridge.json_codec import TooDeepError, WireError
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import TICK_SECONDS, Engine
-from toolbridge.sandbox.instance import GuestInstance, GuestTrap, can_use_fibers
+from toolbridge.sandbox.instance import GuestInstance, GuestTrap
 from toolbridge.sandbox.outcome import Dialect, Failure, FailureKind, RunResult, Usage, notes_of_calls
 from toolbridge.sandbox.scheduler import LoopInbox, TaskScheduler
 
@@ -48,6 +48,7 @@ class Execution:
         host: HostSide,
         scheduler: Scheduler,
         clock: Callable[[], float],
+        spent: tuple[float, float] = (0.0, 0.0),
         new_instance: Callable[[], GuestInstance],
         keep_instance: Callable[[GuestInstance], None] | None = None,
     ) -> None:
@@ -62,7 +63,13 @@ class Execution:
         self._frame = frame
         self._host = host
         self.state = RunState(
-            limits=limits, host=host, scheduler=scheduler, ticks=engine.ticker.ticks, clock=clock, frame=frame
+            limits=limits,
+            host=host,
+            scheduler=scheduler,
+            ticks=engine.ticker.ticks,
+            clock=clock,
+            frame=frame,
+            spent=spent,
         )
         self._lock = threading.Lock()
         self._result: RunResult | None = None
@@ -91,7 +98,7 @@ class Execution:
         It is put aside in the middle for `begin`; or for `leave_undone`, when something comes between.
         """
         words = self._dialect.words_of_calls
-        if words is None or any(word in self._source for word in words) or not can_use_fibers():
+        if words is None or any(word in self._source for word in words):
             return False
         steps = self.steps()
         try:
@@ -138,7 +145,7 @@ class Execution:
         if self._dialect.words_of_calls is None:
             return False
         functions = [each for module in self._host.modules.values() for each in module.values()]
-        return all(each.is_async or each.is_quick for each in functions) and can_use_fibers()
+        return all(each.is_async or each.is_quick for each in functions)
 
     def steps(self) -> RunSteps:
         """The run, for a thread that it must not keep."""

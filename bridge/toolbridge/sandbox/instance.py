@@ -32,11 +32,6 @@ _I32 = 0
 _EACH_TICK = 1
 
 
-def can_use_fibers() -> bool:
-    """Whether guests run in steps on this system. On Windows, it was never tried."""
-    return os.name == "posix"
-
-
 class FiberCall:
     """One call of an export that takes a number and answers with one. Used by one thread at a time."""
 
@@ -321,7 +316,7 @@ def _describe_trap(trap: int) -> GuestTrap:
 # What can't be told, or has grown, or is too much, is thrown away. So is everything where the system doesn't tell.
 
 
-_MOST_SPARES = 4
+_MOST_INSTANCES = 4
 # More than this is cheaper to map anew, and not to be held on to.
 _MOST_PAGES = 192
 # A second copy of the image's memory is held, too.
@@ -335,14 +330,14 @@ _IS_WRITTEN = bytes(flags & ~_NOT_SHARED not in (0, _PRESENT_OF_FILE) for flags 
 _WRITTEN = re.compile(rb"\x01+")
 
 
-class SpareInstances:
+class InstancePool:
     """The spare guests of one image. Safe to use from any thread."""
 
     def __init__(self, engine: int, image: Image) -> None:
         self._engine = engine
         self._image = image
         self._lock = threading.Lock()
-        self._spares: list[Instance] = []
+        self._instances: list[Instance] = []
         self._fresh: ctypes.Array[ctypes.c_char] | None = None
         self._runs = 0
         self._works: bool | None = None
@@ -351,7 +346,7 @@ class SpareInstances:
     def take(self, memory_bytes: int) -> Instance:
         """A guest that nobody has used, or that can't be told from one."""
         try:
-            instance = self._spares.pop()
+            instance = self._instances.pop()
         except IndexError:
             return Instance(self._engine, self._image, memory_bytes)
         instance.limit(memory_bytes)
@@ -359,18 +354,18 @@ class SpareInstances:
 
     def put(self, instance: GuestInstance) -> None:
         """A guest whose run has ended well, and that nobody else will use."""
-        if isinstance(instance, Instance) and self._is_spare(instance):
-            self._spares.append(instance)
+        if isinstance(instance, Instance) and self._can_reuse(instance):
+            self._instances.append(instance)
         else:
             instance.close()
 
-    def _is_spare(self, instance: Instance) -> bool:
+    def _can_reuse(self, instance: Instance) -> bool:
         if self._works is None:
             with self._lock:
                 if self._works is None:
                     self._try(instance)
             return False
-        return self._works and len(self._spares) < _MOST_SPARES and self._restore(instance)
+        return self._works and len(self._instances) < _MOST_INSTANCES and self._restore(instance)
 
     def _try(self, instance: Instance) -> None:
         """Finds out what a fresh guest looks like, and whether restoring works here, by comparing all of a memory.

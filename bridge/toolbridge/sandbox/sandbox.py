@@ -1,4 +1,4 @@
-"""The sandbox: runs programs, each in a fresh guest, with plain Python functions as its modules."""
+"""The sandbox: runs programs, each in a fresh guest, with Python functions as its modules."""
 
 from __future__ import annotations
 
@@ -23,15 +23,11 @@ from toolbridge.errors import (
     reports_misuse,
 )
 from toolbridge.limits import Limits
-from toolbridge.sandbox.engine import CompileNotice, Engine, shared_engine
+from toolbridge.sandbox.engine import CompileNotice, Guests, shared_engine
 from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_for_async
-from toolbridge.sandbox.instance import GuestInstance
 from toolbridge.sandbox.outcome import DIALECTS, Dialect, Failure, RunResult, SandboxLanguage, Usage
 from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler
 from toolbridge.sandbox.session import Session
-
-# From `modules={"host:demo": {"add": add}}` to what the boundary looks calls up in.
-
 
 Modules = Mapping[str, Mapping[str, Callable[..., Any]]]
 
@@ -47,7 +43,7 @@ _CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
 
 
 def host_modules(modules: Modules) -> HostModules:
-    """The modules, checked.
+    """Validates `modules={"host:demo": {"add": add}}`.
 
     Raises:
         HostModuleError: a module or function can't be offered to guest code.
@@ -61,7 +57,7 @@ def host_modules(modules: Modules) -> HostModules:
             problem = 'a specifier is "host:" and lower-case letters, digits, "-" or "_", such as "host:demo"'
             raise HostModuleError(specifier, problem)
         if specifier in _RESERVED_MODULES:
-            raise HostModuleError(specifier, "this name is taken by toolbridge")
+            raise HostModuleError(specifier, "this name is reserved by toolbridge")
         namesake = python_names.setdefault(python_name(specifier), specifier)
         if namesake != specifier:
             raise HostModuleError(specifier, f"in Python it has the same name as {namesake}: {python_name(specifier)}")
@@ -80,7 +76,7 @@ def _host_function(specifier: str, name: str, function: Callable[..., Any]) -> H
 
 
 def _is_coroutine_function(function: Any) -> bool:
-    """Whether calling it gives a coroutine, as far as can be known without calling it."""
+    """Whether a callable returns a coroutine, as far as that can be told without calling it."""
     for _ in range(10):
         if isinstance(function, MethodType):
             function = function.__func__
@@ -88,7 +84,7 @@ def _is_coroutine_function(function: Any) -> bool:
             return bool(function.__code__.co_flags & _CO_COROUTINE)
         elif isinstance(function, partial):
             function = function.func
-        else:  # an object that can be called, or something built in
+        else:  # a callable object, or a built-in
             function = getattr(cast("type[Any]", type(function)), "__call__", None)  # noqa: B004  # the method itself is wanted
     return False
 
@@ -105,9 +101,8 @@ class Sandbox:
         result = sandbox.run_sync('import { add } from "host:demo"; add(1, 2)')
         result.value  # 3
 
-    A function of a module may be plain or a coroutine function. Plain ones run on the guest's own
-    thread and can't be interrupted: make those that wait for something coroutine functions.
-    Safe to use from several threads and tasks at once.
+    A function of a module may be plain or async. Plain ones run on the guest's thread and can't be interrupted: make
+    functions that wait async. Safe to use from several threads and tasks at once.
     """
 
     def __init__(
@@ -135,7 +130,7 @@ class Sandbox:
         limits: Limits | None = None,
         seed: bytes | None = None,
     ) -> RunResult:
-        """Runs a program and waits for its result. Coroutine functions run on a loop of the sandbox.
+        """Runs a program and blocks until its result. Async functions run on an event loop of the sandbox.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -153,13 +148,13 @@ class Sandbox:
         erased: str | None = None,
         spent: Usage = _NOTHING_SPENT,
     ) -> RunResult:
-        """Runs a program. Coroutine functions run on the caller's event loop; cancelling ends the guest.
+        """Runs a program. Async functions run on the caller's event loop; cancelling ends the guest.
 
-        Calls that are under way at the end are cancelled, and waited for: one that takes its time to clean up, shielded
-        from that, keeps its caller waiting beyond the run's `wall_seconds`.
+        Pending calls are cancelled at the end, and awaited: one that shields its clean-up from cancellation delays the
+        result beyond `wall_seconds`.
 
-        For the bridge: `host` is what this run is offered in place of the sandbox's modules, `erased` the program
-        without its types, if that is known already, `spent` the time that its check took.
+        For the bridge: `host` replaces the sandbox's modules for this run, `erased` is the program without types if
+        already known, `spent` the time of its type-check.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -173,14 +168,14 @@ class Sandbox:
         limits: Limits | None = None,
         host: HostSide | None = None,
     ) -> Session:
-        """A guest that keeps its state from one program to the next. Its limits hold for each run."""
+        """Opens a guest that keeps its state from one program to the next. Limits apply to each run."""
         self._check_open()
         session = Session(self._run_sync, self._run, limits or self._limits, host, _dialect(language))
         self._sessions.add(session)
         return session
 
     def close(self) -> None:
-        """Ends every run, session and call. The sandbox can't be used afterwards."""
+        """Ends every run, session and call, for good."""
         self._closed = True
         for execution in list(self._runs):
             execution.cancel()
@@ -261,7 +256,7 @@ class Sandbox:
             if isinstance(code, RunResult):
                 return code
             erased, spent = code, spent + done.usage
-        engine = await self._prepare(dialect)
+        guests = await self._prepare(dialect, limits)
         outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
             inbox = LoopInbox(calls)
@@ -273,7 +268,7 @@ class Sandbox:
                     host=host,
                     erased=erased,
                     spent=spent,
-                    engine=engine,
+                    guests=guests,
                 )
                 try:
                     outcome = await wait_for_async(execution, inbox, scheduler)
@@ -289,34 +284,31 @@ class Sandbox:
             raise outcome
         return outcome
 
-    async def _prepare(self, dialect: Dialect) -> Engine:
-        """Loads an image, which may have to be compiled, on a worker thread."""
+    async def _prepare(self, dialect: Dialect, limits: Limits) -> Guests:
+        """Loads an image, compiling it if need be, on a worker thread."""
         engine = shared_engine()
-        if engine.is_ready(dialect.image):
-            return engine
-        from anyio import to_thread
+        if not engine.is_ready(dialect.image):
+            from anyio import to_thread
 
-        self._check_open()
-        if dialect.image == "python":
-            await to_thread.run_sync(engine.python_image, self._on_compile, abandon_on_cancel=True)
-        else:
-            await to_thread.run_sync(engine.image, dialect.image, self._on_compile, abandon_on_cancel=True)
-        return engine
+            self._check_open()
+            if dialect.image == "python":
+                await to_thread.run_sync(engine.python_image, self._on_compile, abandon_on_cancel=True)
+            else:
+                await to_thread.run_sync(engine.image, dialect.image, self._on_compile, abandon_on_cancel=True)
+        return engine.guests(dialect.image, limits.memory_bytes, self._on_compile)
 
     async def prepare_compiler(self) -> None:
-        """For the bridge: loads the compiler's image, which is no run's time.
+        """For the bridge: loads the compiler's image, outside the time of any run.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or there is no such image.
         """
         from toolbridge.sandbox.typescript import COMPILER
 
-        await self._prepare(COMPILER)
+        await self._prepare(COMPILER, self._limits)
 
     async def ask_compiler(self, request: str, run: Limits = _USUAL_LIMITS) -> RunResult:
-        """For the bridge: what TypeScript's compiler says to a request, in the time of a run with these limits.
-
-        It gets a fresh instance of its own image.
+        """For the bridge: sends a request to a fresh TypeScript compiler, within the time of a run with these limits.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or there is no such image.
@@ -337,7 +329,7 @@ class Sandbox:
         host: HostSide | None = None,
         erased: str | None = None,
         spent: Usage = _NOTHING_SPENT,
-        engine: Engine | None = None,
+        guests: Guests | None = None,
     ) -> Execution:
         self._check_open()
         if seed is not None and len(seed) != 32:
@@ -345,10 +337,9 @@ class Sandbox:
         if limits.memory_bytes < dialect.least_memory:
             expected = f"at least {dialect.least_memory} bytes for {dialect.language}"
             raise LimitsError("memory_bytes", limits.memory_bytes, expected)
-        engine = engine or shared_engine()
-        new_instance, keep_instance = _guests(engine, dialect, limits, self._on_compile)
+        guests = guests or shared_engine().guests(dialect.image, limits.memory_bytes, self._on_compile)
         execution = Execution(
-            engine=engine,
+            engine=guests.engine,
             dialect=dialect,
             source=source,
             erased=erased,
@@ -357,10 +348,10 @@ class Sandbox:
             host=host or (session and session.host) or self._host,
             scheduler=scheduler,
             clock=self._clock,
-            new_instance=new_instance if session is None else lambda: session.take_instance(new_instance),
-            keep_instance=keep_instance if session is None else session.keep_instance,
+            spent=(spent.wall_seconds, spent.cpu_seconds),
+            new_instance=guests.take if session is None else partial(session.take_instance, guests.take),
+            keep_instance=guests.put if session is None else session.keep_instance,
         )
-        execution.state.charge(spent.wall_seconds, spent.cpu_seconds)
         self._runs.add(execution)
         return execution
 
@@ -378,25 +369,8 @@ def _dialect_of(session: Session | None, dialect: Dialect | None) -> Dialect:
     return found
 
 
-def _guests(
-    engine: Engine, dialect: Dialect, limits: Limits, on_compile: CompileNotice | None
-) -> tuple[Callable[[], GuestInstance], Callable[[GuestInstance], None]]:
-    """What gives a fresh guest, and what takes it when its run has ended well."""
-    if dialect.image == "python":
-        from toolbridge.sandbox.component_instance import ComponentInstance
-
-        component = engine.python_image(on_compile)
-        return lambda: ComponentInstance(engine.pointer, component, limits.memory_bytes), _close
-    guests = engine.guests(dialect.image, on_compile)
-    return lambda: guests.take(limits.memory_bytes), guests.put
-
-
-def _close(instance: GuestInstance) -> None:
-    instance.close()
-
-
 def check_types(source: object, limits: object, seed: object) -> None:
-    """Raises MisuseError for what is no program, no limits or no seed."""
+    """Raises MisuseError for arguments of a wrong type."""
     if not isinstance(source, str):
         raise MisuseError("source", source, "the program's text, a str")
     if not isinstance(limits, Limits):

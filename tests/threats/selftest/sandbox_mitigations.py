@@ -13,7 +13,7 @@ _T15 = "test_t15_schema_bombs.py"
 _T31 = "test_t31_resource_exhaustion.py"
 _T32 = "test_t32_escape.py"
 _T33 = "test_t33_state_bleed.py"
-_T33_SPARES = "test_t33_spare_guests.py"
+_T33_POOL = "test_t33_instance_pool.py"
 _T34 = "test_t34_compile_cache.py"
 
 SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
@@ -167,12 +167,12 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
     off(
         *("T33", "compare before guests serve again", "sandbox/instance.py"),
         *("restored and instance.memory.read(0, len(content)) == content", "restored"),
-        f"{_T33_SPARES}::test_a_system_that_tells_wrong_things_is_found_out",
+        f"{_T33_POOL}::test_a_system_that_tells_wrong_things_is_found_out",
     ),
     off(
         *("T33", "throw away a guest whose memory has grown", "sandbox/instance.py"),
         *("        if memory.size != size:\n", "        if memory.size < size:\n"),
-        _T33_SPARES,
+        _T33_POOL,
     ),
     off(
         *("T33", "give every run handles of its own", "calls/tool_call.py"),

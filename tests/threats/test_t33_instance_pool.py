@@ -7,22 +7,22 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from sandbox.spare_guests import has_page_map, new_guests
+from sandbox.guest_pools import has_page_map, new_guests
 from threats.hostile_programs import HostileProgram, programs_for
 from toolbridge import Limits, Sandbox
-from toolbridge.sandbox import instance as spare_instances
+from toolbridge.sandbox import instance as instance_module
 from toolbridge.sandbox.engine import shared_engine
-from toolbridge.sandbox.instance import Instance, SpareInstances
+from toolbridge.sandbox.instance import Instance, InstancePool
 
 
 @pytest.fixture
-def guests(monkeypatch: pytest.MonkeyPatch) -> Iterator[SpareInstances]:
+def guests(monkeypatch: pytest.MonkeyPatch) -> Iterator[InstancePool]:
     with new_guests(monkeypatch) as guests:
         yield guests
 
 
 @pytest.fixture
-def sandbox(guests: SpareInstances) -> Iterator[Sandbox]:
+def sandbox(guests: InstancePool) -> Iterator[Sandbox]:
     with Sandbox({"host:demo": {"nothing": lambda: None}}) as sandbox:
         sandbox.run_sync("1")
         sandbox.run_sync("2")  # from now on, guests serve again
@@ -44,11 +44,11 @@ def fresh_content() -> bytes:
 @has_page_map
 @pytest.mark.parametrize("program", programs_for("T33"), ids=lambda program: program.name)
 def test_a_guest_that_a_hostile_program_had_is_a_fresh_one_or_gone(
-    program: HostileProgram, sandbox: Sandbox, guests: SpareInstances
+    program: HostileProgram, sandbox: Sandbox, guests: InstancePool
 ) -> None:
     sandbox.run_sync(program.source, limits=program.limits)
     expected = fresh_content()
-    assert all(content(spare) == expected for spare in guests._spares)
+    assert all(content(spare) == expected for spare in guests._instances)
 
 
 @has_page_map
@@ -69,14 +69,14 @@ def test_a_guest_that_a_hostile_program_had_is_a_fresh_one_or_gone(
 )
 @pytest.mark.parametrize("way", ["waited for", "awaited"])
 def test_a_spare_guest_is_a_fresh_one_byte_for_byte(
-    sandbox: Sandbox, guests: SpareInstances, program: str, way: str
+    sandbox: Sandbox, guests: InstancePool, program: str, way: str
 ) -> None:
     for _ in range(3):
         if way == "waited for":
             sandbox.run_sync(program)
         else:
             anyio.run(sandbox.run, program)
-    (spare,) = guests._spares
+    (spare,) = guests._instances
     assert content(spare) == fresh_content()
 
 
@@ -92,20 +92,20 @@ def test_a_spare_guest_is_a_fresh_one_byte_for_byte(
     ids=["grown", "stopped", "out of memory", "too much written"],
 )
 def test_a_guest_that_has_grown_or_was_stopped_does_not_serve_again(
-    sandbox: Sandbox, guests: SpareInstances, program: str, limits: Limits
+    sandbox: Sandbox, guests: InstancePool, program: str, limits: Limits
 ) -> None:
     sandbox.run_sync(program, limits=limits)
-    assert guests._spares == []
+    assert guests._instances == []
     assert sandbox.run_sync("1 + 1").value == 2
 
 
 @has_page_map
 def test_a_system_that_tells_wrong_things_is_found_out(
-    sandbox: Sandbox, guests: SpareInstances, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, guests: InstancePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every page only read: as if nothing had to be restored. The first time, the whole memory is compared."""
     guests._works = None
-    monkeypatch.setattr(spare_instances, "_IS_WRITTEN", bytes(256))
+    monkeypatch.setattr(instance_module, "_IS_WRITTEN", bytes(256))
     for _ in range(4):
         assert sandbox.run_sync("globalThis.mine = 1; 1 + 1").value == 2
-    assert guests._spares == []
+    assert guests._instances == []

@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from toolbridge.sandbox.engine import Engine, shared_engine
-from toolbridge.sandbox.instance import SpareInstances
+from toolbridge.sandbox.instance import InstancePool
 
 has_page_map = pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="the system tells of no pages")
 
 
 @contextmanager
-def new_guests(monkeypatch: pytest.MonkeyPatch) -> Generator[SpareInstances]:
+def new_guests(monkeypatch: pytest.MonkeyPatch) -> Generator[InstancePool]:
     """No spares yet, and those that come are seen."""
     engine = shared_engine()
-    fresh = SpareInstances(engine.pointer, engine.image("javascript"))
+    fresh = InstancePool(engine.pointer, engine.image("javascript"))
 
-    def ours(_engine: Engine, _language: str, _on_compile: object = None) -> SpareInstances:
+    def ours(_engine: Engine, _language: str, _on_compile: object = None) -> InstancePool:
         return fresh
 
     monkeypatch.setattr(Engine, "guests", ours)
     yield fresh
-    for spare in fresh._spares:
+    for spare in fresh._instances:
         spare.close()
