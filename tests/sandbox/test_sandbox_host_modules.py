@@ -146,7 +146,7 @@ def test_any_other_specifier_is_refused(specifier: Any) -> None:
 
 
 def test_the_module_of_the_bridge_itself_is_refused() -> None:
-    with pytest.raises(HostModuleError, match=r"^Module 'host:bridge': this name is taken by toolbridge$"):
+    with pytest.raises(HostModuleError, match=r"^Module 'host:bridge': this name is reserved by toolbridge$"):
         host_modules({"host:bridge": {"ToolError": plain}})
 
 
