@@ -1,12 +1,10 @@
 // The globals of the sandbox that are not ECMAScript's own: what guest/js/prelude defines, and nothing else.
 interface Console {
   assert(condition?: any, ...data: any[]): void;
-  clear(): void;
   count(label?: string): void;
   countReset(label?: string): void;
   debug(...data: any[]): void;
   dir(item?: any, options?: any): void;
-  dirxml(...data: any[]): void;
   error(...data: any[]): void;
   group(...data: any[]): void;
   groupCollapsed(...data: any[]): void;
@@ -29,21 +27,20 @@ declare function clearTimeout(timer?: any): void;
 declare function clearInterval(timer?: any): void;
 declare function clearImmediate(timer?: any): void;
 declare function queueMicrotask(task: () => void): void;
-declare function structuredClone<T = any>(value: T, options?: { transfer?: any[] }): T;
+declare function structuredClone<T = any>(value: T): T;
 declare function atob(data: string): string;
 declare function btoa(data: string): string;
 
 interface TextEncoder {
   readonly encoding: string;
   encode(input?: string): Uint8Array<ArrayBuffer>;
-  encodeInto(source: string, destination: Uint8Array): { read: number; written: number };
 }
 declare var TextEncoder: { prototype: TextEncoder; new (): TextEncoder };
 interface TextDecoder {
   readonly encoding: string;
   readonly fatal: boolean;
   readonly ignoreBOM: boolean;
-  decode(input?: ArrayBufferLike | ArrayBufferView | null, options?: { stream?: boolean }): string;
+  decode(input?: ArrayBuffer | ArrayBufferView): string;
 }
 declare var TextDecoder: {
   prototype: TextDecoder;

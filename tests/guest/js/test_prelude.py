@@ -1,12 +1,13 @@
-"""The prelude: console, URL, TextEncoder, structuredClone and Intl, case by case against Node's answers.
+"""The prelude: console, URL, TextEncoder, structuredClone and Intl, compared with Node's answers.
 
-`fixtures/js/prelude/*.json` hold the cases. What each must give was written down from Node 20; a
-case with "differs" says why ours is something else.
+`fixtures/js/prelude/*.json` hold the cases, with the answers of Node 20; a case with "differs" has a reason for another
+answer.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from toolbridge import Sandbox
 
 CASES = Path(__file__).resolve().parents[3] / "fixtures" / "js" / "prelude"
 VALUE_TOPICS = ("url", "encoding", "clone", "locale")
+DECLARATIONS = Path(__file__).resolve().parents[3] / "guest" / "typescript" / "globals.d.ts"
 
-# Overwrites what a prelude could have relied on; each name is the global it is captured from.
+# Overwrites the builtins that a prelude could rely on.
 POLLUTION = """
 const refuse = () => { throw new TypeError("polluted"); };
 const { ownKeys, getOwnPropertyDescriptor, defineProperty } = Reflect;
@@ -43,25 +45,40 @@ defineProperty(Object.prototype, "get", { __proto__: null, get: refuse, configur
 """
 
 
-def cases(topic: str) -> list[Any]:
-    rows = json.loads((CASES / f"{topic}.json").read_text(encoding="utf-8"))
-    return [pytest.param(row, id=f"{topic}: {row['name']}") for row in rows]
+def cases(topic: str) -> list[dict[str, Any]]:
+    return json.loads((CASES / f"{topic}.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("case", [case for topic in VALUE_TOPICS for case in cases(topic)])
-def test_a_value_is_what_node_gives(sandbox: Sandbox, case: dict[str, Any]) -> None:
-    result = sandbox.run_sync(case["code"])
-    assert (result.failure, result.value) == (None, case["expected"])
+@pytest.mark.parametrize("topic", VALUE_TOPICS)
+def test_values_are_those_of_node(sandbox: Sandbox, topic: str) -> None:
+    for case in cases(topic):
+        result = sandbox.run_sync(case["code"])
+        assert (case["name"], result.failure, result.value) == (case["name"], None, case["expected"])
 
 
-@pytest.mark.parametrize("case", cases("console"))
-def test_the_console_prints_what_node_prints(sandbox: Sandbox, case: dict[str, Any]) -> None:
-    result = sandbox.run_sync(case["code"])
-    printed = result.stderr if case.get("stream") == "stderr" else result.stdout
-    assert result.failure is None
-    if case.get("begins"):
-        printed = printed[: len(case["expected"])]
-    assert printed == case["expected"]
+def test_the_console_prints_like_node(sandbox: Sandbox) -> None:
+    for case in cases("console"):
+        result = sandbox.run_sync(case["code"])
+        printed = result.stderr if case.get("stream") == "stderr" else result.stdout
+        if case.get("begins"):
+            printed = printed[: len(case["expected"])]
+        assert (case["name"], result.failure, printed) == (case["name"], None, case["expected"])
+
+
+def test_members_of_declared_globals_exist(sandbox: Sandbox) -> None:
+    text = DECLARATIONS.read_text(encoding="utf-8")
+    members: list[list[str]] = []
+    for name, body in re.findall(
+        r"^interface (Console|Text\w+|URL\w*) .*?\{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE
+    ):
+        members += [[name, member] for member in re.findall(r"^  (?:readonly )?(\w+)", body, re.MULTILINE)]
+    program = f"""
+        const objects = {{ Console: console, TextEncoder: new TextEncoder(), TextDecoder: new TextDecoder(),
+            URL: new URL("http://a"), URLSearchParams: new URLSearchParams() }};
+        {json.dumps(members)}.filter(([name, member]) => !(member in objects[name]));
+    """
+    assert len(members) > 40
+    assert sandbox.run_sync(program).value == []
 
 
 def test_a_trace_shows_the_program_and_nothing_of_the_prelude(sandbox: Sandbox) -> None:
