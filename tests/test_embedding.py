@@ -15,7 +15,7 @@ import pytest
 from cli.projects import Project
 from servers.authorization_server import protected_server
 from toolbridge import callbacks
-from toolbridge.runtime import RuntimeOptions
+from toolbridge.opening import RuntimeOptions
 from toolbridge.sources import plugins
 
 GUIDE = (Path(__file__).parents[1] / "docs/embed-in-python.md").read_text(encoding="utf-8")

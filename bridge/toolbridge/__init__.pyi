@@ -17,10 +17,10 @@ from toolbridge.limits import Limits as Limits
 from toolbridge.observe.audit_log import AuditLog as AuditLog
 from toolbridge.observe.progress import Progress as Progress
 from toolbridge.observe.tracing import Tracing as Tracing
+from toolbridge.opening import open_runtime as open_runtime
+from toolbridge.opening import run_sync as run_sync
 from toolbridge.runtime import Runtime as Runtime
 from toolbridge.runtime import RuntimeSession as RuntimeSession
-from toolbridge.runtime import open_runtime as open_runtime
-from toolbridge.runtime import run_sync as run_sync
 from toolbridge.sandbox.outcome import Failure as Failure
 from toolbridge.sandbox.outcome import RunResult as RunResult
 from toolbridge.sandbox.outcome import Usage as Usage
