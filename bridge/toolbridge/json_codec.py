@@ -1,6 +1,6 @@
-"""JSON across the boundary: strict in what it takes, exact in what it gives, and fast.
+"""JSON of results and of the boundary: a strict decoder and a compact encoder.
 
-Text that isn't one finite JSON value in UTF-8 is refused; half a surrogate pair becomes U+FFFD.
+Refuses text that isn't one finite JSON value in UTF-8. Half a surrogate pair becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-# The encoder of compact JSON text, made once: the library's own function makes one for every value.
+# The encoder of compact JSON text, made once: `json.dumps` makes one for every value.
 
 
-def compact_encoder(*, ascii_only: bool) -> Callable[[object, int], Iterable[str]]:
-    """What gives the compact JSON text of a value in pieces, at a level of nesting.
+def _compact_encoder(*, ascii_only: bool) -> Callable[[object, int], Iterable[str]]:
+    """A function that gives the compact JSON text of a value in pieces; the second argument is its level of nesting.
 
-    It raises what `json.dumps` does; for a value that holds itself that is a RecursionError.
+    It raises the errors of `json.dumps`, and RecursionError for a circular value.
     """
     slow = json.JSONEncoder(ensure_ascii=ascii_only, allow_nan=False, check_circular=False, separators=(",", ":"))
     make: Any = getattr(json.encoder, "c_make_encoder", None)
@@ -27,17 +27,17 @@ def compact_encoder(*, ascii_only: bool) -> Callable[[object, int], Iterable[str
     return make(None, slow.default, text, None, ":", ",", False, False, False)
 
 
-# JSON as results have it: compact when written, strict when read, exact about what a number can hold.
+# JSON of results: compact when written, strict when read, exact about integers beyond 2^53.
 
 
 LARGEST_EXACT = 2**53 - 1
 """Beyond this, a JavaScript number is no longer every integer."""
 
 NOT_UTF8 = "toolbridge/not-utf8"
-"""In a result's `_meta`: bytes of the message were replaced by U+FFFD."""
+"""Key in a result's `_meta`: bytes of the message were replaced by U+FFFD."""
 
-_pieces = compact_encoder(ascii_only=False)
-_ascii_pieces = compact_encoder(ascii_only=True)
+_pieces = _compact_encoder(ascii_only=False)
+_ascii_pieces = _compact_encoder(ascii_only=True)
 _join = "".join
 
 # Looking for long numbers: with every digit the same, a search for a fixed text finds them, at a tenth of the cost
@@ -54,11 +54,11 @@ _MOST_LOOKS = 20_000
 
 
 class NotJsonError(ValueError):
-    """What JSON can't hold, or what is no JSON. Says so in a few words of ours."""
+    """A value has no JSON form, or a text is not JSON. The message has no foreign text."""
 
 
 def is_marked_not_utf8(result: Mapping[str, Any]) -> bool:
-    """Tells whether bytes of a result were replaced. A server that sets the mark itself gains a note."""
+    """Whether bytes of a result were replaced. A server that forges the mark only adds a note."""
     meta = result.get("_meta")
     return isinstance(meta, dict) and NOT_UTF8 in meta
 
@@ -74,7 +74,7 @@ def compact_text(value: object) -> str:
     except RecursionError:
         raise NotJsonError("it is nested too deeply") from None
     except (TypeError, ValueError):
-        raise NotJsonError("it holds what JSON can't") from None
+        raise NotJsonError("it holds a value that JSON can't") from None
 
 
 def utf8(text: str, value: object) -> bytes:
@@ -85,19 +85,20 @@ def utf8(text: str, value: object) -> bytes:
         return _join(_ascii_pieces(value, 0)).encode("ascii")
 
 
-def _refuse(text: str) -> Any:
+def _refuse_constant(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
-def _finite_number(text: str) -> float:
-    number = float(text)
-    if number - number != 0.0:
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0.0:
         raise ValueError(f"{text} is too large")
-    return number
+    return value
 
 
-_quick = json.JSONDecoder(parse_constant=_refuse)
-_careful = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite_number)
+_fast_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
+_scan: Callable[[str, int], tuple[Any, int]] = cast("Any", _decoder).scan_once
 
 
 def strict_json(text: str) -> Any:
@@ -107,10 +108,10 @@ def strict_json(text: str) -> Any:
         NotJsonError: it is not, or nested too deeply.
     """
     try:
-        value = _quick.decode(text)
-        # `1e999` is a number without a value: only few texts have to be read with an eye to that.
+        value = _fast_decoder.decode(text)
+        # `1e999` would be infinite: only texts with long exponents or digits are decoded again, more slowly.
         if _may_be_infinite(text.encode("utf-8", "replace")):
-            value = _careful.decode(text)
+            value = _decoder.decode(text)
     except RecursionError:
         raise NotJsonError("it is nested too deeply") from None
     except ValueError:
@@ -126,13 +127,13 @@ def _may_be_infinite(data: bytes) -> bool:
 
 
 def has_long_integer(data: bytes) -> bool:
-    """Whether JSON may hold an integer that a JavaScript number can't. Sometimes so when it doesn't."""
+    """Whether JSON may hold an integer beyond 2^53; never wrong when false."""
     same = data.translate(_ONE_DIGIT)
     return _SIXTEEN_DIGITS in same and _some_number_has(same, _SIXTEEN_DIGITS, _DIGITS)
 
 
 def _some_number_has(data: bytes, wanted: bytes, head: frozenset[int]) -> bool:
-    """Whether JSON has a number that begins with characters of `head` and goes on with `wanted`. In doubt, it has."""
+    """Whether JSON may have a number of characters of `head` followed by `wanted`; never wrong when false."""
     at = data.find(wanted)
     for _ in range(_MOST_LOOKS):
         if at < 0:
@@ -149,7 +150,7 @@ def _some_number_has(data: bytes, wanted: bytes, head: frozenset[int]) -> bool:
 
 
 def without_large_integers(value: Any) -> tuple[Any, int]:
-    """A value in which integers beyond ±(2^53-1) are strings of their digits; how many there were."""
+    """A copy in which integers beyond ±(2^53-1) are strings of their digits, and their number."""
     found = 0
 
     def change(scalar: Any) -> Any:
@@ -163,7 +164,7 @@ def without_large_integers(value: Any) -> tuple[Any, int]:
 
 
 def without_infinite_numbers(value: Any) -> tuple[Any, int]:
-    """A value in which NaN and infinities, which JSON doesn't have, are null; how many there were."""
+    """A copy in which NaN and infinities are null, and their number."""
     found = 0
 
     def change(scalar: Any) -> Any:
@@ -182,7 +183,7 @@ def mapped(
     change_key: Callable[[str], str] | None = None,
     change_list: Callable[[list[Any]], Any] | None = None,
 ) -> Any:
-    """A copy of a value with each scalar changed, and each key and list if so told.
+    """A copy of a value with `change` applied to each scalar, and the other functions to each key and list.
 
     Raises:
         NotJsonError: it is nested too deeply.
@@ -206,38 +207,27 @@ def mapped(
 
 
 class WireError(Exception):
-    """A frame that the wire doesn't allow. Never leaves the boundary and the code that drives it."""
+    """A malformed frame. Never raised to the host."""
 
 
 class TooDeepError(WireError):
-    """JSON that is nested deeper than the host reads."""
+    """JSON that is nested deeper than the decoder goes."""
 
     def __init__(self) -> None:
         super().__init__("nested too deeply")
 
 
-def _refuse_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if value - value != 0.0:
-        raise ValueError(f"{text} is too large")
-    return value
-
-
-_decoder: Any = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
-_scan: Callable[[str, int], tuple[Any, int]] = _decoder.scan_once
-
-
 def json_text(value: object) -> str:
-    """`value`, which has a JSON form, as compact JSON text."""
+    """The compact JSON text of a value that surely has one."""
     return _join(_pieces(value, 0))
 
 
 def scan_json(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value that begins at a position, and where it ends."""
+    """The JSON value that begins at a position, and its end.
+
+    Raises:
+        WireError: there is none, or it is nested too deeply.
+    """
     try:
         return _scan(text, at)
     except RecursionError:
@@ -247,7 +237,11 @@ def scan_json(text: str, at: int) -> tuple[Any, int]:
 
 
 def scan_whole(text: str) -> Any:
-    """The JSON value that is all of a text."""
+    """The value of a text that is one JSON value.
+
+    Raises:
+        WireError: it is not.
+    """
     value, end = scan_json(text, 0)
     if end != len(text):
         raise WireError("not JSON: text after the value")
@@ -261,7 +255,7 @@ _ESCAPE = re.compile(
 
 
 def without_lone_surrogates(text: str) -> str:
-    """JSON text in which half a surrogate pair, which is no character and can't be printed, is U+FFFD."""
+    """JSON text with half a surrogate pair, which can't be encoded, replaced by U+FFFD."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
