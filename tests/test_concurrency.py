@@ -9,13 +9,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from toolbridge.concurrency import QUICK_SECONDS, FunctionThreads
+from toolbridge.concurrency import QUICK_SECONDS, ThreadPool
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_functions_that_never_return_cost_a_bounded_number_of_threads() -> None:
-    threads = FunctionThreads(most=2, idle_seconds=0.05)
+    threads = ThreadPool(most=2, idle_seconds=0.05)
     free = threading.Event()
     ran: list[int] = []
 
@@ -35,7 +35,7 @@ async def test_functions_that_never_return_cost_a_bounded_number_of_threads() ->
 
 
 async def test_threads_are_used_again_and_end_when_they_are_idle() -> None:
-    threads = FunctionThreads(idle_seconds=0.1)
+    threads = ThreadPool(idle_seconds=0.1)
     idents = {(await threads.run(threading.get_ident)).value for _ in range(5)}
     assert len(idents) == 1
     deadline = time.monotonic() + 60
@@ -46,7 +46,7 @@ async def test_threads_are_used_again_and_end_when_they_are_idle() -> None:
 
 
 async def test_what_a_function_raises_is_kept() -> None:
-    raised = (await FunctionThreads().run(lambda: 1 // 0)).error
+    raised = (await ThreadPool().run(lambda: 1 // 0)).error
     assert isinstance(raised, ZeroDivisionError)
 
 
@@ -56,12 +56,12 @@ async def test_a_function_may_run_an_event_loop_of_its_own() -> None:
         return 7
 
     for backend in ("asyncio", "trio"):
-        returned = await FunctionThreads().run(lambda backend=backend: anyio.run(seven, backend=backend))
+        returned = await ThreadPool().run(lambda backend=backend: anyio.run(seven, backend=backend))
         assert (returned.value, returned.error) == (7, None)
 
 
 async def test_a_quick_function_is_waited_for_on_the_spot(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = FunctionThreads()
+    threads = ThreadPool()
     await threads.run(lambda: 1)  # a thread is there
 
     def refuse() -> object:
@@ -74,7 +74,7 @@ async def test_a_quick_function_is_waited_for_on_the_spot(monkeypatch: pytest.Mo
 
 
 async def test_a_function_that_is_slow_for_once_does_not_hold_up_the_event_loop() -> None:
-    threads = FunctionThreads()
+    threads = ThreadPool()
     free = threading.Event()
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -88,7 +88,7 @@ async def _set_soon(event: threading.Event) -> None:
 
 
 async def test_functions_that_end_just_when_the_patience_does_are_all_heard_of() -> None:
-    threads = FunctionThreads()
+    threads = ThreadPool()
 
     def spin(seconds: float) -> float:
         end = time.perf_counter() + seconds
@@ -104,14 +104,14 @@ async def test_functions_that_end_just_when_the_patience_does_are_all_heard_of()
 
 
 async def test_how_long_a_function_took_tells_how_it_is_waited_for_next_time() -> None:
-    threads = FunctionThreads()
+    threads = ThreadPool()
     assert (await threads.run(lambda: time.sleep(2 * QUICK_SECONDS))).was_quick is False
     assert any([(await threads.run(lambda: None)).was_quick for _ in range(20)])
 
 
 async def test_one_that_has_to_wait_for_a_thread_is_not_waited_for_on_the_spot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolbridge.concurrency.QUICK_SECONDS", 60.0)
-    threads = FunctionThreads(most=1)
+    threads = ThreadPool(most=1)
     free = threading.Event()
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:

@@ -1,8 +1,8 @@
 """Callbacks of a host: an object with the method, an async function, or a plain function.
 
-An async callback runs on the event loop. A plain one runs on a daemon thread, in a copy of the caller's context, so one
-that blocks stalls no run; an awaitable that it returns is awaited on the event loop. Observers are the exception: a
-plain one is called at once on the event loop's thread: an audit log has an event before anything follows from it.
+An async callback runs on the event loop. A plain one runs on a daemon thread, in a copy of the caller's context, so
+that blocking stalls no run; an awaitable that it returns is awaited on the event loop. Plain observers are the
+exception: they are called at once on the event loop's thread, so that an audit log records a call before its effects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolbridge.errors import MisuseError
 _log = logging.getLogger("toolbridge")
 
 MOST_QUEUED = 10_000
-"""Events that an async observer has yet to take; beyond it the oldest are dropped."""
+"""Queued events of an async observer; beyond it the oldest are dropped."""
 SETTLE_SECONDS = 5.0
 """How long closing a runtime waits for async observers to catch up."""
 
@@ -32,16 +32,16 @@ _Event = TypeVar("_Event")
 
 
 def callback(name: str, given: object, method: str, *parameters: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """The async form of a host's callback.
+    """Adapt a host's callback to an async function.
 
     Args:
-        name: what the host calls it (`elicitor`), for the error.
+        name: the host's argument (`elicitor`), for the error.
         given: an object with the method, or a function in its place.
         method: the method's name.
-        parameters: what it is called with.
+        parameters: the names of its parameters.
 
     Raises:
-        MisuseError: it is neither, or takes other arguments.
+        MisuseError: it is neither, or its signature doesn't match.
     """
     signature = f"{method}({', '.join(parameters)})"
     expected = f"an object with a method {signature}, or a plain or async function ({', '.join(parameters)})"
@@ -95,16 +95,16 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
         inspect.signature(function).bind(*range(count))
     except TypeError:
         return False
-    except ValueError:  # written in C, and doesn't say
+    except ValueError:  # written in C, without a signature
         pass
     return True
 
 
 def observers_of(given: Iterable[Callable[[_Event], object]]) -> tuple[Callable[[_Event], object], ...]:
-    """Observers that may be called: an async one gets its events in order, in a task of its own.
+    """Adapt observers to plain functions: an async one gets its events in order, in its own task.
 
     Raises:
-        MisuseError: one of them is no function of one event.
+        MisuseError: an observer is no function of one event.
     """
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError("observers", given, "a list of functions that take an event")
@@ -118,7 +118,7 @@ def _observer(given: Any) -> Any:
 
 
 class AsyncObserver:
-    """Queues events for an async observer, which takes one at a time."""
+    """Queues events for an async observer and awaits it for one at a time."""
 
     def __init__(self, observer: Callable[[Any], Awaitable[object]]) -> None:
         self._observer = observer
@@ -130,7 +130,7 @@ class AsyncObserver:
         self.wants_progress = getattr(observer, "wants_progress", True)
 
     def __call__(self, event: object) -> None:
-        """Queue an event. Before an event loop runs it waits for the next one."""
+        """Queue an event. Before an event loop runs, it stays queued until the next event."""
         self._queue.append(event)
         if len(self._queue) > MOST_QUEUED:
             self._queue.popleft()
@@ -158,7 +158,7 @@ class AsyncObserver:
                 self._settled.set()
 
     async def settle(self) -> None:
-        """Wait until every event was taken."""
+        """Wait until the queue is empty."""
         self._start()
         if self._task is not None:
             self._settled = self._settled or anyio.Event()
@@ -167,7 +167,7 @@ class AsyncObserver:
 
 
 async def settle(observers: Iterable[object]) -> None:
-    """Give async observers a moment to take what they were told."""
+    """Wait, for a few seconds at most, until async observers have processed their events."""
     with anyio.move_on_after(SETTLE_SECONDS):
         for observer in observers:
             if isinstance(observer, AsyncObserver):
@@ -175,7 +175,11 @@ async def settle(observers: Iterable[object]) -> None:
 
 
 def _spawn(function: Callable[[], Coroutine[Any, Any, None]]) -> object:
-    """A task of the running loop that belongs to nobody. May raise a RuntimeError: none runs."""
+    """Start a background task of the running loop.
+
+    Raises:
+        RuntimeError: no event loop runs.
+    """
     import asyncio
 
     try:

@@ -1,9 +1,8 @@
-"""Daemon threads for the host's plain functions, keyrings and prompts: one that blocks holds up nothing else.
+"""A thread pool of daemon threads for the host's plain functions, keyrings and prompts.
 
-Daemons, unlike anyio's worker threads: a function that is stuck must not keep the process alive. Kept for a while,
-unlike a thread for each call: starting one costs more than most functions do. Most functions of a host take less time
-than an event loop takes to hear of their end: one that did so last time is waited for on the spot, for half a
-millisecond at most.
+Daemons, unlike anyio's worker threads: a function that hangs must not keep the process alive. Idle threads are kept for
+a while: starting one takes longer than most functions. A function that was quick last time is waited for synchronously,
+for half a millisecond at most: two turns of the event loop would take longer.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from typing import Any, NamedTuple, TypeVar
 
 import anyio
 
-# Telling the host's cancellation from one that foreign code raised by itself.
+# Telling a cancellation of this task from a `CancelledError` that foreign code raised.
 #
-# On asyncio any code can raise `CancelledError`, and a function that awaited a cancelled task does. Passed on, it
-# would cancel tasks that nobody wanted to cancel.
+# On asyncio any code can raise one, and a function that awaited a cancelled task does. Propagated, it would cancel
+# tasks that were not to be cancelled.
 
 
 def is_foreign(error: BaseException) -> bool:
-    """Whether a caught exception is a cancellation that nobody asked of this task."""
+    """Whether a caught exception is a cancellation error although this task was not cancelled."""
     if not isinstance(error, anyio.get_cancelled_exc_class()):
         return False
     return not (_is_cancelled_by_asyncio() or anyio.get_current_task().has_pending_cancellation())
 
 
 def _is_cancelled_by_asyncio() -> bool:
-    """Whether `Task.cancel()` was called, of which anyio knows nothing once it has been delivered."""
+    """Whether `Task.cancel()` was called: anyio does not know once it has been delivered."""
     try:
         task = asyncio.current_task()
     except RuntimeError:  # trio, where there are only cancel scopes
@@ -47,39 +46,38 @@ def _is_cancelled_by_asyncio() -> bool:
 T = TypeVar("T")
 
 MOST_THREADS = 64
-"""Of functions that run at once. More wait: a function that never returns must not cost a thread for each call."""
+"""Cap of concurrent functions; further ones are queued, so that hanging functions can't exhaust threads."""
 QUICK_SECONDS = 0.0005
-"""How long an event loop stands still for a function: less than two turns of it take, and far less than a tick."""
+"""How long the event loop blocks for a quick function: less than two of its turns, and far less than a tick."""
 _IDLE_SECONDS = 5.0
 
 
 class Returned(NamedTuple):
-    """What became of a function: its value, or what it raised."""
+    """The outcome of a function: its value, or the exception that it raised."""
 
     value: Any = None
     error: BaseException | None = None
     seconds: float = 0.0
-    """How long it ran."""
+    """Its run time."""
 
     @property
     def was_quick(self) -> bool:
-        """Whether waiting for it on the spot would have been enough."""
+        """Whether waiting synchronously would have been enough."""
         return self.seconds < QUICK_SECONDS / 2
 
 
 def _forget_event_loop() -> None:
-    """A context that was copied says which event loop runs here. None does: a function may run one of its own."""
+    """Clear the running event loop from a copied context: the function may run a loop of its own."""
     sniffio = sys.modules.get("sniffio")
     if sniffio is not None:
         sniffio.current_async_library_cvar.set(None)
 
 
 class _Job:
-    """One call of a function. Whoever waits for it may give up before it has begun.
+    """One call of a function; a waiter may give up before it has begun.
 
-    It is waited for in two ways: on the spot, by a lock, and as an event loop does, which takes a turn of the loop more
-    on either side. The thread lets go of the lock before it asks whether anybody awaits; who awaits says so first, and
-    then looks at the lock again: so one of them always sees the other.
+    A waiter blocks on the lock `_finished`, or awaits an event, which takes a loop turn more on either side. No wakeup
+    is lost: the thread releases the lock before it reads `_awaited`; a waiter sets `_awaited` before it tries the lock.
     """
 
     __slots__ = ("_awaited", "_context", "_finished", "_function", "is_wanted", "returned")
@@ -94,6 +92,7 @@ class _Job:
         self.returned = Returned()
 
     def run(self) -> None:
+        """Call the function and keep its outcome."""
         self._context.run(_forget_event_loop)
         began = perf_counter()
         try:
@@ -101,14 +100,15 @@ class _Job:
         except BaseException as error:
             self.returned = Returned(None, error, perf_counter() - began)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
+        """Wake the waiter."""
         self._finished.release()
         if self._awaited is not None:
-            with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
                 self._awaited()
 
     async def wait(self, at_first: float) -> None:
-        """Until it is done; for the first moments, with the event loop standing still."""
+        """Wait for the outcome; blocks the event loop for the first `at_first` seconds."""
         if at_first and self._finished.acquire(timeout=at_first):
             return
         done = anyio.Event()
@@ -117,8 +117,8 @@ class _Job:
             await done.wait()
 
 
-class FunctionThreads:
-    """As many threads as are needed at once, up to a limit."""
+class ThreadPool:
+    """A pool of daemon threads: grows on demand up to a cap, and shrinks when idle."""
 
     def __init__(self, most: int = MOST_THREADS, idle_seconds: float = _IDLE_SECONDS) -> None:
         self._most = most
@@ -131,14 +131,14 @@ class FunctionThreads:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._threads = 0
         self._free = 0
-        """Threads that wait, and for which no job is waiting."""
+        """Idle threads without a queued job."""
         self._queued = 0
-        """Jobs that wait for a thread to be done with another."""
+        """Jobs that wait for a busy thread."""
 
     async def run(self, function: Callable[[], Any], *, is_quick: bool = False) -> Returned:
-        """What a function returns or raises. Cancelling leaves its thread to itself.
+        """Run a function on a thread and return its outcome. Cancelling abandons the thread.
 
-        One that `is_quick` is waited for on the spot, and like any other if it takes longer than it should.
+        A function that `is_quick` is waited for synchronously at first: blocks the event loop for half a millisecond.
         """
         if self._process != os.getpid():  # after a fork the threads are gone
             self._reset()
@@ -174,39 +174,32 @@ class FunctionThreads:
                     return
             if job.is_wanted:
                 job.run()
-            with self._lock:  # before anybody hears of it: the next call is to find this thread free
+            with self._lock:  # before the notification: the next call must find this thread free
                 if self._queued:
                     self._queued -= 1
                 else:
                     self._free += 1
-            job.tell()
+            job.notify()
             del job  # not kept alive until the next one comes
 
 
-THREADS = FunctionThreads()
-"""Those of this process."""
+THREADS = ThreadPool()
+"""The thread pool of this process."""
 
 
 async def on_daemon_thread(function: Callable[[], T]) -> T:
-    """Run what may never return (a keyring, a line of input) on a thread of its own; cancelling abandons it."""
-    done = anyio.Event()
-    call_soon = event_loop_poster()
-    values: list[T] = []
-    errors: list[BaseException] = []
+    """Run a function that may never return (a keyring, a line of input) on its own thread; cancelling abandons it."""
+    job = _Job(function)
 
     def work() -> None:
-        try:
-            values.append(function())
-        except BaseException as error:
-            errors.append(error)
-        with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
-            call_soon(done.set)
+        job.run()
+        job.notify()
 
     threading.Thread(target=work, name="toolbridge-waiting", daemon=True).start()
-    await done.wait()
-    if errors:
-        raise errors[0]
-    return values[0]
+    await job.wait(0.0)
+    if job.returned.error is not None:
+        raise job.returned.error
+    return job.returned.value
 
 
 def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:

@@ -1,36 +1,7 @@
-"""Errors that toolbridge raises to its host.
+"""Errors that toolbridge raises to its host: a `ToolbridgeError` for misuse or a broken installation.
 
-    ToolbridgeError
-    ├── GuestImageError      a guest image is missing or damaged
-    ├── EngineError          Wasmtime refused: a broken installation or an exhausted machine
-    ├── HostModuleError      `modules=` can't be offered to guest code as it is
-    ├── ToolDefinitionError  a function can't be a tool as it is
-    ├── MisuseError          an argument is of the wrong type, missing, or unknown
-    ├── LimitsError          a limit is out of range
-    ├── SeedError            a seed is not 32 bytes
-    ├── SandboxClosedError   used after close()
-    ├── SessionBusyError     a session runs one program at a time
-    ├── ConfigError          a configuration names file, server and field
-    ├── SectionError         a section of a prompt can't be rendered
-    ├── LanguageError        programs in this language can't be run, or it has no stubs
-    ├── UnknownServerError   no such server is configured
-    ├── UnknownModuleError   no such module, or its tools are not known
-    └── ServerError          one server's trouble; the others go on
-        ├── ServerNotApprovedError   nobody approved it
-        ├── ServerEnvironmentError   a variable it needs is not set
-        ├── ServerConnectError       could not be started, reached or understood
-        ├── ServerTimeoutError       no answer in time
-        ├── ServerDisconnectedError  ended before it answered
-        ├── ServerProtocolError      answered with something that is not MCP, or past a cap
-        ├── ServerRespawnError       ended too often
-        ├── ConnectionLimitError     too many are connected
-        ├── ServerClosedError        closed by the host
-        ├── ToolNotFoundError        no such tool is exposed
-        ├── ToolBlockedError         a tool is new, or not as it was pinned
-        └── ToolRefusedError         a protocol error in answer to a call
-
-They mean misuse or a broken installation. Whatever guest code does is never raised: it comes back
-as `RunResult.failure`.
+A `ServerError` is about one server; the others are unaffected. Failures of guest code are never raised: they are
+returned as `RunResult.failure`. Texts shared by errors are here, too: advised commands, and the nearest name.
 """
 
 from __future__ import annotations
@@ -47,25 +18,25 @@ if TYPE_CHECKING:
 
     _Called = TypeVar("_Called", bound=Callable[..., object])
 
-# Commands that errors and notes advise, with the `--config` and `--profile` that this process was started with.
+# Commands advised by errors and notes, with the `--config` and `--profile` of this process.
 
 
 _options: ContextVar[str] = ContextVar("options", default="")
 
 
 def advised(words: str) -> str:
-    """A command that finds the same servers, between backticks."""
+    """A `toolbridge` command in backticks, with the options that find the same servers."""
     return f"`toolbridge {words}{_options.get()}`"
 
 
 def found_by(config_file: str | None, profiles: Sequence[str] = ()) -> str:
-    """The options by which a command finds the servers that this one has found."""
+    """The options `--config` and `--profile` for these values."""
     file = f" --config {shlex.quote(config_file)}" if config_file else ""
     return file + "".join(f" --profile {shlex.quote(each)}" for each in profiles)
 
 
 def advise_with(config_file: str | None, profiles: Sequence[str] = ()) -> None:
-    """From now on, in this context, advice has these options."""
+    """Sets the options of advised commands for the current context."""
     _options.set(found_by(config_file, profiles))
 
 
@@ -74,10 +45,10 @@ _MOST_NAMES = 1000
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name spelt most like a misspelt one, for "did you mean"; None if none is near.
+    """The known name most similar to a misspelt one, for "did you mean"; None if none is near.
 
-    Case, `-` and `_` don't count. Else a name of three letters or more stands for one that it begins. Bounded, for both
-    may be hostile: the first 64 characters of a name, and the first 1000 names, are compared.
+    Ignores case, `-` and `_`; a prefix of three letters or more matches, too. Bounded against hostile names: compares
+    the first 64 characters with the first 1000 names.
     """
     from difflib import get_close_matches
 
@@ -94,7 +65,7 @@ def _folded(name: str) -> str:
 
 
 class ToolbridgeError(Exception):
-    """The base of every error that toolbridge raises."""
+    """The base of all errors that toolbridge raises."""
 
 
 class GuestImageError(ToolbridgeError):
@@ -109,14 +80,14 @@ class GuestImageError(ToolbridgeError):
 
 
 class EngineError(ToolbridgeError):
-    """Wasmtime refused to do something that does not depend on guest code."""
+    """Wasmtime failed: a broken installation, or the machine is out of resources."""
 
     def __init__(self, doing: str, message: str) -> None:
         super().__init__(f"Wasmtime failed to {doing}: {message}")
 
 
 class HostModuleError(ToolbridgeError, ValueError):
-    """A module can't be offered to guest code as it is."""
+    """A module in `modules=` can't be offered to guest code."""
 
     def __init__(self, specifier: object, problem: str) -> None:
         self.specifier = specifier
@@ -124,7 +95,7 @@ class HostModuleError(ToolbridgeError, ValueError):
 
 
 class ToolDefinitionError(ToolbridgeError, TypeError):
-    """A function of the host can't be a tool as it is."""
+    """A host function can't be a tool: its signature or annotations don't allow it."""
 
     def __init__(self, tool: object, problem: str) -> None:
         self.tool = tool
@@ -216,7 +187,7 @@ class SandboxClosedError(ToolbridgeError):
 
 
 class SessionBusyError(ToolbridgeError):
-    """A session runs one program at a time."""
+    """A session was asked to run a second program at the same time."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -225,10 +196,9 @@ class SessionBusyError(ToolbridgeError):
 
 
 class ConfigError(ToolbridgeError, ValueError):
-    """A configuration can't be used as it is: says where, what was found, and what to write.
+    """A configuration is invalid: names file, server and field, what was found, and what to write.
 
-    It never shows the value of a variable or header. A file with several problems gives one error, which has
-    them all in `problems`.
+    Never shows the value of a variable or header. The error of a file with several mistakes has all in `problems`.
     """
 
     def __init__(
@@ -243,19 +213,19 @@ class ConfigError(ToolbridgeError, ValueError):
     ) -> None:
         self.file, self.server, self.field, self.problem, self.fix = file, server, field, problem, fix
         self._problems = problems
-        # The name of a directory is not ours, and may hold what a terminal would obey.
+        # Names of directories are untrusted: control characters are escaped.
         shown_file = file if file is None or file.isprintable() else repr(file)
         where = [part for part in (shown_file, server and f"server {server!r}", field and f"field {field!r}") if part]
         super().__init__(": ".join([*where, problem]) + (f" {fix}" if fix else ""))
 
     @property
     def problems(self) -> tuple[ConfigError, ...]:
-        """Each problem by itself."""
+        """One error for each problem."""
         return self._problems or (self,)
 
 
 class SectionError(ToolbridgeError, ValueError):
-    """A section of a prompt can't be rendered, or is not there."""
+    """A section of a prompt is missing or can't be rendered."""
 
     def __init__(self, section: str, problem: str) -> None:
         self.section = section
@@ -275,7 +245,7 @@ class UnknownServerError(ToolbridgeError, KeyError):
 
 
 class LanguageError(ToolbridgeError, ValueError):
-    """Programs in this language can't be run, or there are no stubs in it."""
+    """The language is not supported for programs, or for stubs."""
 
     def __init__(self, language: object, known: tuple[str, ...], *, of_stubs: bool = False) -> None:
         expected = f"expected {' or '.join(known)}."
@@ -289,16 +259,16 @@ class LanguageError(ToolbridgeError, ValueError):
 
 
 class UnknownModuleError(ToolbridgeError, KeyError):
-    """There is no module of this name, or its server was never asked for its tools."""
+    """No module has this name, or its server was never connected, so its tools are unknown."""
 
     def __init__(self, specifier: str, known: tuple[str, ...]) -> None:
         self.specifier = specifier
         near = nearest(str(specifier), known)
         if specifier in known:
-            hint = "Its server was never asked for its tools: connect it first."
+            hint = "Its server was never connected: connect it first."
         else:
             hint = f"Did you mean {near!r}?" if near else f"Known modules: {', '.join(known[:20]) or 'none'}."
-        self.message = f"Nothing is known of a module {specifier!r}. {hint}"
+        self.message = f"The module {specifier!r} is not known. {hint}"
         super().__init__(self.message)
 
     def __str__(self) -> str:  # KeyError would show the repr
@@ -306,7 +276,7 @@ class UnknownModuleError(ToolbridgeError, KeyError):
 
 
 class ServerError(ToolbridgeError):
-    """Something went wrong with one server; others are unaffected. The text of a server in it is sanitised."""
+    """One server failed; others are unaffected. Text from the server in the message is sanitised."""
 
     def __init__(self, server: str, message: str) -> None:
         self.server = server
@@ -314,7 +284,7 @@ class ServerError(ToolbridgeError):
 
 
 class ServerNotApprovedError(ServerError):
-    """A server may not be started or reached: nobody approved it."""
+    """A server is not approved: it may not be started or reached."""
 
 
 class ServerEnvironmentError(ServerError):
@@ -334,15 +304,15 @@ class ServerDisconnectedError(ServerError):
 
 
 class ServerProtocolError(ServerError):
-    """A server answered with something that is not MCP, or past a cap."""
+    """A server's answer is not MCP, or exceeds a cap."""
 
 
 class ServerRespawnError(ServerError):
-    """A server ended too often and is not started again."""
+    """A server ended too often and is not respawned."""
 
 
 class ConnectionLimitError(ServerError):
-    """As many servers as may be connected at once are connected."""
+    """The connection pool is full: as many servers are connected as the limit allows."""
 
 
 class ServerClosedError(ServerError):
@@ -350,13 +320,13 @@ class ServerClosedError(ServerError):
 
 
 class ToolNotFoundError(ServerError):
-    """A server has no such tool, or does not expose it."""
+    """A server has no tool of this name, or does not expose it."""
 
 
 class ToolBlockedError(ServerError):
-    """A tool is not pinned, or not as it was when it was pinned.
+    """A tool is not pinned, or its definition differs from its pin.
 
-    The message has no words of the server: a model may read it. `diff` has them, for people.
+    The message holds no text from the server (a model may read it); `diff` does, for people.
     """
 
     def __init__(self, server: str, tool: str, problem: str, what_to_do: str, *, diff: str = "") -> None:

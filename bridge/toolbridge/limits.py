@@ -1,4 +1,4 @@
-"""What one run may use."""
+"""Limits of one run: time, memory, calls, sizes."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ MOST_STACK = 2 * MIB
 @reports_misuse
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one run may use. Every limit is finite; reaching one ends the run, or fails the call."""
+    """Limits of one run. Each is finite; reaching one ends the run, or fails the call."""
 
     wall_seconds: float = 30.0
-    """From start to end, waiting included. Reached: failure `timeout`."""
+    """Wall-clock time of the run. Reached: failure `timeout`."""
     cpu_seconds: float = 10.0
-    """Spent in guest code; host calls don't count. Reached: failure `timeout`."""
+    """CPU time of guest code, without host calls. Reached: failure `timeout`."""
     memory_bytes: int = 64 * MIB
     """Guest memory. Reached: an error that guest code can catch, else failure `out_of_memory`."""
     host_calls: int = 10_000
     """Calls of host functions. Reached: failure `limit`."""
     calls_in_flight: int = 64
-    """Calls at the same time; further ones wait their turn."""
+    """Concurrent calls; further ones are queued."""
     call_seconds: float = 30.0
-    """One call, from when it starts; a server's own `callTimeout` overrides it. Reached: a catchable error."""
+    """Timeout of one call; a server's `callTimeout` overrides it. Reached: an error that guest code can catch."""
     ask_seconds: float = 300.0
-    """Waiting for a person's answer about a call or a server, while the run's clock stands still."""
+    """Waiting for a person's answer about a call or a server; does not count as wall-clock time."""
     frame_bytes: int = 8 * MIB
-    """One message across the boundary: the program, a call's arguments or reply, the value."""
+    """One message across the boundary: the program, a call's arguments or reply, the run's value."""
     result_bytes: int = 1 * MIB
-    """One tool's result that is given whole; a larger one becomes a handle."""
+    """One tool's result; a larger one is replaced by a handle."""
     handle_bytes: int = 64 * MIB
     """All handles of a run, or session. Reached: an error that guest code can catch."""
     output_bytes: int = 1 * MIB
-    """Kept of stdout and stderr together; the rest is dropped, with a marker."""
+    """Stdout and stderr together; the rest is dropped, with a marker."""
     stack_bytes: int = 1 * MIB
     """The engine's stack. Reached: an error that guest code can catch."""
 
