@@ -1,4 +1,4 @@
-"""A host that answers with handles, for tests of what the guest makes of them."""
+"""A host whose replies hold handles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import * as later from "host:demo/async";
 
 
 class HandleHost:
-    """Keeps what its handles stand for, and what was passed to `echo`."""
+    """Stores the contents of its handles, and the arguments of `echo`."""
 
     def __init__(self) -> None:
         self.contents: dict[int, bytes] = {}
@@ -35,19 +35,19 @@ class HandleHost:
         }
 
     def offer(self, name: str, function: Callable[..., Any], *, is_async: bool = False) -> None:
-        """One more function of `host:demo`."""
+        """Adds a function to `host:demo`."""
         self.functions[name] = HostFunction(function, is_async)
 
     def keep(
         self, content: bytes, mime: str, name: str = "", path: tuple[str | int, ...] = (), value: bytes = b"null"
     ) -> Reply:
-        """The reply that gives a handle at one place of a value."""
+        """A reply with a handle at one place of its value."""
         identity = 1000 + len(self.contents)
         self.contents[identity] = content
         return Reply(encode_handles([HandleFrame(path, identity, mime, len(content), name)], value))
 
     def side(self) -> HostSide:
-        """What a run is offered."""
+        """The modules of a run."""
         offered: dict[str, Callable[..., Any]] = {
             "handle_text": self._text,
             "handle_json": self._json,
@@ -59,7 +59,7 @@ class HandleHost:
 
     @contextmanager
     def session(self, sandbox: Sandbox, limits: Limits | None = None) -> Generator[Callable[[str], RunResult]]:
-        """Runs programs, one after the other in one guest, after the usual imports."""
+        """Runs programs in one session, after the usual imports."""
         with sandbox.session(limits=limits, host=self.side()) as session:
             yield lambda program: session.run_sync(HEAD + program)
 
@@ -69,7 +69,7 @@ class HandleHost:
             return run(program)
 
     def value(self, sandbox: Sandbox, program: str) -> Any:
-        """The value of a run that must not fail."""
+        """Returns the value of a run that must not fail."""
         result = self.run(sandbox, program)
         assert result.failure is None, str(result.failure)
         return result.value

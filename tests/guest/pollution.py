@@ -1,4 +1,4 @@
-"""A program that replaces everything a prelude could have relied on, and notices who uses it."""
+"""A program that replaces every builtin that a prelude could rely on, and records uses of them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _HEADER = re.compile(r"# (threat|expect|limits): (.+)\n")
 
 @dataclass(frozen=True)
 class ProgramText:
-    """One program, and what its header says."""
+    """One program with its header."""
 
     title: str
     source: str
@@ -29,7 +29,7 @@ class ProgramText:
 
 
 def programs_in(file: str, folder: Path = PROGRAMS) -> list[ProgramText]:
-    """The programs of a file, in its order."""
+    """Reads the programs of a file, in its order."""
     parts = _TITLE.split((folder / file).read_text(encoding="utf-8"))[1:]
     found: list[ProgramText] = []
     for title, text in zip(parts[::2], parts[1::2], strict=True):

@@ -33,7 +33,7 @@ NUMBERS = (*_KNOWN.split(), "0." + "3" * 400, "3" * 400, "1" + "0" * 400 + "e-40
 
 
 class RandomJson:
-    """Texts from one seed: the same in every run."""
+    """Generates texts from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

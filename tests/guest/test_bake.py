@@ -61,7 +61,7 @@ def compiled(text: str) -> bytes:
 
 
 def baked(text: str, keep: frozenset[str] = KEPT, prepare: str = "prepare") -> tuple[bytes, Running]:
-    """The baked module, and the prepared instance that it was made from."""
+    """The baked module and its prepared instance."""
     raw = compiled(text)
     running = Running(raw)
     running.call(prepare)
@@ -76,7 +76,7 @@ def test_a_fresh_instance_of_the_baked_module_is_already_prepared() -> None:
     assert (fresh.call("counter_now"), fresh.call("large_now"), fresh.call("fixed_now")) == (-123456, 2**63 - 1, -7)
 
 
-def test_the_baked_module_exports_what_is_kept_and_nothing_else() -> None:
+def test_the_baked_module_exports_only_the_kept_names() -> None:
     image, _ = baked(MODULE)
     assert {export.name for export in exports(image)} == KEPT
 
@@ -139,7 +139,7 @@ def test_baking_the_same_twice_gives_the_same_bytes() -> None:
 
 
 def read_signed(data: bytes) -> int:
-    """Written here anew, from the specification."""
+    """An independent implementation, from the specification."""
     value = shift = 0
     for byte in data:
         value |= (byte & 0x7F) << shift

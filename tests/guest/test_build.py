@@ -1,4 +1,4 @@
-"""The build of the guest images: nothing to do when nothing changed, and failures that say what to do."""
+"""The build of the guest images: nothing rebuilt without a change, and failures with advice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from js.recipe import HERE, PRELUDE, inputs, prelude_source
 
 @pytest.fixture
 def nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Commands are noted instead of being run, and fail."""
+    """Records commands instead of running them; each one fails."""
     commands: list[list[str]] = []
 
     def command(workshop: Workshop, arguments: Sequence[str | Path]) -> None:
@@ -82,7 +82,7 @@ def test_a_build_with_nothing_changed_does_nothing(
 
 
 @pytest.mark.parametrize("damage", ["missing image", "short image", "missing manifest", "broken manifest", "stamp"])
-def test_a_build_repairs_what_is_missing_or_damaged(
+def test_a_build_repairs_missing_and_damaged_files(
     damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def make(workshop: Workshop) -> bytes:
@@ -119,7 +119,7 @@ def test_an_unknown_language_is_refused_by_the_command() -> None:
     assert "no such image: cobol" in done.stderr
 
 
-def test_a_failed_fetch_says_which_step_and_what_to_do(
+def test_a_failed_fetch_names_the_step_and_gives_advice(
     nothing_is_run: list[list[str]], empty_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(BuildError) as caught:

@@ -1,4 +1,4 @@
-"""Packages from npm, which only the TypeScript image needs: pinned, and left out with a reason if they can't be had."""
+"""Packages from npm, which only the TypeScript image needs: pinned, and optional with a warning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def archive(text: str) -> bytes:
 
 @pytest.fixture
 def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where `npm pack` finds its packages, instead of anywhere else."""
+    """A local registry, the only one that `npm pack` uses."""
     packages = tmp_path / "registry"
     packages.mkdir()
     monkeypatch.setattr(guest_build, "CACHE", tmp_path / "cache")
@@ -63,13 +63,13 @@ def test_a_package_is_unpacked_and_fetched_once(registry: Path) -> None:
     assert Workshop("typescript").unpack_npm(file) == found
 
 
-def test_a_package_that_is_not_what_it_was_is_refused(registry: Path) -> None:
+def test_a_package_that_differs_from_its_pin_is_refused(registry: Path) -> None:
     (registry / "some@1.2.3").write_bytes(archive("2"))
     with pytest.raises(BuildError, match=r"some@1\.2\.3 is not what it was"):
         Workshop("typescript").unpack_npm(pinned(registry, archive("1")))
 
 
-def test_a_package_that_can_not_be_fetched_says_what_to_check(registry: Path) -> None:
+def test_a_failed_fetch_of_a_package_gives_advice(registry: Path) -> None:
     with pytest.raises(BuildError, match="check that `npm pack` works"):
         Workshop("typescript").unpack_npm(pinned(registry, b""))
 

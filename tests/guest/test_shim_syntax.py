@@ -92,7 +92,7 @@ def test_a_module_that_is_missing_is_known_before_any_call_is_made(demo: Sandbox
         ("import.meta", "import.meta only valid in module code"),
     ],
 )
-def test_a_malformed_import_is_a_syntax_error_that_says_what_is_missing(
+def test_a_malformed_import_is_a_syntax_error_that_names_the_missing_part(
     demo: Sandbox, program: str, message: str
 ) -> None:
     failure = failure_of(demo, program)

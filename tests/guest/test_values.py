@@ -1,4 +1,4 @@
-"""What the value of a run may be, beyond plain JSON."""
+"""Values of runs beyond plain JSON."""
 
 from __future__ import annotations
 

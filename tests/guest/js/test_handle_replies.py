@@ -1,4 +1,4 @@
-"""Replies with handles, as the wire brings them: those that are wrong, strange or large."""
+"""Replies with handles: malformed, unusual and large ones."""
 
 from __future__ import annotations
 

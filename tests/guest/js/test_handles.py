@@ -1,4 +1,4 @@
-"""Handles in the guest: what they show, how they are read and passed on, and what a wrong reply does."""
+"""Handles in the guest: their text, reading them, passing them to tools, malformed replies."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_call_made_while_arguments_are_written_has_its_own(sandbox: Sandbox, h
 
 @pytest.mark.parametrize("count", [1, 15, 16, 31, 32, 64])
 def test_calls_started_while_arguments_are_written_all_settle(sandbox: Sandbox, host: HandleHost, count: int) -> None:
-    """As many as there is room for, without the one whose arguments they are."""
+    """As many as fit, not counting the call that has them as arguments."""
     program = f"""
     const inner = [];
     const nosy = {{ toJSON() {{ for (let i = 0; i < {count}; i++) inner.push(later.echo(i)); return "outer" }} }};
@@ -201,7 +201,7 @@ def test_calls_started_while_arguments_are_written_all_settle(sandbox: Sandbox, 
     "use",
     ["big.rows", "big.length", "big.map((x) => x)", "big[0]", "for (const row of big) {}", "[...big]"],
 )
-def test_a_handle_used_as_the_value_says_what_to_do(sandbox: Sandbox, host: HandleHost, use: str) -> None:
+def test_a_handle_used_as_the_value_throws_with_advice(sandbox: Sandbox, host: HandleHost, use: str) -> None:
     failure = host.run(sandbox, f"const big = demo.big();\n\n{use}").failure
     assert failure is not None
     assert failure.message == (

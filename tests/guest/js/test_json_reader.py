@@ -1,4 +1,4 @@
-"""The guest reads the host's replies with a reader of its own: what it reads is what JSON.parse would."""
+"""The guest's own JSON parser for replies gives the same values as JSON.parse."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ return wrong.slice(0, 3);
 
 @contextmanager
 def reading(sandbox: Sandbox, documents: list[bytes], **limits: Any) -> Generator[Callable[[str], RunResult]]:
-    """Runs programs that ask for documents as they are, `demo.document(index)`, and as texts, `demo.text(index)`."""
+    """Runs programs that fetch documents as values, `demo.document(index)`, and as texts, `demo.text(index)`."""
 
     def document(index: int) -> Reply:
         return Reply(b'{"ok":%b}' % documents[index])
@@ -90,8 +90,8 @@ def test_what_is_almost_json_fails_as_in_json_parse(sandbox: Sandbox) -> None:
         assert value(run(_COMPARE.replace("COUNT", "1500"))) == []
 
 
-def test_documents_are_what_python_reads_too(sandbox: Sandbox) -> None:
-    """A check that has nothing of the guest's own parser in it; the way back is JSON, too."""
+def test_documents_are_read_as_by_python(sandbox: Sandbox) -> None:
+    """An oracle independent of the guest's parsers."""
     source = RandomJson(7)
     documents = [source.text().encode() for _ in range(300)]
     expected = [json.loads(document, parse_int=float) for document in documents]
@@ -105,7 +105,7 @@ def test_documents_are_what_python_reads_too(sandbox: Sandbox) -> None:
 
 
 def _comparable(read: Any) -> Any:
-    """Without what JSON.stringify changes: infinities are null, and half a pair on the way to the host is U+FFFD."""
+    """Normalised as by JSON.stringify: infinities are null, lone surrogates U+FFFD."""
     if isinstance(read, dict):
         return {_comparable(name): _comparable(member) for name, member in cast("dict[str, Any]", read).items()}
     if isinstance(read, list):
@@ -162,7 +162,7 @@ def test_objects_that_look_alike_are_independent(sandbox: Sandbox) -> None:
 
 
 def test_a_name_is_never_taken_for_one_whose_bytes_are_alike(sandbox: Sandbox) -> None:
-    """Records in a row are expected to have the same names, which are compared as bytes."""
+    """Consecutive records are expected to have the same names, compared as bytes."""
     names = ["a", 'a":1,"b', 'a":"b', "a\\", "a\\\\", "é", "Ã©", "ab", "", "\\u0061", "1", "01", "a\n", "a\x00"]
     rows = [[{first: 1}, {second: "b"}, {first: 2, second: 3}] for first in names for second in names]
     rows += [[{"a": 1, first: "b"}, {"a": 1, second: 2}, {second: 3, "a": 4}] for first in names for second in names]
@@ -239,8 +239,8 @@ def test_running_out_of_memory_can_be_caught_and_leaves_nothing_behind(sandbox: 
         assert value(run(program)) == ["InternalError: out of memory"]
 
 
-def test_what_was_read_and_what_was_malformed_is_freed(sandbox: Sandbox) -> None:
-    """Values, names and shapes of many documents: what each of them left behind would be too much together."""
+def test_parsed_and_malformed_documents_are_freed(sandbox: Sandbox) -> None:
+    """Leaks of values, names and shapes of many documents would exceed the memory limit."""
     texts: list[str] = []
     for number in range(12):
         rows = json.dumps([{f"own {index}": index, "same": [str(number)]} for index in range(3_000)])

@@ -14,7 +14,7 @@ from toolbridge.boundary.wire import ErrorFrame
 
 
 class Meeting:
-    """An async host function whose calls answer only once `expected` of them are under way, the last one first."""
+    """An async host function whose calls return once `expected` of them are pending, the last one first."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected

@@ -1,4 +1,4 @@
-"""parallel() when something ends before it does: the run, its calls, the memory, the program's builtins."""
+"""parallel() when the run ends, calls fail, memory runs out, or builtins are replaced."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_memory_that_runs_out_in_the_middle_is_an_error_that_can_be_caught(
 
 
 def test_an_answer_that_there_is_no_memory_for_fails_its_call_only(sandbox: Sandbox, host: HandleHost) -> None:
-    """The frame itself doesn't fit: nobody can know whose it was until all others have come."""
+    """The frame itself doesn't fit: its call is unknown until all others have settled."""
 
     def text(size: int) -> str:
         return "x" * size

@@ -1,4 +1,4 @@
-"""The ToolError family: which class a failed call throws, and what it says."""
+"""ToolError: the class and the fields that a failed call throws."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_a_handle_in_the_value_is_shown_and_in_arguments_stands_for_its_content(
         ("big.rows", "AttributeError"),
     ],
 )
-def test_a_handle_used_as_its_content_says_what_to_do(sandbox: Sandbox, use: str, error: str) -> None:
+def test_a_handle_used_as_its_content_raises_with_advice(sandbox: Sandbox, use: str, error: str) -> None:
     failure = run(sandbox, HandleHost(), f"big = demo.big()\n{use}").failure
     assert failure is not None
     assert failure.message.startswith(f"{error}: This result is a Handle (application/json, ")
@@ -223,7 +223,7 @@ def member_names(declared: ast.ClassDef) -> set[str]:
     return names | {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def test_the_stub_of_the_bridge_has_what_the_guest_has(sandbox: Sandbox) -> None:
+def test_the_stub_of_the_bridge_matches_the_guest(sandbox: Sandbox) -> None:
     declared = ast.parse(bridge_pyi()).body
     classes = {node.name: node for node in declared if isinstance(node, ast.ClassDef)}
     functions = {node.name for node in declared if isinstance(node, ast.FunctionDef)}

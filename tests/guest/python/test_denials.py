@@ -1,4 +1,4 @@
-"""What isn't there, said in words that a program can be repaired from."""
+"""Denials: missing modules and functions raise errors with advice."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def message_of(sandbox: Sandbox, source: str) -> str:
         ("import os\nos.write(1, b'x')", "There are no files here"),
     ],
 )
-def test_the_message_says_what_to_use_instead(sandbox: Sandbox, source: str, said: str) -> None:
+def test_the_message_names_an_alternative(sandbox: Sandbox, source: str, said: str) -> None:
     assert said in message_of(sandbox, source)
 
 

@@ -1,4 +1,4 @@
-"""What a failure says of a Python program: its own lines, the nearest name, the caret; none of the runner's."""
+"""Failures of Python programs: the program's own lines, the nearest name, the caret; none of the runner's lines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_syntax_error_points_at_its_place(
     assert failure.trace == ()
 
 
-def test_a_syntax_error_in_what_a_program_compiles_is_the_program_s(sandbox: Sandbox) -> None:
+def test_a_syntax_error_in_source_compiled_by_a_program_is_raised(sandbox: Sandbox) -> None:
     failure = failure_of(sandbox, "x = 1\neval('1 +')")
     assert (failure.kind, failure.line) == ("raised", 2)
 

@@ -1,4 +1,4 @@
-"""The package `host`: how modules are imported, what they have, and what they say when something is missing."""
+"""The package `host`: imports, functions, and errors for missing names."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_dash_and_an_underscore_are_told_apart_by_the_host(demo: Sandbox) -> N
     assert value_of(demo, "from host.under_score import one\none()") == 1
 
 
-def test_a_function_tells_what_it_is(demo: Sandbox) -> None:
+def test_a_function_has_a_name_and_a_repr(demo: Sandbox) -> None:
     source = """
 import host.my_demo, host.my_demo.aio, inspect
 add, later = host.my_demo.add, host.my_demo.aio.add

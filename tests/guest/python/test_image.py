@@ -1,4 +1,4 @@
-"""The Python image: how it is built, what happens without it, and what its host insists on."""
+"""The Python image: its build, errors without it, and the host's checks."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_builder_sees_nothing_of_the_user_s_environment(empty_tree: Path, mo
 # ---- the host
 
 
-def test_without_the_image_the_error_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_image_is_an_error_with_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolbridge_guest, "_IMAGES", str(tmp_path))
     with pytest.raises(
         GuestImageError, match=r"The python guest image has not been built\. In a checkout, run `make guest`"
@@ -93,7 +93,7 @@ def test_without_the_image_the_error_says_what_to_do(tmp_path: Path, monkeypatch
         Engine(CompileCache(tmp_path / "cache")).python_image()
 
 
-def test_an_image_that_isn_t_what_its_manifest_says_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_that_differs_from_its_manifest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolbridge_guest, "_IMAGES", str(tmp_path))
     (tmp_path / "python.json").write_text('{"sha256": "%s"}' % ("0" * 64), encoding="utf-8")
     (tmp_path / "python.wasm").write_bytes(b"something else")
@@ -119,7 +119,7 @@ def test_compiled_code_is_announced_kept_and_found_again(tmp_path: Path, monkeyp
     (tmp_path / "python.json").write_text(f'{{"sha256": "{hashlib.sha256(code).hexdigest()}"}}', encoding="utf-8")
 
     def runs_nothing(_engine: Engine, _component: int) -> None:
-        """It is too small for the programs that Python is tried with."""
+        """Too small for the programs that probe the image."""
 
     monkeypatch.setattr(Engine, "_check_python", runs_nothing)
     notices: list[str] = []

@@ -1,4 +1,4 @@
-"""What the image's memory is like: nothing in it is written to only because a program uses it."""
+"""The image's memory: using its objects doesn't write to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def escaped(content: bytes) -> str:
 
 
 def image(objects: list[tuple[int, int]], listed: list[tuple[int, int]], *, lists: int = 1) -> bytes:
-    """A component whose memory has objects (count of references, type), and a list of those that there once were."""
+    """A component whose memory has objects (reference count, type), and a list of former ones."""
     words = [number for pair in listed for number in pair]
     text = MARK * 2 + struct.pack(f"<I{len(words)}I", len(words), *words)
     memory = b"".join(struct.pack("<II", *each) for each in objects)
@@ -33,7 +33,7 @@ def image(objects: list[tuple[int, int]], listed: list[tuple[int, int]], *, list
 
 
 def words_of(made: bytes, original: bytes, objects: list[tuple[int, int]]) -> tuple[int, ...]:
-    """The objects' memory in the image that was made."""
+    """Reads the objects' memory in the resulting image."""
     memory = b"".join(struct.pack("<II", *each) for each in objects)
     at = original.index(memory)
     return struct.unpack_from(f"<{2 * len(objects)}I", made, at)
@@ -78,7 +78,7 @@ def test_an_image_without_its_one_list_is_refused(lists: int) -> None:
 # ---- the image that was built
 
 
-def test_references_to_what_is_in_the_image_are_not_counted(sandbox: Sandbox) -> None:
+def test_references_to_objects_of_the_image_are_not_counted(sandbox: Sandbox) -> None:
     source = """
 import json, random, sys
 used = [json, json.dumps, json.dumps.__code__, json.JSONEncoder, json.__dict__, json.dumps.__code__.co_consts]

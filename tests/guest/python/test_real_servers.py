@@ -1,4 +1,4 @@
-"""Python programs that call every tool of servers that others wrote. Skipped where no registry is."""
+"""Python programs call every tool of third-party servers. Skipped without a package registry."""
 
 from __future__ import annotations
 

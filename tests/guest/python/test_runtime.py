@@ -1,4 +1,4 @@
-"""The whole way in Python: a program, its calls of real servers, and its result."""
+"""End to end in Python: a program, its calls of real servers, and its result."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_a_run_is_cancelled_with_its_call(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("0*.js")))
-async def test_an_example_gives_in_python_what_it_gives_in_javascript(tmp_path: Path, name: str) -> None:
+async def test_an_example_gives_the_same_in_python_and_javascript(tmp_path: Path, name: str) -> None:
     atlas = ServerConfig.in_process("atlas", atlas_server)
     async with runtime_of(tmp_path, weather(), atlas, pins="none") as runtime:
         in_python = await run(runtime, (EXAMPLES / f"{name}.py").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Several programs in one Python guest: what is kept, and what every run has anew."""
+"""Sessions in Python: state kept between programs, and state reset for each run."""
 
 from __future__ import annotations
 

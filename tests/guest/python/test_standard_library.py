@@ -1,4 +1,4 @@
-"""The standard library from memory: everything that the image claims to have can be imported."""
+"""The standard library in memory: every listed module can be imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value of a run, and what becomes of Python's own types on their way out and in."""
+"""Python's own types in the value of a run and in arguments."""
 
 from __future__ import annotations
 
