@@ -84,4 +84,4 @@ def test_a_reply_with_an_unknown_field_is_refused(
     with Sandbox({"host:demo": {"odd": lambda: Reply(frame)}}) as sandbox:
         failure = sandbox.run_sync(program[language], language=language).failure
     assert failure is not None
-    assert "the host's reply has fields that are not known" in failure.message
+    assert "the host's reply has unknown fields" in failure.message

@@ -24,7 +24,7 @@ def test_a_value_arrives_whole(program: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("program", "kind", "text"),
     [
-        ("[1].map(async (n) => n)", "raised", "a promise is no value yet"),
+        ("[1].map(async (n) => n)", "raised", "the value contains a promise"),
         ("let a = []; for (let i = 0; i < 5000; i++) a = [a]; a", "limit", "nested too deeply"),
         ("10n", "raised", "Hint: JSON has no BigInt"),
         ("```js\n1\n```", "raised", "Hint: the program begins with a Markdown fence"),

@@ -64,7 +64,7 @@ install(Map.prototype, "toJSON", function toJSON() {
   return plain ? object : entries;
 });
 install(Promise.prototype, "toJSON", function toJSON() {
-  throw new TypeError("a promise is no value yet: await it (for a list of promises, await Promise.all(list))");
+  throw new TypeError("the value contains a promise: await it (for a list of promises, await Promise.all(list))");
 });
 install(Set.prototype, "toJSON", function toJSON() { return [...this]; });
 install(Error.prototype, "toJSON", function toJSON() {

@@ -61,7 +61,7 @@ class Handle {
   #id;
   constructor(secret, id, mime, size, name) {
     if (secret !== SECRET) {
-      throw new TypeError("a Handle can't be made here: it is what a tool gives for a large or binary result");
+      throw new TypeError("a Handle can't be constructed: a tool returns one for a large or binary result");
     }
     this.#id = id;
     define(this, "mime", mime);
@@ -144,7 +144,7 @@ freeze(Handle);
 
 // ---- handles in a reply: the host put null in their places
 
-const noPlace = () => new InternalError("the host's reply names a place for a handle that isn't there");
+const noPlace = () => new InternalError("the host's reply names a missing place for a handle");
 
 // Reads an own property of a frame, never one of a prototype.
 function own(object, key) {
@@ -160,7 +160,7 @@ function makeHandle(description) {
   const name = hasOwn(description, "name") ? own(description, "name") : undefined;
   if (!isSafeInteger(id) || typeof mime !== "string" || !isSafeInteger(size) || size < 0 ||
       (name !== undefined && typeof name !== "string")) {
-    throw new InternalError("the host's reply describes a handle in a way that isn't understood");
+    throw new InternalError("the host's reply has a malformed handle");
   }
   return new Handle(SECRET, id, mime, size, name);
 }

@@ -116,7 +116,7 @@ static JSValue unwrap_reply(JSContext *ctx, JSValue frame, JSValueConst module, 
         return frame;
     if (!has_known_fields_only(ctx, frame)) {
         JS_FreeValue(ctx, frame);
-        return JS_ThrowInternalError(ctx, "the host's reply has fields that are not known");
+        return JS_ThrowInternalError(ctx, "the host's reply has unknown fields");
     }
     int found = own_property(ctx, frame, FIELD_OK, &value);
     if (found > 0) {

@@ -128,7 +128,7 @@ static int settle(JSContext *ctx, const char *text, int32_t length)
         JS_FreeValue(ctx, stack);
         return 0;
     }
-    JS_ThrowInternalError(ctx, "the host settled a call that was not started");
+    JS_ThrowInternalError(ctx, "the host settled an unknown call");
     return -1;
 }
 
@@ -154,7 +154,7 @@ static int settle_next(JSContext *ctx, int64_t microseconds)
         return 1;
     }
     if (length < 0) {
-        JS_ThrowInternalError(ctx, "the host has no answer to wait for");
+        JS_ThrowInternalError(ctx, "no call is pending");
         return -1;
     }
     char *text = frame_text(ctx, length);

@@ -199,7 +199,7 @@ def _without_threads(module: Any) -> None:
         setattr(module, name, _denied(_NO_THREADS, RuntimeError))
 
 
-_DEADLOCK = "this would wait forever: there are no threads here that could release the lock, or put into the queue"
+_DEADLOCK = "deadlock: there is no other thread here to release the lock or fill the queue"
 
 
 class SingleThreadLock:

@@ -18,7 +18,7 @@ class _HostSelector:
         if wire.has_pending_calls():
             wire.wait(timeout)
         elif timeout is None:
-            raise RuntimeError("the program waits for something that can't happen: no call or timer is under way")
+            raise RuntimeError("deadlock: the program waits, but no call or timer is pending")
         elif timeout > 0:
             wire.sleep(timeout)
         return ()

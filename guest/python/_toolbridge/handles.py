@@ -44,7 +44,7 @@ class Handle:
 
     def __init__(self, *arguments: Any) -> None:
         if len(arguments) != 2 or arguments[0] is not _SECRET:
-            raise TypeError("a Handle can't be made here: it is what a tool gives for a large or binary result")
+            raise TypeError("a Handle can't be constructed: a tool returns one for a large or binary result")
         fields = arguments[1]
         for name, value in (
             ("_identity", fields["id"]),
@@ -144,6 +144,6 @@ def value_of(reply: dict[str, Any]) -> Any:
         for key in path[:-1]:
             holder = holder[key]
         if holder[path[-1]] is not None:
-            raise RuntimeError("the host's reply names a place for a handle that isn't there")
+            raise RuntimeError("the host's reply names a missing place for a handle")
         holder[path[-1]] = handle
     return value

@@ -39,7 +39,7 @@ def printable(text: str) -> str:
 def _reply(frame: str) -> dict[str, Any]:
     reply = loads(_whole(frame))
     if not reply.keys() <= _REPLY_FIELDS:
-        raise RuntimeError("the host's reply has fields that are not known")
+        raise RuntimeError("the host's reply has unknown fields")
     return reply
 
 
@@ -96,7 +96,7 @@ def wait(seconds: float | None) -> bool:
     microseconds = -1 if seconds is None else min(max(0, round(seconds * 1e6)), 1 << 60)
     frame = wit_world.wait(microseconds)
     if frame == "-":
-        raise RuntimeError("nothing is under way that could be waited for")
+        raise RuntimeError("no call is pending")
     if not frame:
         return False
     reply = _reply(frame)

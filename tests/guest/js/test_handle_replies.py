@@ -22,8 +22,8 @@ def handle(path: Any, **changes: Any) -> list[Any]:
     return [path, {"id": 1, "mime": "a/b", "size": 3} | changes]
 
 
-NO_PLACE = "the host's reply names a place for a handle that isn't there"
-NOT_UNDERSTOOD = "the host's reply describes a handle in a way that isn't understood"
+NO_PLACE = "the host's reply names a missing place for a handle"
+NOT_UNDERSTOOD = "the host's reply has a malformed handle"
 
 
 WRONG: list[tuple[Any, Any, str]] = [

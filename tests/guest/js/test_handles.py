@@ -235,9 +235,9 @@ def test_what_is_asked_of_any_object_is_no_error(sandbox: Sandbox, host: HandleH
 @pytest.mark.parametrize(
     ("attempt", "problem"),
     [
-        ("new Handle()", "a Handle can't be made here"),
-        ("new (class extends Handle {})(1, 2, 'a/b', 3)", "a Handle can't be made here"),
-        ("Reflect.construct(Handle, [{}, 1, 'a/b', 3], Object)", "a Handle can't be made here"),
+        ("new Handle()", "a Handle can't be constructed"),
+        ("new (class extends Handle {})(1, 2, 'a/b', 3)", "a Handle can't be constructed"),
+        ("Reflect.construct(Handle, [{}, 1, 'a/b', 3], Object)", "a Handle can't be constructed"),
         ("Object.create(Handle.prototype).text()", "private"),
         ("Handle.prototype.toJSON = () => 1", "toJSON"),
         ("demo.big().size = 1", "size"),

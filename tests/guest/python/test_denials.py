@@ -71,8 +71,8 @@ def message_of(sandbox: Sandbox, source: str) -> str:
             "There is no network here",
         ),
         ("import asyncio\nawait asyncio.open_connection('example.org', 80)", "There is no network here"),
-        ("import threading\nthreading.Event().wait()", "this would wait forever"),
-        ("import queue\nqueue.Queue().get()", "this would wait forever"),
+        ("import threading\nthreading.Event().wait()", "deadlock: "),
+        ("import queue\nqueue.Queue().get()", "deadlock: "),
         ("import os\nos.write(1, b'x')", "There are no files here"),
     ],
 )
