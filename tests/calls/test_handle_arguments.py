@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from servers.result_tools import tool_with
+from toolbridge.calls.content import Blob
 from toolbridge.calls.handle_arguments import HandleArgumentError, handles_in, with_handles
-from toolbridge.calls.results import Blob
 
 BLOBS = {
     1: Blob(b"\x89PNG", "image/png", "a.png"),

@@ -13,7 +13,8 @@ from hypothesis import strategies
 
 from growth import is_at_most, linear
 from servers.result_tools import PLAIN, content, given, image, text
-from toolbridge.calls.results import Blob, unwrap
+from toolbridge.calls.content import Blob
+from toolbridge.calls.results import unwrap
 from toolbridge.errors import ServerProtocolError
 from toolbridge.json_codec import NOT_UTF8, has_long_integer, strict_json
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from servers.result_tools import INLINE, WRAPPED, content, given, image, text, tool_with
-from toolbridge.calls.results import Blob, Unwrapped
+from toolbridge.calls.content import Blob
+from toolbridge.calls.results import Unwrapped
 from toolbridge.errors import ServerProtocolError
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "use-results.md").read_text(encoding="utf-8")

@@ -114,9 +114,7 @@ async def test_a_misspelt_property_comes_with_a_suggestion(read: str, language: 
         ('list_issues({ project: "a" }).issues.map((issue) => issue.headline)', " It has: id, "),
     ],
 )
-async def test_an_unknown_property_comes_with_the_known_ones(
-    mistake: str, instead: str, language: str
-) -> None:
+async def test_an_unknown_property_comes_with_the_known_ones(mistake: str, instead: str, language: str) -> None:
     (problem,) = await problems(HEAD + mistake, language)
     assert instead in problem.message
     assert problem.message.count(" It ") == 1
@@ -206,9 +204,7 @@ async def test_an_unknown_export_is_found_where_a_value_is_needed(name: str, use
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("specifier", ["fs", "host:mcp-trackr", "host:mcp-trackr/async"])
-async def test_an_unknown_required_module_is_reported_like_an_imported_one(
-    specifier: str, language: str
-) -> None:
+async def test_an_unknown_required_module_is_reported_like_an_imported_one(specifier: str, language: str) -> None:
     (required,) = await problems(f'require("{specifier}")', language)
     (imported,) = await problems(f'import * as it from "{specifier}"; it', language)
     assert (required.message, required.stub, required.rule) == (imported.message, "", imported.rule)

@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 from pydantic import ValidationError
 
-from toolbridge.calls.tool_call import call_error
+from toolbridge.calls.call_errors import call_error
 from toolbridge.errors import ToolRefusedError
 from toolbridge.servers.failures import call_failure, connect_failure
 

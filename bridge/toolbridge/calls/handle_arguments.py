@@ -1,7 +1,7 @@
-"""SECURITY: handles among a call's arguments: the host puts in what they stand for, in the form the tool asks for.
+"""SECURITY: expands handles among a call's arguments to their content, in the form that the tool's schema asks for.
 
-Guest code passes an image from one server to another without its bytes ever being in the sandbox. A guest can write
-anything where a handle may be: a handle that isn't this run's, or one handle a million times.
+Guest code passes an image from one server to another without its bytes entering the sandbox. Handles in arguments are
+hostile: of another run, made up, or one handle a million times.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, cast
 
-from toolbridge.calls.results import Blob
+from toolbridge.calls.content import Blob
 from toolbridge.json_codec import NotJsonError, strict_json
 from toolbridge.schema.keywords import Path
 from toolbridge.schema.validate import path_text
@@ -18,36 +18,33 @@ from toolbridge_codegen.catalog import ToolSpec
 from toolbridge_codegen.escaping import is_list, is_object
 from toolbridge_codegen.read.refs import Document, RefusedReferenceError, reference_of
 
-# What a schema says of one place in a value: enough to choose between text, base64 and JSON.
-
-
 _BASE64_FORMATS = frozenset({"byte", "base64", "base64url", "binary"})
 _MOST_SCHEMAS = 100
-"""Looked at for one step of a path: a place may have many alternatives."""
+"""Limit of alternative schemas per step of a path."""
 
 
-class Place(NamedTuple):
-    """What may stand in a place."""
+class ExpectedForm(NamedTuple):
+    """The form that a schema asks for at one path: text, base64 or JSON."""
 
     takes_string: bool
-    """Whether a string may stand there; also if the schema doesn't say."""
+    """Whether the schema allows a string there, or doesn't say."""
     wants_base64: bool
 
 
-def place_of(schema: Mapping[str, Any], path: tuple[str | int, ...]) -> Place:
-    """What a schema says of the place at the end of a path."""
+def expected_form(schema: Mapping[str, Any], path: tuple[str | int, ...]) -> ExpectedForm:
+    """The form that a schema asks for at the end of a path."""
     document = Document(dict(schema))
     found = _alternatives(document, [document.root])
     for step in path:
         found = _alternatives(document, [inner for each in found for inner in _inside(each, step)])
-    return Place(
+    return ExpectedForm(
         takes_string=not found or any(_takes_string(each) for each in found),
         wants_base64=any(_wants_base64(each) for each in found),
     )
 
 
 def _alternatives(document: Document, schemas: list[Any]) -> list[dict[str, Any]]:
-    """These schemas, what they refer to, and what they are made of. A schema that only points elsewhere isn't one."""
+    """Resolves `$ref`, allOf, anyOf and oneOf of these schemas to the schemas that describe a value."""
     found: list[dict[str, Any]] = []
     waiting = list(reversed(schemas))
     seen: set[int] = set()
@@ -62,11 +59,11 @@ def _alternatives(document: Document, schemas: list[Any]) -> list[dict[str, Any]
             try:
                 inner.append(document.resolve(reference, schema).schema)
             except RefusedReferenceError:
-                found.append({})  # it may be anything
+                found.append({})  # an unresolved reference allows any value
         for keyword in ("allOf", "anyOf", "oneOf"):
             branches: Any = schema.get(keyword)
             inner += branches if is_list(branches) else []
-        # A schema that is made of others and says nothing of its own kind leaves it to them.
+        # A schema without a type of its own leaves the type to the schemas that it combines.
         if not inner or "type" in schema or "properties" in schema or "items" in schema:
             found.append(schema)
         waiting.extend(reversed(inner))
@@ -106,11 +103,11 @@ def _wants_base64(schema: dict[str, Any]) -> bool:
 
 HANDLE_KEY = "\0handle"
 MOST_BYTES = 64 * 1024 * 1024
-"""All that handles may add to one call's arguments."""
+"""Limit of all expanded handles of one call."""
 
 
 class HandleArgumentError(ValueError):
-    """A handle among the arguments can't be put in. Says where and what to do, for guest code."""
+    """A handle among the arguments can't be expanded; the message says where and why, for guest code."""
 
     def __init__(self, path: Path, problem: str) -> None:
         where = path_text(path)
@@ -118,12 +115,12 @@ class HandleArgumentError(ValueError):
 
 
 def with_handles(arguments: Any, tool: ToolSpec, find: Callable[[int], Blob], *, most_bytes: int = MOST_BYTES) -> Any:
-    """A copy of the arguments with every handle replaced by what it stands for; the same object if there is none.
+    """Copies the arguments with every handle replaced by its content; returns the same object if there is none.
 
-    Text stays text and JSON is parsed where the tool wants no string; whatever else is base64.
+    Text stays text, JSON is parsed where the schema wants no string, all else becomes base64.
 
     Raises:
-        HandleArgumentError: a handle is not known, has no such form, or all of them are too large together.
+        HandleArgumentError: a handle is unknown, has no such form, or all are too large together.
     """
     try:
         return _Expansion(tool, find, most_bytes).expanded(arguments, ())
@@ -163,11 +160,11 @@ class _Expansion:
         self._left -= len(blob.data)
         if self._left < 0:
             raise HandleArgumentError(path, f"the handles are larger together than the {self._most:,} bytes allowed")
-        return _in_form(blob, place_of(self._schema, path), path)
+        return _in_form(blob, expected_form(self._schema, path), path)
 
 
-def _in_form(blob: Blob, place: Place, path: Path) -> Any:
-    if place.wants_base64 or not blob.is_text:
+def _in_form(blob: Blob, form: ExpectedForm, path: Path) -> Any:
+    if form.wants_base64 or not blob.is_text:
         return base64.b64encode(blob.data).decode("ascii")
     try:
         text = blob.data.decode("utf-8")
@@ -175,7 +172,7 @@ def _in_form(blob: Blob, place: Place, path: Path) -> Any:
         raise HandleArgumentError(
             path, f"the handle says that it is {blob.mime}, but it is not UTF-8; pass its text() or its bytes() instead"
         ) from None
-    if not blob.is_json or place.takes_string:
+    if not blob.is_json or form.takes_string:
         return text
     try:
         return strict_json(text.strip())
@@ -184,7 +181,7 @@ def _in_form(blob: Blob, place: Place, path: Path) -> Any:
 
 
 def handles_in(arguments: Any) -> tuple[int, ...]:
-    """The numbers of the handles among the arguments, as often as they are there."""
+    """Collects the numbers of the handles among the arguments, with repetitions."""
     found: list[int] = []
     waiting: list[Any] = [arguments]
     while waiting:

@@ -29,7 +29,8 @@ from toolbridge.boundary.host_call import (
     no_such_module,
 )
 from toolbridge.boundary.wire import ErrorFrame
-from toolbridge.calls.tool_call import CallRules, HandleStore, ToolCalls, import_failed
+from toolbridge.calls.call_errors import import_failed
+from toolbridge.calls.tool_call import CallRules, HandleStore, ToolCalls
 from toolbridge.check.checker import Checked, Checker, CheckReport, SessionNames, World
 from toolbridge.check.javascript import needed_stubs
 from toolbridge.errors import SandboxClosedError, ServerError, advised
@@ -57,7 +58,7 @@ Execute: TypeAlias = Callable[..., Awaitable[RunResult]]
 
 # ── which servers a program names ─────────────────────────────────────────────────────────────────────────────────
 
-# A specifier as a program writes it: within quotes of any kind.
+# A specifier within quotes of any kind.
 _MENTIONED = re.compile(r"""["'`]host:mcp-([a-z0-9_-]{1,64})(?:/async)?["'`]""")
 # The same in Python, where a dash is an underscore.
 _MENTIONED_IN_PYTHON = re.compile(r"\bhost\.mcp_([a-z0-9_]{1,64})\b")
@@ -79,10 +80,9 @@ def mentioned_servers(source: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> tuple[str, ...]:
-    """Explains tools that a program names and that their pins keep out of its modules. Quotes no server.
+    """Explains tools that a program names and that are blocked by their pins. Quotes no server.
 
-    A type-checker, and a guest that imports them, know only that there are no such functions. Leaves out what `told`
-    says already.
+    To type-checker and guest, a blocked tool just doesn't exist. Skips explanations that are part of `told`.
     """
     hiding = manager.servers_with_blocked_tools()
     if not hiding:
@@ -94,7 +94,7 @@ def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> t
         named = [tool for tool in blocked if identifier(tool.name) in words]
         exposed = manager.exposed(server)
         if not named and (exposed is None or not exposed.tools):
-            named = list(blocked)  # the server exposes no tool at all: any of them may be the one that is missing
+            named = list(blocked)  # it exposes no tool at all: any of them may be meant
         config = manager.config_of(server)
         problems = [str(blocked_error(config, tool)) for tool in named[:_MOST_TOLD]]
         lines += [f"{problem}." for problem in problems if problem not in told]
@@ -121,31 +121,31 @@ class RunModules:
 
     @property
     def host(self) -> HostSide:
-        """For the sandbox."""
+        """The modules, as the sandbox takes them."""
         return HostSide(self._modules, self._import, self._clock)
 
     def begin(self, source: str, calls: ToolCalls) -> None:
-        """Starts a run: its calls go through `calls`."""
+        """Starts a run, whose calls are made by `calls`."""
         self._source = source
         self._calls = calls
         self._connected = frozenset()
         self.problems = {}
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Those of these servers that have no live connection and did not fail in this run."""
+        """Filters servers without a live connection, except those that failed in this run."""
         return [name for name in self._manager.unconnected(names) if name not in self.problems]
 
     def connected(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those of these servers that did not fail in this run; their modules resolve without another look."""
+        """Filters servers that did not fail in this run, and marks them as connected for imports."""
         found = tuple([name for name in names if name not in self.problems])
         self._connected = frozenset(found)
         return found
 
     async def wait_for_approvals(self, names: Iterable[str]) -> None:
-        """Waits until each of these servers is approved or refused."""
+        """Waits until each server is approved or refused."""
 
         async def wait(name: str) -> None:
-            with suppress(ServerError):  # `connect` keeps the reason
+            with suppress(ServerError):  # `connect` records the reason
                 await self._manager.wait_for_approval(name)
 
         async with create_task_group() as tasks:
@@ -153,7 +153,7 @@ class RunModules:
                 tasks.start_soon(wait, name)
 
     async def connect(self, names: Iterable[str]) -> None:
-        """Connects servers concurrently. A failure is kept, and raised where the program imports the module."""
+        """Connects servers concurrently; a failure is recorded, and raised when the program imports the module."""
 
         async def connect(name: str) -> None:
             try:
@@ -166,7 +166,7 @@ class RunModules:
                 tasks.start_soon(connect, name)
 
     def _import(self, specifier: str) -> Awaitable[None] | None:
-        """Resolves a module on import; gives an awaitable if its server has to be connected first.
+        """Resolves a module on import; returns an awaitable if its server has to be connected first.
 
         Raises:
             CallFailed: there is no such module, or its server can't be connected.
@@ -184,11 +184,11 @@ class RunModules:
             missing = self.missing(dict.fromkeys((server, *mentioned)))
             if missing:
                 return self._connect_and_import(specifier, server, missing)
-        self._offer(specifier, server)
+        self._add_module(specifier, server)
         return None
 
     async def _connect_and_import(self, specifier: str, server: str, missing: Sequence[str]) -> None:
-        """Connects a module's server, and at the same time those whose modules the program will import next."""
+        """Connects a module's server, and concurrently the other servers that the program names."""
         problem: ServerError | None = None
 
         async def connect(name: str) -> None:
@@ -207,11 +207,11 @@ class RunModules:
                 tasks.start_soon(connect, name)
         if problem is not None:
             raise self._import_failed(problem, server)
-        self._offer(specifier, server)
+        self._add_module(specifier, server)
 
     def _import_failed(self, problem: ServerError, server: str) -> CallFailed:
         assert self._calls is not None
-        self._calls.heard(problem, server)
+        self._calls.taint(problem, server)
         return import_failed(problem, server, self._manager)
 
     def _disabled(self, specifier: str) -> ErrorFrame | None:
@@ -223,8 +223,8 @@ class RunModules:
         words = f"Server {server!r} is disabled: it has no module. A person can run {advised(f'enable {server}')}."
         return ErrorFrame("unknown", words, name="ModuleError", server=server)
 
-    def _offer(self, specifier: str, server: str) -> None:
-        """Puts a server's module into the run's modules."""
+    def _add_module(self, specifier: str, server: str) -> None:
+        """Adds a server's module to the modules of the run."""
         functions: dict[str, HostFunction] = {}
         for name, tool in self._manager.exports(server).items():
             call = partial(self._call, server, tool)
@@ -270,7 +270,7 @@ class TypeChecks:
         return await self.checker.check(code, language, world, session, limits)
 
     def known(self, code: str, language: str, connected: tuple[str, ...]) -> Checked | None:
-        """The remembered answer for the same program and the same stubs."""
+        """The cached answer for the same program and stubs, or None."""
         world = self._known_world("python" if language == "python" else "typescript", connected)
         return None if world is None else self.checker.known(code, language, world)
 
@@ -281,7 +281,7 @@ class TypeChecks:
         return kept[2]
 
     async def _world(self, language: StubLanguage, connected: tuple[str, ...]) -> World:
-        """The stubs of the connected servers. Modules of all others are untyped: kept listings may be out of date."""
+        """The stubs of the connected servers; modules of others are untyped, as cached listings may be stale."""
         catalog = self._manager.catalog
         known = self._stubs.get(language)
         if known is None or known[0] is not catalog:
@@ -300,7 +300,7 @@ class TypeChecks:
     def _generate(self, catalog: Catalog, language: StubLanguage) -> Mapping[str, str]:
         files = self._stubs_of(catalog, language).files
         if language == "typescript":
-            needed_stubs(files, "")  # parses them, and keeps that for the check
+            needed_stubs(files, "")  # parses the stubs, and caches that for the check
         return files
 
 
@@ -315,7 +315,7 @@ def _stub_name(server: str, language: StubLanguage) -> str:
 
 
 class RunScope:
-    """State of one run, or of a session of several: modules, handles, granted permissions, servers heard from."""
+    """State of one run, or of a session of several: modules, handles, granted permissions, taint."""
 
     def __init__(
         self,
@@ -347,7 +347,7 @@ class RunScope:
 
     @property
     def host(self) -> HostSide:
-        """The modules and functions that guest code is offered."""
+        """The modules and functions for guest code."""
         return self._modules.host
 
     async def run(
@@ -360,7 +360,7 @@ class RunScope:
         check: Check = True,
         keeps_answers: bool = True,
     ) -> RunResult:
-        """Runs a program, with its events around it; the result names the servers whose words may be in it.
+        """Runs a program and notifies observers; the result names the servers that it is tainted by.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -388,7 +388,7 @@ class RunScope:
         result: RunResult | None = None
         try:
             checked, spent, refusal = _UNCHECKED, _NOTHING_SPENT, None
-            # A program that names no module makes no call, so running it shows what is wrong with it.
+            # A program that names no module makes no call: running it is as safe as checking it.
             if check and (_HOST_WORD[language].search(code) or (self._names and self._names.is_used_in(code))):
                 checked, spent, refusal = await self._type_check(
                     code, language, limits, is_advisory=check == "advisory"
@@ -410,10 +410,10 @@ class RunScope:
         finally:
             self._servers |= calls.servers
             if self._observers:
-                self._tell_end(run, began, calls, result)
+                self._notify_end(run, began, calls, result)
 
     async def check(self, code: str, language: str) -> CheckReport:
-        """Type-checks a program without running it; the report says which servers' tools are not known.
+        """Type-checks a program without running it; the report names servers whose tools are unknown.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -442,14 +442,14 @@ class RunScope:
     async def _type_check(
         self, code: str, language: str, limits: Limits, *, is_advisory: bool
     ) -> tuple[Checked, Usage, Failure | None]:
-        """Connects the servers that a program names and type-checks it, in the time of the run.
+        """Connects the servers that a program names and type-checks it, within the time of the run.
 
-        An advisory check gets half of the time. The failure, if any, is the run's: it is not executed.
+        An advisory check gets half of the time. With a failure, the program is not executed.
         """
         checks, names = self._type_checks, self._names
         try:
             if language not in checks.checker.prepared:
-                await checks.checker.prepare(language)  # compiling the checker is no run's time
+                await checks.checker.prepare(language)  # compiling the checker is not billed to the run
             deadline = monotonic() + limits.wall_seconds
             named = self._named(code)
             missing = self._modules.missing(named)
@@ -469,7 +469,7 @@ class RunScope:
         return checked, Usage(wall_seconds=limits.wall_seconds - (deadline - monotonic())), None
 
     async def _connect(self, missing: Sequence[str], seconds: float) -> float:
-        """Connects servers; gives the run's deadline (monotonic clock), which waiting for approvals doesn't consume."""
+        """Connects servers; returns the run's deadline (monotonic clock), which starts after approvals."""
         deadline = inf
 
         async def give_up() -> None:
@@ -487,7 +487,7 @@ class RunScope:
         return min(deadline, monotonic() + seconds)
 
     def _named(self, code: str) -> tuple[str, ...]:
-        """The enabled servers that a program names, also by an earlier program's import."""
+        """The enabled servers that a program names, or an earlier program of the session imported."""
         text = code if self._names is None else f"{code}\n{self._names.mentions}"
         return mentioned_servers(text, self._manager.specifiers().values())[:_MOST_MENTIONED]
 
@@ -497,7 +497,7 @@ class RunScope:
             warnings += hidden_tool_warnings(self._manager, code, str(failure))
         return [*warnings, *self._rule_warnings()]
 
-    def _tell_end(self, run: str, began: float, calls: ToolCalls, result: RunResult | None) -> None:
+    def _notify_end(self, run: str, began: float, calls: ToolCalls, result: RunResult | None) -> None:
         if result is None:
             outcome, cpu_seconds = "cancelled", 0.0
         else:
@@ -508,7 +508,7 @@ class RunScope:
 
 
 def _advice(failure: Failure) -> str:
-    """What an advisory type-check found."""
+    """Formats the finding of an advisory type-check."""
     place = "" if failure.line is None else f" (line {failure.line})"
     return f"The program ran against the advice of its check: {failure.message}{place}"
 

@@ -1,9 +1,9 @@
-"""SECURITY: one call of a tool: checked, decided on, made, unwrapped, answered and recorded, in this order.
+"""SECURITY: one tool call, top to bottom: validate, authorize, send, unwrap, reply, record.
 
     guest ─► arguments ─► schema ─► gate ─► server ─► unwrap ─► reply ─► guest
 
-The tool is looked up in the catalog by its identity, (server, original name), at the time of the call: what was
-checked and decided on is what is called.
+The tool is looked up in the catalog by its identity, (server, original name), once per call: the tool that was
+validated and authorized is the tool that is called (no TOCTOU).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import base64
 import logging
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from functools import lru_cache, partial
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -21,21 +21,15 @@ from anyio import to_thread
 
 from toolbridge.boundary.host_call import CallFailed, HostFunction, Reply, RunClock, failed, outcome_of
 from toolbridge.boundary.wire import ErrorFrame, HandleFrame, encode_handles, encode_value
+from toolbridge.calls.call_errors import NOT_SENT, call_error, error_notes, may_quote
+from toolbridge.calls.content import Blob
 from toolbridge.calls.handle_arguments import HandleArgumentError, with_handles
-from toolbridge.calls.results import Blob, Replies, size_text
+from toolbridge.calls.results import Replies, size_text
 from toolbridge.config.policy import Errors
 from toolbridge.describe.modules import signature_of
 from toolbridge.errors import (
-    ConnectionLimitError,
     MisuseError,
-    ServerClosedError,
-    ServerConnectError,
-    ServerDisconnectedError,
-    ServerEnvironmentError,
     ServerError,
-    ServerNotApprovedError,
-    ServerRespawnError,
-    ServerTimeoutError,
     ToolBlockedError,
     ToolNotFoundError,
 )
@@ -54,7 +48,6 @@ from toolbridge.schema.validate import CheckStore, ToolChecks
 from toolbridge.servers.manager import tell
 from toolbridge.tools.server import begin
 from toolbridge.trust.gate.gate import Decision, RunGate
-from toolbridge.trust.text.sanitise import for_guest_error
 from toolbridge_codegen.catalog import ToolSpec, module_specifier
 
 if TYPE_CHECKING:
@@ -62,35 +55,26 @@ if TYPE_CHECKING:
     from toolbridge.tools.tool import InProcessTool
 
 
-# What holds for every call of a runtime.
-
-
 class CallRules(NamedTuple):
-    """Of the configuration, of the guest's language, and of the observers."""
+    """Rules of all calls of a runtime in one language."""
 
     errors: Errors
     strict_results: bool
     exact_integers: bool
     """Whether the guest's language has integers of any size."""
     shows_arguments: bool
-    """Whether an observer asked for arguments."""
+    """Whether an observer wants arguments."""
     shows_progress: bool
-    """Whether an observer wants to know how far calls are."""
-
-
-# SECURITY: handles: results that stay on the host while guest code looks at parts of them, or passes them on.
-#
-# They belong to one run, or one session, and are gone with it. `add` is called on the event loop's thread, the
-# functions that guest code calls run on the guest's thread.
+    """Whether an observer wants progress."""
 
 
 _MOST_HANDLES = 10_000
-# What a JavaScript number holds. Numbers are random so that no server can name another's handle in its data.
+# The largest exact JavaScript number. Numbers are random so that no server can name another's handle in its data.
 _MOST_IDENTITY = 2**53 - 1
 
 
 class _Held(NamedTuple):
-    """A handle's content: all of a result, or a part of one. Parts share its memory."""
+    """Content of a handle: a whole result, or a slice that shares its memory."""
 
     data: memoryview
     mime: str
@@ -99,7 +83,10 @@ class _Held(NamedTuple):
 
 
 class HandleStore:
-    """The handles of one run or session."""
+    """SECURITY: handles of one run or session: results that stay on the host while guest code reads parts of them.
+
+    `add` is called on the event loop's thread, the functions for guest code on the guest's thread.
+    """
 
     def __init__(self, limits: Limits, *, exact_integers: bool = False) -> None:
         self._limits = limits
@@ -109,7 +96,7 @@ class HandleStore:
         self._lock = threading.Lock()
 
     def add(self, path: tuple[str | int, ...], blob: Blob) -> HandleFrame:
-        """Keeps a result; what the guest is told of it.
+        """Stores a result; returns its handle for the guest.
 
         Raises:
             CallFailed: there are too many handles, or they are too large together.
@@ -126,26 +113,26 @@ class HandleStore:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is none."""
+        """Whether the run has no handles."""
         return not self._held
 
     def find(self, identity: int) -> Blob:
-        """A handle's content.
+        """The content of a handle.
 
         Raises:
-            KeyError: there is none with this number.
+            KeyError: there is no handle of this number.
         """
         held = self._held[identity]
         return Blob(held.data.tobytes(), held.mime, held.name)
 
     def close(self) -> None:
-        """Frees all of them."""
+        """Frees all handles."""
         with self._lock:
             self._held.clear()
             self._bytes = 0
 
     def functions(self) -> dict[str, HostFunction]:
-        """What the guest's Handle objects call."""
+        """The host functions behind the guest's Handle objects."""
         offered: dict[str, Callable[..., Any]] = {
             "handle_text": self._text,
             "handle_json": self._json,
@@ -157,12 +144,12 @@ class HandleStore:
             for name, function in offered.items()
         }
 
-    # ---- called by guest code, on its thread: every argument is hostile
+    # ── host functions: called by guest code, with hostile arguments ──────────────────────────────────────────────
 
     def _text(self, identity: object = None, *_: object) -> str:
         held = self._readable(identity)
         if held.is_part:
-            return str(held.data, "utf-8", "replace")  # it may begin or end inside a character
+            return str(held.data, "utf-8", "replace")  # a slice may begin or end inside a character
         try:
             return str(held.data, "utf-8")
         except UnicodeDecodeError:
@@ -195,7 +182,7 @@ class HandleStore:
         return held
 
     def _readable(self, identity: object, *, of: int = 1, to: int = 1) -> _Held:
-        """A handle whose content, grown by `to` for every `of` bytes, fits into one frame."""
+        """Looks up a handle whose content fits into one frame after encoding `of` bytes as `to`."""
         held = self._get(identity)
         most = self._limits.frame_bytes * of // to
         if held.data.nbytes > most:
@@ -219,22 +206,19 @@ class HandleStore:
             return HandleFrame(path, identity, held.mime, held.data.nbytes, held.name)
 
 
-# SECURITY: what guest code passes to a tool becomes what its server gets, or an error that says what to repair.
-
-
-class CheckedCall(NamedTuple):
-    """A call whose arguments fit."""
+class ValidCall(NamedTuple):
+    """A call with validated arguments."""
 
     spec: ToolSpec
     checks: ToolChecks
     arguments: Mapping[str, Any]
-    """As the server gets them."""
+    """In the form for the server."""
     notes: tuple[str, ...]
-    """What was changed."""
+    """Changes made to the arguments."""
 
 
 class CallArguments:
-    """The arguments of a run's calls."""
+    """SECURITY: validates arguments from guest code before they reach a server."""
 
     def __init__(self, manager: ServerManager, checks: CheckStore, handles: HandleStore, rules: CallRules) -> None:
         self._manager = manager
@@ -242,30 +226,30 @@ class CallArguments:
         self._handles = handles
         self._errors: Errors = rules.errors
         self._is_python = rules.exact_integers
-        """How a function is called, and declared, is told in the program's own language."""
+        """Errors quote signatures in the program's own language."""
 
-    def checked(self, spec: ToolSpec, given: Sequence[Any]) -> CheckedCall:
-        """A call with its arguments as the server gets them.
+    def validate(self, spec: ToolSpec, given: Sequence[Any]) -> ValidCall:
+        """Expands handles, and validates the arguments against the tool's input schema.
 
         Raises:
-            CallFailed: they don't fit; the words say which and how, for a model to repair its code from.
+            CallFailed: they don't fit; the message says which and how, so that a model can repair its code.
         """
         if len(given) > 1 or (given and type(given[0]) is not dict):
             takes = "keyword arguments, or one dict" if self._is_python else "one object with named properties"
-            raise self._bad(spec, (f"it takes {takes}",))
+            raise self._invalid(spec, (f"it takes {takes}",))
         arguments = cast("dict[str, Any]", given[0]) if given else {}
         if not self._handles.is_empty:
             try:
                 arguments = with_handles(arguments, spec, self._handles.find)
             except HandleArgumentError as error:
-                raise self._bad(spec, (str(error),)) from None
+                raise self._invalid(spec, (str(error),)) from None
         checks = self._checks.of(spec)
         prepared = checks.prepared(arguments)
         if prepared.problems:
-            raise self._bad(spec, prepared.problems)
-        return CheckedCall(spec, checks, prepared.arguments, prepared.notes)
+            raise self._invalid(spec, prepared.problems)
+        return ValidCall(spec, checks, prepared.arguments, prepared.notes)
 
-    def _bad(self, spec: ToolSpec, problems: Sequence[str]) -> CallFailed:
+    def _invalid(self, spec: ToolSpec, problems: Sequence[str]) -> CallFailed:
         module = self._manager.catalog.module(module_specifier(spec.server))
         assert module is not None
         declared = signature_of(module, spec, "python" if self._is_python else "typescript", errors=self._errors)
@@ -273,84 +257,11 @@ class CallArguments:
         return CallFailed(ErrorFrame("invalid_arguments", text))
 
 
-# From what went wrong on the host to the error that guest code gets: a kind to branch on, words to repair from.
-
-
-# The first that fits. Whatever is in none of these is a failure of the tool.
-_KINDS: tuple[tuple[type[ServerError], str], ...] = (
-    (ServerNotApprovedError, "denied"),
-    (ToolBlockedError, "denied"),
-    (ServerTimeoutError, "timeout"),
-    (ServerDisconnectedError, "disconnected"),
-    (ServerClosedError, "disconnected"),
-    (ServerConnectError, "disconnected"),
-    (ServerRespawnError, "disconnected"),
-    (ServerEnvironmentError, "disconnected"),
-    (ConnectionLimitError, "limit"),
-)
-
-# These are told in our own words; any other may repeat what the server said: on stderr, in a status, in an error.
-_OUR_WORDS = (
-    ConnectionLimitError,
-    ServerClosedError,
-    ServerEnvironmentError,
-    ServerNotApprovedError,
-    ToolBlockedError,
-    ToolNotFoundError,
-)
-
-
-def may_quote(error: ServerError) -> bool:
-    """Whether words of the server may be in it (T3, T22)."""
-    return not isinstance(error, _OUR_WORDS)
-
-
-def kind_of(error: ServerError) -> str:
-    """The kind of a server's trouble, as guest code knows it."""
-    return next((kind for errors, kind in _KINDS if isinstance(error, errors)), "failed")
-
-
-def call_error(error: ServerError, secrets: Collection[str]) -> ErrorFrame:
-    """A server's trouble, for guest code."""
-    return ErrorFrame(kind_of(error), for_guest_error(str(error), secrets))
-
-
-def import_failed(error: ServerError, server: str, manager: ServerManager) -> CallFailed:
-    """The same for a module whose server can't be connected."""
-    frame = call_error(error, manager.secrets(server))
-    return CallFailed(frame._replace(name="ModuleError", server=server))
-
-
-# What the audit finds in the words of an error: a note in the call's record, since a model gets to read them (T3).
-
-
-@lru_cache(maxsize=256)
-def error_notes(message: str) -> tuple[str, ...]:
-    """A note for each grave finding. Programs repeat what fails: the same words are read once."""
-    from toolbridge.trust.audit.detector import findings_in  # its rules are compiled for those who need them
-
-    grave = [found.rule for found in findings_in(message) if found.severity == "high"]
-    return tuple(f"The audit finds {rule.id} in the error's text: it {rule.why}" for rule in grave)
-
-
 _log = logging.getLogger("toolbridge")
 
 
-# A call that ended with one of these never left.
-_NOT_SENT = (
-    ConnectionLimitError,
-    MisuseError,
-    ServerConnectError,
-    ServerEnvironmentError,
-    ServerNotApprovedError,
-    ServerRespawnError,
-    ToolBlockedError,
-    ToolNotFoundError,
-)
-
-
 class _Request(NamedTuple):
-    """One call as guest code asked for it."""
+    """A call as guest code requests it."""
 
     number: int
     server: str
@@ -384,34 +295,34 @@ class ToolCalls:
         self._clock = clock
         self._observers = observers
         self.count = 0
-        """How many were started."""
-        self._under_way: set[int] = set()
+        """Calls started so far."""
+        self._pending: set[int] = set()
         self.servers: dict[str, None] = {}
-        """Servers whose words guest code may have been given, in order."""
+        """Servers that the run is tainted by: their text may have reached guest code. In order."""
 
     def call(self, server: str, tool: str, given: Sequence[Any]) -> Reply | Awaitable[Reply]:
-        """Calls a tool by its identity: the reply, or an awaitable of it, which must be awaited at once.
+        """Calls a tool by its identity; returns the reply, or an awaitable of it, which must be awaited at once.
 
-        Neither raises but for cancellation.
+        Raises nothing but cancellation.
         """
         self.count += 1
         request = _Request(self.count, server, tool, given)
-        return self._observed(request) if self._observers else self._begin(request)
+        return self._observed(request) if self._observers else self._start(request)
 
     async def _observed(self, request: _Request) -> Reply:
-        """A call with its events around it."""
+        """Makes a call, and notifies observers of its start and end."""
         number, server, tool, given = request
         began = perf_counter()
         text = self._argument_text(server, given) if self._rules.shows_arguments else ""
         tell(self._observers, CallStarted(self._run, number, server, tool, text))
-        self._under_way.add(number)
+        self._pending.add(number)
         reply: Reply | None = None
         try:
-            begun = self._begin(request)
-            reply = begun if isinstance(begun, Reply) else await begun
+            started = self._start(request)
+            reply = started if isinstance(started, Reply) else await started
             return reply
         finally:
-            self._under_way.discard(number)
+            self._pending.discard(number)
             outcome = "cancelled" if reply is None else reply.outcome or outcome_of(reply.frame)
             sizes = (_size(given), 0 if reply is None else len(reply.frame))
             tell(
@@ -419,30 +330,30 @@ class ToolCalls:
                 CallEnded(self._run, number, server, tool, outcome, perf_counter() - began, *sizes),
             )
 
-    def _begin(self, request: _Request) -> Reply | Awaitable[Reply]:
-        """Takes the steps that need no waiting; for a host tool that may be all of them."""
+    def _start(self, request: _Request) -> Reply | Awaitable[Reply]:
+        """Takes the steps that need no waiting: all of them for a host tool (fast path)."""
         spec = self._manager.catalog.tool(request.server, request.tool)
         if spec is None:
-            return self._answer(request)
+            return self._complete(request)
         own = self._manager.ready_tool(request.server, request.tool)
         try:
-            checked = self._arguments.checked(spec, request.given)
+            checked = self._arguments.validate(spec, request.given)
             decision = self._gate.authorize_at_once(spec)
             if own is None or decision is None or self._clock.seconds_left() <= 0:
-                return self._answer(request, checked, decision)
-            self._obey(decision, spec, request.number)
+                return self._complete(request, checked, decision)
+            self._enforce(decision, spec, request.number)
             self.servers[request.server] = None
             raw = begin(own, checked.arguments)
             if isinstance(raw, dict):
                 return self._replies.reply(checked, raw)
         except Exception as error:
-            return self._audited(error, request) if own is None else self._refused(error, request)
-        return self._finish(request, checked, own, raw)
+            return self._error_reply(error, request) if own is None else self._host_tool_error(error, request)
+        return self._await_host_tool(request, checked, own, raw)
 
-    async def _finish(
+    async def _await_host_tool(
         self,
         request: _Request,
-        checked: CheckedCall,
+        checked: ValidCall,
         own: InProcessTool[..., Any],
         begun: Awaitable[dict[str, Any]],
     ) -> Reply:
@@ -451,39 +362,39 @@ class ToolCalls:
             raw = await self._manager.finish_call(request.server, own, begun, self._seconds(request.server))
             return self._replies.reply(checked, raw)
         except Exception as error:
-            return self._refused(error, request)
+            return self._host_tool_error(error, request)
 
-    async def _answer(
-        self, request: _Request, checked: CheckedCall | None = None, decision: Decision | None = None
+    async def _complete(
+        self, request: _Request, checked: ValidCall | None = None, decision: Decision | None = None
     ) -> Reply:
-        """Awaits the remaining steps of a call: listing the tool, a person's decision, the server's result."""
+        """Takes the remaining steps of a call, which wait: list the tool, ask a person, send, unwrap."""
         try:
             if checked is None:
-                checked = self._arguments.checked(await self._listed(request.server, request.tool), request.given)
+                checked = self._arguments.validate(await self._list_tool(request.server, request.tool), request.given)
             if decision is None:
                 decision = await self._gate.authorize(checked.spec, checked.arguments)
-            self._obey(decision, checked.spec, request.number)
-            return await self._replies.foreign_reply(checked, await self._sent(request, checked))
+            self._enforce(decision, checked.spec, request.number)
+            return await self._replies.server_reply(checked, await self._send(request, checked))
         except Exception as error:
             problem = error
-        return await self._audited(problem, request)
+        return await self._error_reply(problem, request)
 
-    def _refused(self, problem: Exception, request: _Request) -> Reply:
-        """The reply for an error of a host tool's call."""
-        error = self._error(problem, request)
+    def _host_tool_error(self, problem: Exception, request: _Request) -> Reply:
+        """The reply for the error of a host tool."""
+        error = self._error_frame(problem, request)
         return self._failed(problem, error, error_notes(error.message))
 
-    async def _audited(self, problem: Exception, request: _Request) -> Reply:
-        """The reply for any other call's error: its text may be long, so it is audited on a worker thread."""
-        error = self._error(problem, request)
+    async def _error_reply(self, problem: Exception, request: _Request) -> Reply:
+        """The reply for the error of a server's tool, whose text may be long: audited on a worker thread."""
+        error = self._error_frame(problem, request)
         return self._failed(problem, error, await to_thread.run_sync(error_notes, error.message))
 
-    def _error(self, problem: Exception, request: _Request) -> ErrorFrame:
+    def _error_frame(self, problem: Exception, request: _Request) -> ErrorFrame:
         _, server, tool, _ = request
         if isinstance(problem, CallFailed):
             error = problem.error
         elif isinstance(problem, ServerError):
-            self.heard(problem, server)
+            self.taint(problem, server)
             error = call_error(problem, self._manager.secrets(server))
         else:
             _log.error("The call of %r of server %r failed inside toolbridge", tool, server, exc_info=problem)
@@ -494,32 +405,32 @@ class ToolCalls:
         is_returned = self._rules.errors == "return"
         frame = encode_value({"error": error.message}) if is_returned else failed(CallFailed(error))
         notes = (*problem.notes, *audited) if isinstance(problem, CallFailed) else audited
-        return Reply(frame, error.kind, notes, sent=not isinstance(problem, _NOT_SENT))
+        return Reply(frame, error.kind, notes, sent=not isinstance(problem, NOT_SENT))
 
-    def heard(self, error: ServerError, server: str) -> None:
-        """Marks a server whose words are in an error that guest code is given, also one of a failed connection."""
+    def taint(self, error: ServerError, server: str) -> None:
+        """Marks the run as tainted by a server whose text is in an error that guest code gets."""
         if may_quote(error):
             self.servers[server] = None
             self._gate.taint(server)
 
-    async def _listed(self, server: str, tool: str) -> ToolSpec:
-        """Connects a server that was configured anew, whose tools aren't listed yet; gives the tool.
+    async def _list_tool(self, server: str, tool: str) -> ToolSpec:
+        """Connects a newly configured server, whose tools aren't listed yet, and looks the tool up.
 
         Raises:
-            ServerError: it can't be connected, or has no such tool any more.
+            ServerError: the server can't be connected, or no longer has the tool.
         """
         if server in self._manager.enabled_servers() and self._manager.listing(server) is None:
             await self._manager.connect(server)
         spec = self._manager.catalog.tool(server, tool)
         if spec is None:
-            raise self._gone(server, tool)
+            raise self._missing_tool(server, tool)
         return spec
 
-    def _obey(self, decision: Decision, spec: ToolSpec, number: int) -> None:
-        """Goes on only with what the gate lets through.
+    def _enforce(self, decision: Decision, spec: ToolSpec, number: int) -> None:
+        """Enforces the gate's decision, and notifies observers of it.
 
         Raises:
-            CallFailed: it doesn't.
+            CallFailed: the call is denied.
         """
         if self._observers:
             tell(
@@ -529,8 +440,8 @@ class ToolCalls:
         if not decision.allowed:
             raise CallFailed(ErrorFrame("denied", f"The call of {spec.identifier} was denied: {decision.reason}"))
 
-    def _gone(self, server: str, tool: str) -> ServerError:
-        """A tool that the module was imported with: blocked since, or not there any more."""
+    def _missing_tool(self, server: str, tool: str) -> ServerError:
+        """The error for a tool that was blocked or removed since its module was imported."""
         try:
             self._manager.check_exposed(server, tool)
         except ToolBlockedError as blocked:
@@ -539,32 +450,32 @@ class ToolCalls:
             pass
         return ToolNotFoundError(server, f"no longer has the tool {tool!r}: its tools have changed")
 
-    async def _sent(self, request: _Request, checked: CheckedCall) -> Mapping[str, Any]:
-        """Sends a call that was allowed; gives the raw result."""
+    async def _send(self, request: _Request, checked: ValidCall) -> Mapping[str, Any]:
+        """Sends an authorized call, and awaits its raw result."""
         spec, server = checked.spec, request.server
         report = partial(self._progressed, request.number, spec) if self._rules.shows_progress else None
         seconds = self._seconds(server)
         try:
             raw = await self._manager.call(server, request.tool, checked.arguments, timeout=seconds, on_progress=report)
-        except _NOT_SENT as error:
+        except NOT_SENT as error:
             self._gate.retract(spec)
-            if isinstance(error, MisuseError):  # arguments that have no form on the server's wire
+            if isinstance(error, MisuseError):  # arguments without a form on the server's wire
                 raise CallFailed(ErrorFrame("invalid_arguments", f"{spec.identifier}: {error}")) from None
             raise
         except BaseException:
-            self.servers[server] = None  # it may have taken effect, and the error is the server's word
+            self.servers[server] = None  # the call may have taken effect, and the error may quote the server
             raise
         self.servers[server] = None
         return raw
 
     def _seconds(self, server: str) -> float:
-        """How long a call may take: what its server is given, else what every call is; never longer than the run."""
+        """The timeout of a call: the server's own, else the limit for calls; never longer than the run."""
         left = self._clock.seconds_left()
         has_its_own = self._manager.config_of(server).call_timeout is not None
         return left if has_its_own else min(self._limits.call_seconds, left)
 
     def _progressed(self, number: int, spec: ToolSpec, done: float, total: float | None, message: str) -> None:
-        if number in self._under_way:  # a function that was given up may still talk
+        if number in self._pending:  # an abandoned function may still report progress
             event = CallProgressed(self._run, number, spec.server, spec.name, done, total, message)
             tell(self._observers, event)
 

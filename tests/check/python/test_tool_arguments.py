@@ -141,9 +141,7 @@ async def test_an_imported_type_is_reported_with_a_replacement(name: str, advice
         ("str | list[str]", ["tuple[str, ...]"], ["def f() -> int | str", "dict[str, str]"]),
     ],
 )
-def test_values_are_compared_as_json(
-    expected: str, fitting: list[str], others: list[str]
-) -> None:
+def test_values_are_compared_as_json(expected: str, fitting: list[str], others: list[str]) -> None:
     types = ValueTypes(lambda name: name == "Thing", lambda name: name == "Own")
     assert [found for found in fitting if not types.can_fit(expected, found)] == []
     assert [found for found in others if types.can_fit(expected, found)] == []

@@ -59,9 +59,7 @@ async def test_a_check_leaves_no_temporary_files(tmp_path: Path, monkeypatch: py
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_cancelled_check_leaves_no_temporary_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cancelled_check_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def cancelled(*_: object, directory: Path, **__: object) -> bytes:
         assert directory.parent.parent == tmp_path
         scope.cancel()
