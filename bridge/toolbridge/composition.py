@@ -1,4 +1,4 @@
-"""The servers of one runtime, from all of its sources, as they are now; and its observers told of each change once."""
+"""The current servers of one runtime, merged from all sources; notifies observers once of each change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger("toolbridge")
 
 
 class CurrentServers:
-    """What a runtime's configuration, prompt and task come to. Each change is whole, or does not happen."""
+    """The merged servers of a runtime's configuration, prompt and task. Each change is atomic."""
 
     def __init__(
         self,
@@ -35,24 +35,24 @@ class CurrentServers:
     ) -> None:
         check_prompt(prompt)
         self.own = config
-        """Of a file, or made in code: without what the other sources have."""
+        """The configuration of the files or of code, without the other sources."""
         self.prompt = prompt
         self.task = task
         self._above = above
-        """Those of the runtime that the task's was made of: what it has no more, the task has not."""
+        """Those of the runtime that this task's was made from: servers removed there are removed here."""
         self._is_switched_on = True
         self._observers = observers
         self._chosen = config.active_profiles or (above._chosen if above is not None else ())
-        """Kept also while the gateway is off, when there are none."""
+        """Chosen profiles; kept while the gateway is off, when there are no servers."""
         self._has_own_config = above is None
-        """Whether it was given a configuration of its own: a task's runtime has that of the one above until then."""
+        """Whether the configuration was set here: a task's runtime follows the one above until then."""
         self._has_own_profiles = False
         self._plugins: tuple[Plugin, ...] | None = None
         self._revoked: frozenset[str] = frozenset()
-        # What the runtime above told its observers, who are the same, is not told again for each task.
-        self._told: set[SourceEvent] = set() if above is None else set(above._told)
+        # Observers are shared with the runtime above: its events are not repeated for each task.
+        self._notified: set[SourceEvent] = set() if above is None else set(above._notified)
         self._registered: frozenset[str] = frozenset()
-        # What a task wants is known once plugins were asked, when the runtime is entered.
+        # A task's servers are merged once plugins are loaded, when the runtime is entered.
         self._merged = self._merge(config, prompt, self._revoked)
 
     @property
@@ -62,7 +62,7 @@ class CurrentServers:
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """By server: why it is there."""
+        """By server: the reason why it is there."""
         return self._merged.reasons
 
     @property
@@ -72,18 +72,18 @@ class CurrentServers:
 
     @property
     def revoked(self) -> frozenset[str]:
-        """Servers that were revoked, here and in the runtime above."""
+        """Servers that were revoked here or in the runtime above."""
         return self._revoked if self._above is None else self._revoked | self._above.revoked
 
     def is_below(self, other: CurrentServers) -> bool:
-        """Whether a task's runtime was made of the other one, or of one that was."""
+        """Whether this runtime was made from the other one, directly or not."""
         return self._above is not None and (self._above is other or self._above.is_below(other))
 
     async def begin(self) -> bool:
-        """Ask the plugins, if there is a task that might want their servers; whether there may be others since.
+        """Load plugins if the task may select their servers; returns whether servers may have changed.
 
         Raises:
-            UnknownServerError: the task names a server that is nowhere, or was revoked.
+            UnknownServerError: the task names a server that no source has, or that was revoked.
             ConfigError: there are too many servers.
         """
         if self.task is not None:
@@ -96,14 +96,14 @@ class CurrentServers:
                 )
             self._check_revoked(self.task)
             self._merged = self._merge(self.own, self.prompt, self._revoked, is_new=True)
-        self._tell()
+        self._notify()
         return self.task is not None
 
     def use(self, config: Config) -> None:
-        """Another configuration, in which what was revoked may be again, with the profiles that were chosen.
+        """Replace the configuration and clear revocations; chosen profiles stay active.
 
         Raises:
-            ConfigError: it can't be used; everything stays as it was.
+            ConfigError: it is invalid; nothing is changed.
         """
         chosen = config.active_profiles or self._chosen
         own = with_profiles(config, chosen) if chosen and config.gateway else config
@@ -111,34 +111,34 @@ class CurrentServers:
         self._chosen, self._has_own_config = chosen, True
 
     def choose_profiles(self, names: Iterable[str]) -> None:
-        """The servers of these profiles, and of no others.
+        """Activate these profiles and no others.
 
         Raises:
-            ConfigError: there is no such profile; everything stays as it was.
+            ConfigError: there is no such profile; nothing is changed.
         """
         own = with_profiles(self.own, names)
         self._change(own, self.prompt, self._revoked)
         self._chosen, self._has_own_profiles = own.active_profiles, True
 
-    def follow(self, prompt: RenderedPrompt) -> None:
-        """The servers of this prompt's sections instead of those before."""
+    def use_prompt(self, prompt: RenderedPrompt) -> None:
+        """Replace the prompt, and with it the servers of its sections."""
         check_prompt(prompt)
         self._change(self.own, prompt, self._revoked)
 
     def revoke(self, server: str) -> None:
-        """Without this server, whatever its source, until another configuration is used."""
+        """Remove this server, whatever its source, until another configuration is used."""
         self._change(self.own, self.prompt, self._revoked | {server})
 
     def switch(self, *, on: bool) -> None:
         """Switch all of MCP on or off."""
         self._is_switched_on = on
-        self._tell()
+        self._notify()
 
-    def look_again(self) -> None:
-        """Take notice of what is configured or revoked above since, or is there again.
+    def refresh(self) -> None:
+        """Merge again, after a change of the runtime above.
 
         Raises:
-            ConfigError: with what is there again there are too many; everything stays as it was.
+            ConfigError: there are too many servers now; nothing is changed.
         """
         own = self._own_or_from_above()
         try:
@@ -146,13 +146,13 @@ class CurrentServers:
         except ConfigError as error:
             if own == self.own:
                 raise
-            # Staying as it was could mean to keep what was taken away: it has less, not more.
+            # Keeping the old servers could keep a removed one: the task gets fewer servers, not more.
             _log.warning("A task has only the servers that are configured: %s", error)
             self.own, self._merged = own, merge_sources(own, revoked=self.revoked)
-            self._tell()
+            self._notify()
 
     def _own_or_from_above(self) -> Config:
-        """Its own configuration, or the one that the runtime above has now, with the profiles that were chosen here."""
+        """Its own configuration, or the current one of the runtime above with the profiles chosen here."""
         if self._above is None or self._has_own_config:
             return self.own
         config = self._above._own_or_from_above()
@@ -172,7 +172,7 @@ class CurrentServers:
     def _change(self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str]) -> None:
         merged = self._merge(own, prompt, revoked)
         self.own, self.prompt, self._revoked, self._merged = own, prompt, revoked, merged
-        self._tell()
+        self._notify()
 
     def _merge(
         self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str], *, is_new: bool = False
@@ -183,13 +183,13 @@ class CurrentServers:
         plugins = self._plugins or ()
         return merge_sources(own, prompt=prompt, task=task, plugins=plugins, revoked=revoked, must_have_names=is_new)
 
-    def _tell(self) -> None:
-        """Every server that is new, and every loss that was not told yet; nothing while all of it is switched off."""
+    def _notify(self) -> None:
+        """Notify observers of each new server and each new loss; of none while MCP is switched off."""
         if not self.is_on:
             return
         for event in self._merged.events:
-            if event not in self._told:
-                self._told.add(event)
+            if event not in self._notified:
+                self._notified.add(event)
                 tell(self._observers, event)
         for name in self._merged.config.servers:
             if name not in self._registered:

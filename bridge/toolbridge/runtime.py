@@ -402,7 +402,7 @@ class Runtime:
         runtimes = [each for each in self._of_tasks if each._current.is_below(self._current)]
         for runtime in runtimes:
             try:
-                runtime._current.look_again()
+                runtime._current.refresh()
             except ConfigError as error:  # it lacks servers, and has none that it may not have
                 _log.warning("A task's servers stay as they were: %s", error)
         async with anyio.create_task_group() as tasks:
@@ -459,7 +459,7 @@ class Runtime:
             MisuseError: an argument is of the wrong type.
         """
         now = self._current
-        task = Task.of(description, servers, capabilities, outer=now.task)
+        task = Task(description, servers, capabilities, outer=now.task)
         read = self._read_config
         runtime = Runtime(now.own, self._options, read_config=read, prompt=now.prompt, task=task, above=self)
         self._of_tasks.add(runtime)
@@ -483,7 +483,7 @@ class Runtime:
 
     async def follow_prompt(self, prompt: RenderedPrompt) -> None:
         """Replaces the prompt and its sections' servers; closes those that are gone."""
-        self._current.follow(prompt)
+        self._current.use_prompt(prompt)
         await self._follow()
 
     async def open_sections(self, paths: Sequence[str]) -> RenderedPrompt:

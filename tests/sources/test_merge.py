@@ -148,7 +148,7 @@ def test_plugins_do_not_push_the_number_of_servers_past_its_limit() -> None:
 
 def test_a_server_is_registered_with_the_source_that_it_came_from() -> None:
     prompt = render([Section("Data", "data", mcps=[server("shown")])])
-    task = Task.of("take notes", [server("brought")], ())
+    task = Task("take notes", [server("brought")], ())
     merged = merge_sources(from_user(server("own")), prompt=prompt, task=task, plugins=[plugin("acme", "db")])
     assert {name: merged.registered(name).origin for name in merged.config.servers} == {
         "brought": "task",
@@ -161,11 +161,11 @@ def test_a_server_is_registered_with_the_source_that_it_came_from() -> None:
 def test_a_name_that_two_plugins_have_is_an_error_that_names_both() -> None:
     plugins = [plugin("one", "db"), plugin("two", "db", "other")]
     with pytest.raises(ConfigError, match=r"'db' could mean one__db or two__db\. Name one in full"):
-        merge_sources(Config.of(), task=Task.of("", ["db"], ()), plugins=plugins)
+        merge_sources(Config.of(), task=Task("", ["db"], ()), plugins=plugins)
     for wanted in (["one__db"], ["other"]):
-        merged = merge_sources(Config.of(), task=Task.of("", wanted, ()), plugins=plugins)
+        merged = merge_sources(Config.of(), task=Task("", wanted, ()), plugins=plugins)
         assert len(merged.config.servers) == 1
-    merged = merge_sources(from_user(server("db")), task=Task.of("", ["db"], ()), plugins=plugins)
+    merged = merge_sources(from_user(server("db")), task=Task("", ["db"], ()), plugins=plugins)
     assert list(merged.config.servers) == ["db"], "a configured name means the configured server alone"
 
 

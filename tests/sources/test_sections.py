@@ -238,7 +238,7 @@ def failing(_params: Any) -> Any:
         (lambda: Section[None]("A", "a.b"), "a key is"),
         (lambda: render([GIT, GIT]), "another section of this path"),
         (lambda: render([Section("A", "a", enabled=failing)]), "its condition failed: ValueError: no such thing"),
-        (lambda: render([Section("A", "a", enabled=cast("Any", never))]), "it is async, and nobody awaits it"),
+        (lambda: render([Section("A", "a", enabled=cast("Any", never))]), "it is async; expected a plain function"),
         (lambda: render([Section("A", "a", "$path", params=3)]), r"its template has \$path.* They have: none"),
         (lambda: render([Section("A", "a", mcps=[failing])]), "a function in mcps failed: ValueError"),
         (lambda: render([DATABASE.clone(template="$nowhere")]), r"its template has \$nowhere"),

@@ -1,1 +1,1 @@
-"""Observing: what happened, for whoever keeps count. Observers are told; they decide nothing."""
+"""Observers: audit log, progress line, OpenTelemetry tracing. They receive events and decide nothing."""

@@ -1,1 +1,1 @@
-"""Servers that come from elsewhere than a file: plugins, tasks, prompt sections; and which of two holds."""
+"""Sources of servers besides configuration files: plugins, tasks, prompt sections; and the merge of all."""

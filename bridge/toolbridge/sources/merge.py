@@ -1,7 +1,7 @@
-"""SECURITY: one configuration from all sources: task > configured > sections > found by themselves (T25).
+"""SECURITY: merges the servers of all sources, in order of precedence: task, configuration, sections, plugins (T25).
 
-Of two servers of one name the higher source's holds. Nothing that is lost is lost silently: every server has a reason
-to be there, and every one that is left out an event that says why.
+Of two servers of one name, the one of the higher source is kept. Each server has a reason, and each that is left out
+an event with the reason.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from toolbridge.sources.plugins import Plugin, provided_servers
 from toolbridge.sources.sections import RenderedPrompt
 from toolbridge.sources.tasks import Task, ambiguous_names, known_names, missing_names, reason_for, unmet
 
-# SECURITY: a merged configuration for people and programs to read: references stay, values are not shown (T35).
+# SECURITY: a merged configuration to print: references are kept, literal values redacted (T35).
 
 
 MASK = "***"
 
 
 def shown_config(config: Config) -> dict[str, Any]:
-    """`{"mcpServers": …}` as a file would have it, with a mask where somebody wrote a value out."""
+    """The configuration as a file would have it, `{"mcpServers": …}`, with literal values redacted."""
     return {"mcpServers": {name: _shown(server) for name, server in sorted(config.servers.items())}}
 
 
@@ -45,7 +45,7 @@ def _shown(server: ServerConfig) -> dict[str, Any]:
         shown["url"] = re.sub(r"(?<=\?).*", MASK, server.url)  # a query may hold a key
     for key, values in (("env", server.env), ("headers", server.headers)):
         if values:
-            # What is no reference may be a secret: `Bearer ${TOKEN}` becomes `***${TOKEN}`.
+            # Text around a reference may be a secret: `Bearer ${TOKEN}` becomes `***${TOKEN}`.
             shown[key] = {name: without_literals(value, MASK) for name, value in values.items()}
     optional: dict[str, Any] = {
         "envRequired": list(server.env_required),
@@ -69,18 +69,18 @@ def _shown(server: ServerConfig) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """All servers from all sources."""
+    """The servers of all sources."""
 
     config: Config
     reasons: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """By server: why it is there."""
+    """By server: the reason why it is there."""
     sources: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """By server: where it came from, as events say it: `user (…)`, `task`, `section (…)`, `plugin (…)`."""
+    """By server: its origin as in events: `user (…)`, `task`, `section (…)`, `plugin (…)`."""
     events: tuple[SourceEvent, ...] = ()
-    """What was left out, and why. Servers that are there are not among them."""
+    """One for each server that was left out."""
 
     def registered(self, server: str) -> ServerRegistered:
-        """The event for a server that is there."""
+        """The event for a server in the configuration."""
         return ServerRegistered(server, self.sources[server], self.reasons[server])
 
 
@@ -93,20 +93,19 @@ def merge_sources(
     revoked: Collection[str] = (),
     must_have_names: bool = True,
 ) -> Merged:
-    """One configuration of a file's or program's own, a prompt's and a task's servers, and what plugins offer.
+    """Merge the servers of a configuration, a prompt, a task and plugins into one configuration.
 
-    A server that was revoked is left out, whoever brings it. A name that a task was begun with may be nowhere later,
-    when the configuration has changed: `must_have_names` says whether that is an error.
+    Revoked servers are left out, whatever their source. `must_have_names=False` tolerates a name in the task that no
+    server has any more, because the configuration changed meanwhile.
 
     Raises:
-        ConfigError: there are too many servers, also without those that are found by themselves, or the task names two
-            plugins' server.
-        UnknownServerError: the task names a server that is nowhere.
+        ConfigError: there are too many servers, not counting those of plugins, or a name in the task is ambiguous.
+        UnknownServerError: the task names a server that no source has.
     """
     if not config.gateway:
         return Merged(config)
     plugins = tuple(plugins)
-    merging = _Merging(config, revoked)
+    merging = _Merge(config, revoked)
     if task is not None:
         provided = provided_servers(plugins)
         for name in missing_names(task, config.servers, provided):
@@ -127,15 +126,15 @@ def merge_sources(
     if len(merging.servers) > len(config.servers):
         check_count(len(merging.servers), config.limits.servers)
     for plugin in plugins:
-        merging.take(plugin, task or Task())
+        merging.add_plugin(plugin, task or Task())
     if task is not None:
         for capability in unmet(task, provided_servers(plugins)):
             merging.ignore(capability, "task", "no plugin's server has this capability")
     return merging.merged()
 
 
-class _Merging:
-    """The servers so far, highest source first."""
+class _Merge:
+    """A merge in progress; sources are added in order of precedence."""
 
     def __init__(self, config: Config, revoked: Collection[str]) -> None:
         self._config = config
@@ -148,7 +147,7 @@ class _Merging:
         self.events: list[SourceEvent] = []
 
     def add(self, server: ServerConfig, reason: str, source: str) -> None:
-        """Have a server, unless another one of its name is there, or it was revoked."""
+        """Add a server, unless another one has its name, or it was revoked."""
         if twin_key(server.name) in self._revoked:
             self.ignore(server.name, source, "it was revoked")
             return
@@ -160,7 +159,7 @@ class _Merging:
         if kept == server:
             return
         if server.name == name:
-            # As between two files: a name that is taken over keeps its labels, and loses what was allowed of it.
+            # As between two files: a name that is taken over keeps its labels, and loses its `allow` rules.
             labels = tuple(dict.fromkeys([*kept.labels, *server.labels]))
             self.servers[name] = replace(kept, labels=labels)
             if kept.origin != server.origin:
@@ -168,15 +167,15 @@ class _Merging:
         self.events.append(ServerCollided(server.name, source, self._sources[name]))
 
     def add_brought(self, task: Task) -> None:
-        """Have the servers that a task brings itself, and those of the tasks that it is in."""
+        """Add the servers that a task and its enclosing tasks bring."""
         for part in task.chain():
             whose = "task" if part is task else "outer task"
             for server in part.servers:
                 if isinstance(server, ServerConfig):
                     self.add(server, f"the {whose} brings it", whose)
 
-    def take(self, plugin: Plugin, task: Task) -> None:
-        """What of a plugin belongs to the task."""
+    def add_plugin(self, plugin: Plugin, task: Task) -> None:
+        """Add the servers of a plugin that the task selects."""
         origin = f"plugin ({plugin.name})"
         if plugin.refusal:
             self.ignore(plugin.name, origin, plugin.refusal)
@@ -193,11 +192,11 @@ class _Merging:
                 self.add(server.config, reason, origin)
 
     def ignore(self, name: str, origin: str, reason: str) -> None:
-        """Note what is left out."""
+        """Record an event for a server that is left out."""
         self.events.append(ServerIgnored(name, origin, reason))
 
     def merged(self) -> Merged:
-        """All of them; the configuration itself, if nothing was added to it."""
+        """The result; its configuration is the given one if nothing was added."""
         config = self._config
         if self.servers != config.servers or self._replaced:
             excepted = config.permissions.allow_except | self._replaced

@@ -42,7 +42,9 @@ class PluginHooks:
         """Servers to offer: dicts of name, package, command, args, env_required, capabilities, keywords."""
 
 
-def checked_items(name: str, given: object, kind: type[_Item], expected: str) -> tuple[_Item, ...]:
+def checked_items(
+    name: str, given: object, kind: type[_Item] | tuple[type[_Item], ...], expected: str
+) -> tuple[_Item, ...]:
     """The items of a list that a host passes as the argument `name`; `expected` names their type for the error.
 
     Raises:

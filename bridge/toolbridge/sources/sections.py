@@ -1,9 +1,9 @@
-"""Prompt sections that declare the servers they speak of: a server is there while its section is, and shown.
+"""Prompt sections that declare servers: a server is there while its section is enabled and opened.
 
     Section ─► render(sections, params) ─► RenderedPrompt(text, mcps, opened, closed) ─► open_runtime(config, prompt=…)
 
-A section that shows only its summary hides its servers and children until it is opened. One that is not enabled is not
-there at all, and nothing of it is ever started.
+A section of which only the summary is shown hides its servers and children until it is opened. A disabled section is
+left out, and none of its servers is ever started.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from toolbridge.events import ServerCollided
 from toolbridge.sources.plugins import checked_items
 from toolbridge.tools.tool import InProcessTool
 
-# A prompt whose sections were rendered: its text, its servers, and which of its sections are open.
+# A rendered prompt: its text, its servers, and its open sections.
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """A prompt as it stands: its text, and the servers of the sections that are shown."""
+    """A rendered prompt: its text, and the servers of its open sections."""
 
     text: str
     mcps: tuple[ServerConfig, ...]
@@ -39,7 +39,7 @@ class RenderedPrompt:
     opened: tuple[str, ...]
     """Paths of sections that are shown in full: `tools.database`."""
     closed: tuple[str, ...]
-    """Paths of those of which only the summary is shown."""
+    """Paths of sections of which only the summary is shown."""
     sections: Mapping[str, str]
     """By server: the path of the section that declares it."""
     warnings: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class RenderedPrompt:
     _asked: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def open_sections(self, paths: Sequence[str]) -> RenderedPrompt:
-        """The prompt with these sections shown in full, and those that they are in.
+        """The prompt with these sections and their ancestors shown in full.
 
         Raises:
             SectionError: there is no such section.
@@ -72,21 +72,21 @@ class RenderedPrompt:
 
 
 def check_prompt(prompt: object) -> None:
-    """See that a prompt is one.
+    """Check the type of a `prompt` argument.
 
     Raises:
-        MisuseError: it is text, perhaps.
+        MisuseError: it is no RenderedPrompt.
     """
     if prompt is not None and not isinstance(prompt, RenderedPrompt):
         raise MisuseError("prompt", prompt, "a RenderedPrompt, which `render` gives")
 
 
 def checked_paths(paths: object) -> tuple[str, ...]:
-    """Paths of sections.
+    """Check a list of paths of sections.
 
     Raises:
-        SectionError: it is one path, not a list of them.
-        MisuseError: it is something else.
+        SectionError: it is a single path.
+        MisuseError: it is no list of texts.
     """
     if isinstance(paths, str):
         raise SectionError(paths, "give a list of paths")
@@ -117,14 +117,14 @@ class Visibility(Enum):
 @reports_misuse
 @dataclass(frozen=True)  # without slots: those of a generic class can't be frozen in Python 3.11
 class Section(Generic[ParamsT]):
-    """A part of a prompt, with the servers that it speaks of.
+    """A part of a prompt, with its servers.
 
-    `$name` in a template stands for a parameter; a section without parameters has its parent's, and a template
-    without any is left as it is. `mcps` may have functions that make a server from the parameters.
+    `$name` in a template stands for a parameter; a section without parameters inherits its parent's, and without any
+    the template is not substituted. `mcps` may hold functions that make a server from the parameters.
 
     Raises:
         MisuseError: a field is of the wrong type.
-        SectionError: the key is none, or two servers could be mistaken for each other.
+        SectionError: the key is malformed, or names of servers collide.
     """
 
     title: str
@@ -156,10 +156,10 @@ class Section(Generic[ParamsT]):
                     expected = "ServerConfig, or functions that make one" if name == "mcps" else "Section"
                     raise MisuseError(f"Section {self.key!r}: an item of {name}", item, expected)
             object.__setattr__(self, name, items)
-        check_own(self.key, [each for each in self.mcps if isinstance(each, ServerConfig)])
+        check_servers_of(self.key, [each for each in self.mcps if isinstance(each, ServerConfig)])
 
     def clone(self, **changes: Any) -> Section[ParamsT]:
-        """The same section, its servers among it, with some fields changed."""
+        """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
 
@@ -176,11 +176,11 @@ def _may_be_factory(item: object) -> bool:
     return callable(item) and not isinstance(item, InProcessTool)
 
 
-def check_own(name: str, servers: Sequence[ServerConfig]) -> None:
-    """The servers of one section, which nobody must mistake for each other.
+def check_servers_of(name: str, servers: Sequence[ServerConfig]) -> None:
+    """Check the servers of one section together.
 
     Raises:
-        SectionError: somebody could.
+        SectionError: their names collide.
     """
     try:
         check_together(servers)
@@ -188,7 +188,7 @@ def check_own(name: str, servers: Sequence[ServerConfig]) -> None:
         raise SectionError(name, str(problem)) from None
 
 
-# From sections to a prompt: who is shown, what the text is, and which servers that brings.
+# Rendering sections: visibility, text, and servers.
 
 
 MOST_SECTIONS = 1_000
@@ -198,7 +198,7 @@ _DEEPEST_HEADING = 6
 
 @reports_misuse
 def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = None) -> RenderedPrompt:
-    """Render sections in order. `params` has, by path, parameters that take the place of a section's own.
+    """Render sections in order. `params` overrides parameters of sections, by path.
 
     Raises:
         SectionError: a path is there twice, sections contain each other, or a template, a condition or a server's
@@ -230,7 +230,7 @@ class _Walk:
         self._asked = asked
         self.seen: dict[str, None] = {}
         self.hidden: set[str] = set()
-        """Paths of sections within those that are closed or not enabled: nothing else of them was looked at."""
+        """Paths of sections within closed or disabled ones."""
         self._parts: list[str] = []
         self._opened: list[str] = []
         self._closed: list[str] = []
@@ -274,7 +274,7 @@ class _Walk:
 
     def _declare(self, section: Section[Any], params: Any, name: str) -> None:
         servers = list(_made(section, params, name))
-        check_own(name, servers)
+        check_servers_of(name, servers)
         for server in servers:
             kept = self._servers.get(twin_key(server.name))
             if kept is None:
@@ -323,9 +323,9 @@ def _is_enabled(section: Section[Any], params: Any, name: str) -> bool:
         return bool(section.enabled)
     try:
         answer: object = section.enabled(params)
-        if inspect.iscoroutine(answer):  # which is true, whatever it would come to
+        if inspect.iscoroutine(answer):  # a coroutine is always true
             answer.close()
-            raise TypeError("it is async, and nobody awaits it here")
+            raise TypeError("it is async; expected a plain function")
         return bool(answer)
     except Exception as error:
         raise SectionError(name, f"its condition failed: {type(error).__name__}: {error}") from error
