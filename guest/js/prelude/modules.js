@@ -119,5 +119,3 @@ defineProperty(globalThis, "require", { value: require, writable: true, configur
 
 const bridge = { __proto__: null, parallel, Handle, ...toolErrors };
 modules["host:bridge"] = withHelpfulPrototype("host:bridge", bridge, keysOf(bridge));
-
-shared.nearest = nearest;

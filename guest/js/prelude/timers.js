@@ -1,53 +1,31 @@
-// Timers and microtasks: a heap ordered by due time, run by the shim's event loop.
+// Timers and microtasks: a queue ordered by due time, run by the shim's event loop.
 const { apply } = Reflect;
-const { defineProperty } = Object;
+const { defineProperty, setPrototypeOf } = Object;
 const { hooks } = shared;
 const { now, timerAdded } = native;
 const then = Promise.prototype.then;
 const resolved = Promise.resolve();
+const uncurry = (method) => Function.prototype.call.bind(method);
+const insert = uncurry(Array.prototype.splice);
+const takeFirst = uncurry(Array.prototype.shift);
 const MAX_DELAY = 2147483647;
 
-let heap = []; // binary heap of timers; index 0 is the next
-let active = { __proto__: null }; // id → timer, so that a cleared one is skipped
+const newQueue = () => setPrototypeOf([], null); // no setter on Array.prototype can get at it
+let queue = newQueue(); // cleared timers stay until they are due
+let active = { __proto__: null }; // id → timer, without the cleared ones
 let lastId = 0;
 
-const isBefore = (a, b) => a.due < b.due || (a.due === b.due && a.order < b.order);
-
-function push(timer) {
-  let i = heap.length;
-  while (i > 0) {
-    const parent = (i - 1) >> 1;
-    if (!isBefore(timer, heap[parent])) break;
-    heap[i] = heap[parent];
-    i = parent;
-  }
-  heap[i] = timer;
-}
-
-function pop() {
-  const first = heap[0];
-  const last = heap[heap.length - 1];
-  heap.length--;
-  if (heap.length) {
-    let i = 0;
-    for (;;) {
-      let child = 2 * i + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && isBefore(heap[child + 1], heap[child])) child++;
-      if (!isBefore(heap[child], last)) break;
-      heap[i] = heap[child];
-      i = child;
-    }
-    heap[i] = last;
-  }
-  return first;
-}
-
-let orders = 0;
+// Inserts the timer after all that are due no later, found by bisection.
 function schedule(timer, delay) {
   timer.due = now() + delay;
-  timer.order = ++orders;
-  push(timer);
+  let low = 0;
+  let high = queue.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (queue[middle].due <= timer.due) low = middle + 1;
+    else high = middle;
+  }
+  insert(queue, low, 0, timer);
 }
 
 function add(callback, delay, args, repeats) {
@@ -57,7 +35,7 @@ function add(callback, delay, args, repeats) {
   delay = +delay;
   if (!(delay >= 1 && delay <= MAX_DELAY)) delay = 1;
   const id = ++lastId;
-  const timer = { __proto__: null, id, due: 0, order: 0, interval: repeats ? delay : 0, callback, args };
+  const timer = { __proto__: null, id, due: 0, interval: repeats ? delay : 0, callback, args };
   active[id] = timer;
   timerAdded();
   schedule(timer, delay);
@@ -69,28 +47,28 @@ function clear(id) {
 }
 
 function dropCleared() {
-  while (heap.length && active[heap[0].id] !== heap[0]) pop();
+  while (queue.length && active[queue[0].id] !== queue[0]) takeFirst(queue);
 }
 
 hooks.nextTimer = () => {
   dropCleared();
-  if (heap.length === 0) return -1;
-  const wait = heap[0].due - now();
+  if (queue.length === 0) return -1;
+  const wait = queue[0].due - now();
   return wait > 0 ? wait : 0;
 };
 
 // One timer per turn, so that promise reactions run between timers.
 hooks.runTimers = () => {
   dropCleared();
-  if (heap.length === 0 || heap[0].due > now()) return;
-  const timer = pop();
+  if (queue.length === 0 || queue[0].due > now()) return;
+  const timer = takeFirst(queue);
   if (timer.interval) schedule(timer, timer.interval);
   else delete active[timer.id];
   apply(timer.callback, undefined, timer.args);
 };
 
 hooks.forgetTimers = () => {
-  heap = [];
+  queue = newQueue();
   active = { __proto__: null };
 };
 
