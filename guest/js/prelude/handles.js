@@ -49,8 +49,8 @@ function mimeText(mime) {
 }
 
 // Clamps an index of Array.prototype.slice to [0, size].
-function place(index, size, missing) {
-  if (index === undefined) return missing;
+function clampIndex(index, size, byDefault) {
+  if (index === undefined) return byDefault;
   index = trunc(index);
   if (index !== index) return 0;
   if (index < 0) index += size;
@@ -83,18 +83,18 @@ class Handle {
   slice(start = 0, end = undefined) {
     const id = this.#id;
     const { size } = this;
-    const part = readSlice(id, place(start, size, 0), place(end, size, size));
+    const part = readSlice(id, clampIndex(start, size, 0), clampIndex(end, size, size));
     if (!isHandle(part)) throw new InternalError("the host gave no handle for a part of one");
     return part;
   }
   toString() {
-    return described(this);
+    return describe(this);
   }
   toJSON() {
-    return isWritingCall() ? { __proto__: null, [MARK]: this.#id } : described(this);
+    return isWritingCall() ? { __proto__: null, [MARK]: this.#id } : describe(this);
   }
   [INSPECT]() {
-    return described(this);
+    return describe(this);
   }
   static is(value) {
     return typeof value === "object" && value !== null && #id in value;
@@ -108,7 +108,7 @@ function define(object, key, value) {
 }
 
 // The text of a handle, for logs and models: <image/png 34 KB "chart.png">
-function described(handle) {
+function describe(handle) {
   if (!isHandle(handle)) return "Handle"; // its prototype, or what a program made of that
   const { mime, size, name } = handle;
   const shown = name === undefined ? "" : name.length > LONGEST_NAME ? slice(name, 0, LONGEST_NAME) + "…" : name;
@@ -125,11 +125,11 @@ function notTheValue(handle) {
 }
 
 // Names that the language itself, or a logger, reads of any object: never an error.
-const asked = freeze({
+const neverMissing = freeze({
   __proto__: null, hasOwnProperty, isPrototypeOf, propertyIsEnumerable, toLocaleString,
   then: undefined, valueOf: undefined, inspect: undefined, nodeType: undefined, __esModule: undefined,
 });
-const missing = new Proxy(asked, {
+const throwing = new Proxy(neverMissing, {
   __proto__: null,
   get(target, key, receiver) {
     if (typeof key === "symbol" || hasOwn(target, key) || !isHandle(receiver)) return target[key];
@@ -139,25 +139,25 @@ const missing = new Proxy(asked, {
 const hidden = (value) => ({ __proto__: null, value });
 defineProperty(Handle.prototype, Symbol.toStringTag, hidden("Handle"));
 defineProperty(Handle.prototype, Symbol.iterator, hidden(function () { throw notTheValue(this); }));
-freeze(setPrototypeOf(Handle.prototype, missing));
+freeze(setPrototypeOf(Handle.prototype, throwing));
 freeze(Handle);
 
 // ---- handles in a reply: the host put null in their places
 
-const noPlace = () => new InternalError("the host's reply names a missing place for a handle");
+const missingPlace = () => new InternalError("the host's reply names a missing place for a handle");
 
 // Reads an own property of a frame, never one of a prototype.
-function own(object, key) {
+function ownField(object, key) {
   const property = typeof object === "object" && object !== null ? getOwnPropertyDescriptor(object, key) : undefined;
-  if (property === undefined) throw noPlace();
+  if (property === undefined) throw missingPlace();
   return property.value;
 }
 
 function makeHandle(description) {
-  const id = own(description, "id");
-  const mime = own(description, "mime");
-  const size = own(description, "size");
-  const name = hasOwn(description, "name") ? own(description, "name") : undefined;
+  const id = ownField(description, "id");
+  const mime = ownField(description, "mime");
+  const size = ownField(description, "size");
+  const name = hasOwn(description, "name") ? ownField(description, "name") : undefined;
   if (!isSafeInteger(id) || typeof mime !== "string" || !isSafeInteger(size) || size < 0 ||
       (name !== undefined && typeof name !== "string")) {
     throw new InternalError("the host's reply has a malformed handle");
@@ -165,26 +165,26 @@ function makeHandle(description) {
   return new Handle(SECRET, id, mime, size, name);
 }
 
-function step(holder, key) {
-  if (typeof key !== (isArray(holder) ? "number" : "string")) throw noPlace();
-  return own(holder, key);
+function memberOf(holder, key) {
+  if (typeof key !== (isArray(holder) ? "number" : "string")) throw missingPlace();
+  return ownField(holder, key);
 }
 
 function placeHandles(value, handles) {
-  if (!isArray(handles)) throw noPlace();
+  if (!isArray(handles)) throw missingPlace();
   for (let i = 0; i < handles.length; i++) {
-    const path = own(handles[i], 0);
-    const handle = makeHandle(own(handles[i], 1));
-    if (!isArray(path)) throw noPlace();
+    const path = ownField(handles[i], 0);
+    const handle = makeHandle(ownField(handles[i], 1));
+    if (!isArray(path)) throw missingPlace();
     if (path.length === 0) {
-      if (value !== null) throw noPlace();
+      if (value !== null) throw missingPlace();
       value = handle;
       continue;
     }
     let holder = value;
-    for (let k = 0; k < path.length - 1; k++) holder = step(holder, path[k]);
+    for (let k = 0; k < path.length - 1; k++) holder = memberOf(holder, path[k]);
     const key = path[path.length - 1];
-    if (step(holder, key) !== null) throw noPlace();
+    if (memberOf(holder, key) !== null) throw missingPlace();
     define(holder, key, handle);
   }
   return value;

@@ -19,7 +19,7 @@ const { iterator } = Symbol;
 const AT_ONCE = 64;
 const EXAMPLE = 'such as parallel([[get_forecast, { location: "Oslo" }], [get_forecast, { location: "Rome" }]])';
 
-function described(value) {
+function describe(value) {
   if (value === null || value === undefined) return value === null ? "null" : "undefined";
   if (typeof value === "function") return "a function";
   if (typeof value !== "object") return "a " + typeof value;
@@ -27,7 +27,7 @@ function described(value) {
   return kind === "Array" ? "an array" : kind === "Promise" ? "a promise" : "an object";
 }
 
-function readList(calls) {
+function listOf(calls) {
   const list = makeList();
   if (isArray(calls)) {
     for (let i = 0; i < calls.length; i++) list[i] = calls[i];
@@ -35,7 +35,7 @@ function readList(calls) {
   }
   const method = calls === null || calls === undefined ? undefined : calls[iterator];
   if (typeof method !== "function" || typeof calls === "string") {
-    throw new TypeError("parallel() takes a list of [function, input], " + EXAMPLE + "; this is " + described(calls));
+    throw new TypeError("parallel() takes a list of [function, input], " + EXAMPLE + "; this is " + describe(calls));
   }
   const items = apply(method, calls, []);
   const { next } = items;
@@ -51,9 +51,9 @@ function badElement(index, problem) {
 }
 
 // Validates one element; returns { target, frame }: the host function and its request frame.
-function readCall(element, index) {
+function validateCall(element, index) {
   if (!isArray(element)) {
-    const kind = described(element);
+    const kind = describe(element);
     const advice = kind === "a promise" ? ", so its call has begun already: write [function, input] without calling the function"
       : kind === "a function" ? ": write [function, input], the host function and its input, and don't call it"
       : ": write [function, input]";
@@ -64,7 +64,7 @@ function readCall(element, index) {
   const target = call[0];
   const frame = typeof target === "function" ? apply(callFrame, undefined, call) : undefined;
   if (frame === undefined) {
-    const found = typeof target === "function" ? "a function of the program" : described(target);
+    const found = typeof target === "function" ? "a function of the program" : describe(target);
     throw badElement(index, "begins with " + found + ": only functions of host modules can be called in parallel, " + EXAMPLE);
   }
   return { __proto__: null, target, frame };
@@ -97,39 +97,39 @@ function readOptions(options) {
 // Makes the calls, blocking until all have settled; fills `results` and `failed` by index. An error that is no
 // ToolError, such as memory running out, stops further calls in both modes.
 function makeCalls(calls, limit, collects, results, failed) {
-  let underWay = 0;
+  let pending = 0;
   let stops = false;
   const settled = (index, value, isError) => {
-    underWay--;
+    pending--;
     results[index] = value;
     failed[index] = isError;
     if (isError && !(collects && value instanceof ToolError)) stops = true;
   };
   for (let next = 0; ; ) {
-    while (next < calls.length && underWay < limit && !stops) {
+    while (next < calls.length && pending < limit && !stops) {
       const index = next++;
       const { target, frame } = calls[index];
       calls[index] = undefined; // its frame is no longer needed
-      underWay++;
+      pending++;
       try {
         start(target, frame, (value) => settled(index, value, false), (error) => settled(index, error, true));
       } catch (error) {
         settled(index, error, true);
       }
     }
-    if (underWay === 0) return;
+    if (pending === 0) return;
     settleNext();
   }
 }
 
 function parallel(calls, options = undefined) {
   const { limit, errors } = readOptions(options);
-  const list = readList(calls);
+  const list = listOf(calls);
   const collects = errors === "collect";
   const results = makeList();
   const failed = makeList();
   for (let i = 0; i < list.length; i++) {
-    list[i] = readCall(list[i], i);
+    list[i] = validateCall(list[i], i);
     results[i] = undefined;
     failed[i] = false;
   }

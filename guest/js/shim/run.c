@@ -153,7 +153,7 @@ static void begin_run(void)
 }
 
 /* Fetches the run frame of that length, and runs it. */
-static uint64_t run_taken(uint32_t length)
+static uint64_t run_fetched(uint32_t length)
 {
     char *text = malloc((size_t)length + 1);
     if (!text)
@@ -171,9 +171,9 @@ static uint64_t run_taken(uint32_t length)
 /* run(length of the run frame) → outcome frame: length << 32 | pointer; 0 if there is no memory */
 EXPORT("run") uint64_t run(uint32_t length)
 {
-    asks_by_mailbox = false;
+    uses_mailbox = false;
     begin_run();
-    return run_taken(length);
+    return run_fetched(length);
 }
 
 /* inbox() → where the host may put a run frame for `run_inbox`, and how long it may be: length << 32 | pointer */
@@ -182,10 +182,10 @@ EXPORT("inbox") uint64_t inbox_place(void) { return (uint64_t)(INBOX_BYTES - 1) 
 /* The same as `run`, with the frame in the inbox if it is not too long for it, asking by mailbox. */
 EXPORT("run_inbox") uint64_t run_inbox(uint32_t length)
 {
-    asks_by_mailbox = true;
+    uses_mailbox = true;
     begin_run();
     if (length >= INBOX_BYTES)
-        return run_taken(length);
+        return run_fetched(length);
     inbox[length] = 0;
     return run_frame(read_json(context, inbox, length));
 }

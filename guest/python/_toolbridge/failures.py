@@ -18,7 +18,7 @@ _MOST_CAUSES = 5
 
 def failure(error: BaseException, file: str, *, kind: str) -> dict[str, Any]:
     """The failure of an outcome frame."""
-    description = _described(error)
+    description = _name_and_message(error)
     description["stack"] = _stack(error, file)
     if isinstance(error, ToolError):
         for name in ("module", "function", "kind"):
@@ -27,14 +27,14 @@ def failure(error: BaseException, file: str, *, kind: str) -> dict[str, Any]:
                 description[name] = text[:_MOST_TEXT]
     causes = [
         f"{each['name']}: {each['message']}" if each["message"] else each["name"]
-        for each in map(_described, _causes(error))
+        for each in map(_name_and_message, _causes(error))
     ]
     if causes:
         description["causes"] = causes
     return {"kind": kind, "error": description}
 
 
-def _described(error: BaseException) -> dict[str, Any]:
+def _name_and_message(error: BaseException) -> dict[str, Any]:
     return {"name": type(error).__name__[:_MOST_TEXT], "message": _message(error)[:_MOST_TEXT]}
 
 
@@ -49,7 +49,7 @@ def _message(error: BaseException) -> str:
     if "id you mean" not in text:
         wanted: Any = getattr(error, "name_from", None)
         if isinstance(error, ImportError) and isinstance(error.name, str) and isinstance(wanted, str):
-            text = _without_name(error.name, wanted)
+            text = _missing_export(error.name, wanted)
         elif isinstance(error, (NameError, AttributeError)):
             text = _with_suggestion(error, text)
     notes: Any = getattr(error, "__notes__", None)
@@ -59,7 +59,7 @@ def _message(error: BaseException) -> str:
     return text
 
 
-def _without_name(module: str, name: str) -> str:
+def _missing_export(module: str, name: str) -> str:
     """The message for a missing export; Python's own knows only top-level modules, and names a file."""
     known = [each for each in dir(sys.modules.get(module)) if not each.startswith("__")]
     guesses = difflib.get_close_matches(name[:64], known[:1000], n=1, cutoff=0.6)
@@ -82,21 +82,21 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     """The chain of causes and contexts, and the members of exception groups."""
     found = 0
     seen = {id(error)}
-    waiting: list[BaseException] = [error]
-    while waiting and found < _MOST_CAUSES:
-        current = waiting.pop(0)
-        nexts: list[Any] = []
+    queue: list[BaseException] = [error]
+    while queue and found < _MOST_CAUSES:
+        current = queue.pop(0)
+        behind: list[Any] = []
         if isinstance(current, BaseExceptionGroup):
-            nexts.extend(cast("BaseExceptionGroup[BaseException]", current).exceptions)
+            behind.extend(cast("BaseExceptionGroup[BaseException]", current).exceptions)
         if current.__cause__ is not None:
-            nexts.append(current.__cause__)
+            behind.append(current.__cause__)
         elif current.__context__ is not None and not current.__suppress_context__:
-            nexts.append(current.__context__)
-        for each in nexts:
+            behind.append(current.__context__)
+        for each in behind:
             if id(each) not in seen and found < _MOST_CAUSES:
                 seen.add(id(each))
                 found += 1
-                waiting.append(each)
+                queue.append(each)
                 yield each
 
 

@@ -37,7 +37,7 @@ class HostFunction:
         Raises:
             UnconvertibleError: an argument has no JSON form.
         """
-        return f"{self._head}{arguments_text(_listed(arguments, named))}}}"
+        return f"{self._head}{arguments_text(_merged(arguments, named))}}}"
 
     def _result(self, reply: dict[str, Any]) -> Any:
         if "error" in reply:
@@ -63,7 +63,7 @@ class AwaitedFunction(HostFunction):
         return f"<coroutine function {self.__module__}.{self.__name__}>"
 
 
-def _listed(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+def _merged(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
     """The call's arguments for the host: keywords become one object, or are merged into the mapping given."""
     if not named:
         return list(arguments)

@@ -29,9 +29,9 @@ def parallel(calls: Iterable[Any], /, *, limit: int = _AT_ONCE, errors: str = "t
     if errors not in ("throw", "collect"):
         raise ValueError('the option errors of parallel() is "throw" or "collect"')
     if isinstance(calls, (str, bytes, Mapping)) or not isinstance(calls, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"parallel() takes a list of (function, input), {_EXAMPLE}; this is {_shown(calls)}")
-    listed = [_read(element, index) for index, element in enumerate(calls)]
-    results = _make(listed, limit, collects=errors == "collect")
+        raise TypeError(f"parallel() takes a list of (function, input), {_EXAMPLE}; this is {_kind_of(calls)}")
+    listed = [_validated(element, index) for index, element in enumerate(calls)]
+    results = _make_calls(listed, limit, collects=errors == "collect")
     for result in results:
         if isinstance(result, _Raised):
             raise result.error
@@ -48,34 +48,34 @@ class _Raised:
         self.error = error
 
 
-def _shown(value: Any) -> str:
+def _kind_of(value: Any) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-def _read(element: Any, index: int) -> tuple[HostFunction, str]:
+def _validated(element: Any, index: int) -> tuple[HostFunction, str]:
     if not isinstance(element, (tuple, list)) or not element:
         advice = "write (function, input), the host function and its input, and don't call it"
-        raise TypeError(f"parallel(): element [{index}] of the list is {_shown(element)}: {advice}, {_EXAMPLE}")
+        raise TypeError(f"parallel(): element [{index}] of the list is {_kind_of(element)}: {advice}, {_EXAMPLE}")
     function, *arguments = list(cast("Iterable[Any]", element))
     if not isinstance(function, HostFunction):
         raise TypeError(
-            f"parallel(): element [{index}] of the list begins with something {_shown(function)}: only functions of "
+            f"parallel(): element [{index}] of the list begins with something {_kind_of(function)}: only functions of "
             f"host modules can be called in parallel, {_EXAMPLE}"
         )
     return function, function._frame(tuple(arguments), {})
 
 
-def _make(calls: list[tuple[HostFunction, str]], limit: int, *, collects: bool) -> list[Any]:
+def _make_calls(calls: list[tuple[HostFunction, str]], limit: int, *, collects: bool) -> list[Any]:
     results: list[Any] = [None] * len(calls)
-    under_way = 0
+    pending = 0
     stops = False
 
     def begin(index: int) -> None:
         function, frame = calls[index]
 
         def settle(reply: dict[str, Any]) -> None:
-            nonlocal under_way, stops
-            under_way -= 1
+            nonlocal pending, stops
+            pending -= 1
             try:
                 results[index] = function._result(reply)
             except ToolError as error:
@@ -84,12 +84,12 @@ def _make(calls: list[tuple[HostFunction, str]], limit: int, *, collects: bool) 
 
         wire.start(frame, settle)
 
-    following = 0
+    next_index = 0
     while True:
-        while following < len(calls) and under_way < limit and not stops:
-            begin(following)
-            following += 1
-            under_way += 1
-        if not under_way:
+        while next_index < len(calls) and pending < limit and not stops:
+            begin(next_index)
+            next_index += 1
+            pending += 1
+        if not pending:
             return results
         wire.wait(None)

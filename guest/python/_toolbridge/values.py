@@ -59,7 +59,7 @@ def _text(value: Any, what: str, *, for_call: bool) -> str:
         raise UnconvertibleError(f"{what} can't be written as JSON: {error}.") from None
 
 
-def _simple(value: Any) -> Any:
+def _converted(value: Any) -> Any:
     """Converts one level of a value to JSON's own types; NotImplemented for an unknown type."""
     for kinds, convert in _CONVERSIONS:
         if isinstance(value, kinds):
@@ -115,15 +115,15 @@ _CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 def _default_of_call(value: Any) -> Any:
     if isinstance(value, Handle):
         return value._as_argument()
-    return _known(value)
+    return _converted_or_refused(value)
 
 
 def _default_of_value(value: Any) -> Any:
-    shown = _shown(value)
-    return _known(value) if shown is None else shown
+    description = _description(value)
+    return _converted_or_refused(value) if description is None else description
 
 
-def _shown(value: Any) -> str | None:
+def _description(value: Any) -> str | None:
     """The description of a handle or of bytes in the run's value; None for other values."""
     if isinstance(value, Handle):
         return repr(value)
@@ -133,11 +133,11 @@ def _shown(value: Any) -> str | None:
     return None
 
 
-def _known(value: Any) -> Any:
-    simple = _simple(value)
-    if simple is NotImplemented:
+def _converted_or_refused(value: Any) -> Any:
+    converted = _converted(value)
+    if converted is NotImplemented:
         raise TypeError
-    return simple
+    return converted
 
 
 def _encoder(default: Callable[[Any], Any]) -> Callable[[Any], str]:
@@ -171,8 +171,8 @@ class _Walk:
             return self._number(value, path)
         if self._for_call and isinstance(value, Handle):
             return value._as_argument()
-        shown = None if self._for_call else _shown(value)
-        return self._composed(value, path, depth, above) if shown is None else shown
+        description = None if self._for_call else _description(value)
+        return self._composed(value, path, depth, above) if description is None else description
 
     def _composed(self, value: Any, path: str, depth: int, above: tuple[int, ...]) -> Any:
         if depth > _MOST_DEPTH:
@@ -185,10 +185,10 @@ class _Walk:
         if isinstance(value, (list, tuple)):
             items = cast("Sequence[Any]", value)
             return [self.plain(item, f"{path}[{index}]", depth + 1, inner) for index, item in enumerate(items)]
-        simple = _simple(value)
-        if simple is NotImplemented:
+        converted = _converted(value)
+        if converted is NotImplemented:
             raise self._refused(value, path)
-        return self.plain(simple, path, depth + 1, inner)
+        return self.plain(converted, path, depth + 1, inner)
 
     def _object(self, value: Mapping[Any, Any], path: str, depth: int, above: tuple[int, ...]) -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -200,11 +200,11 @@ class _Walk:
     def _key(self, key: Any, path: str) -> str:
         if key is None or isinstance(key, (bool, int, float)):
             return dumps(key)
-        simple = _simple(key)
-        if isinstance(simple, str):
-            return simple
-        if isinstance(simple, (bool, int, float)):
-            return dumps(simple)
+        converted = _converted(key)
+        if isinstance(converted, str):
+            return converted
+        if isinstance(converted, (bool, int, float)):
+            return dumps(converted)
         kind = _kind(key)
         raise UnconvertibleError(
             f"{self._what} has {kind} as a key{self._at(path)}: keys are strings in JSON. Use str(…) of it, or a list."

@@ -37,7 +37,7 @@ def printable(text: str) -> str:
 
 
 def _reply(frame: str) -> dict[str, Any]:
-    reply = loads(_whole(frame))
+    reply = loads(_fetched(frame))
     if not reply.keys() <= _REPLY_FIELDS:
         raise RuntimeError("the host's reply has unknown fields")
     return reply
@@ -48,7 +48,7 @@ def request(frame: str) -> dict[str, Any]:
     return _reply(wit_world.call(printable(frame)))
 
 
-def _whole(frame: str) -> str:
+def _fetched(frame: str) -> str:
     """The frame, or the long one that `take` fetches in its place.
 
     Raises:
