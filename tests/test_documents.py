@@ -228,6 +228,16 @@ def test_the_guides_have_every_command() -> None:
     assert set(toolbridge.list_commands(click.Context(toolbridge))) <= set(commands)
 
 
+def test_every_message_in_the_table_of_problems_is_one_of_ours() -> None:
+    table = GUIDE.split("| a message says |")[1].split("\n\n")[0]
+    files = [path for part in ("bridge", "guest") for path in (ROOT / part).rglob("*.*") if ".build" not in path.parts]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files if path.suffix in {".py", ".js"})
+    quoted = re.findall(r"`([^`]+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:]))
+    parts = [part.strip() for message in quoted for part in re.split("[…\"']", message) if len(part.strip()) > 6]
+    assert len(parts) > 10
+    assert [part for part in parts if part not in source] == []
+
+
 def test_the_guides_have_every_kind_of_error_and_its_class() -> None:
     from toolbridge_codegen.stubs import bridge_dts
 
