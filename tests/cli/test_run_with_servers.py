@@ -293,7 +293,7 @@ def test_a_question_that_nobody_answers_ends_with_the_run(approved: Project) -> 
 def test_without_a_terminal_a_call_that_must_be_asked_about_is_denied(approved: Project) -> None:
     code, out, err = approved.run("run", approved.write('require("host:mcp-weather").list_stations().length'))
     assert (code, out) == (1, "")
-    assert "There is no user" in err
+    assert "Nobody can be asked" in err
 
 
 def test_a_call_that_is_denied_is_not_asked_about(approved: Project) -> None:
