@@ -156,15 +156,25 @@ def write_private_file(path: AnyPath, content: bytes) -> None:
         UnsafePathError: its directory is open to others.
         OSError: it can't be written.
     """
+    private_directory(os.path.dirname(path), create=True)
+    replace_file(path, content)
+
+
+def replace_file(path: AnyPath, content: bytes, *, mode: int = 0o600) -> None:
+    """Write a file atomically, in a directory that is there.
+
+    Raises:
+        OSError: it can't be written; an earlier file is as it was.
+    """
     import tempfile
 
-    directory = private_directory(os.path.dirname(path), create=True)
-    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix="new-", suffix=".tmp")
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix="new-", suffix=".tmp")
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+            os.fchmod(file.fileno(), mode)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -196,11 +206,7 @@ def file_lock(path: AnyPath, *, seconds: float) -> Generator[None]:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnsafePathError(f"{os.fspath(path)} is not a regular file")
-        until = time.monotonic() + seconds
-        while not _try_lock(descriptor):
-            if time.monotonic() > until:
-                raise LockTimeoutError(f"another process has held {os.fspath(path)} for more than {seconds:g} s")
-            time.sleep(_RETRY_SECONDS)
+        wait_for_lock(descriptor, path, seconds=seconds)
         try:
             yield
         finally:
@@ -209,9 +215,18 @@ def file_lock(path: AnyPath, *, seconds: float) -> Generator[None]:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def wait_for_lock(descriptor: int, path: AnyPath, *, seconds: float) -> None:
+    """Lock an open file or directory exclusively; blocks for at most `seconds`. Closing it releases the lock.
+
+    Raises:
+        LockTimeoutError: the lock was not released in time.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                problem = f"another process has held {os.fspath(path)} for more than {seconds:g} s"
+                raise LockTimeoutError(problem) from None
+        time.sleep(_RETRY_SECONDS)

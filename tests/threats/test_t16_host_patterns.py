@@ -6,19 +6,17 @@ but run on whatever a server writes.
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from growth import PLAIN_SECONDS, is_at_most, plain_python, work_within
+from growth import PLAIN_SECONDS, cpu_seconds, is_at_most, plain_python, work_within
 from toolbridge.schema.compile import safe_pattern
 from toolbridge.schema.validate import CheckStore
 from toolbridge.trust.audit.detector import audit
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, ToolSpec, build_catalog
-
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="a search is ended by an alarm")
 
 MOST_SECONDS = 0.5
 CATASTROPHIC = [
@@ -45,21 +43,17 @@ CATASTROPHIC = [
     "[a-z]*[a-z]*!",
     "a*a*a*b",
 ]
-VICTIMS = ["a" * 5_000, "x" * 5_000, " " * 5_000, "a" * 60 + "!", "1" * 5_000]
+LENGTHS = (*range(8, 42), 60, 200, 1_000, 5_000)
+VICTIMS = [text for length in LENGTHS for text in ("a" * length, "x" * length, " " * length, "1" * length)]
+VICTIMS += ["a" * 60 + "!"]
 
 
-@pytest.fixture(autouse=True)
-def not_for_ever() -> Iterator[None]:
-    """An expression that runs away is a failure, not a hang: Python looks for signals while it searches."""
-
-    def give_up(_number: int, _frame: object) -> None:
-        raise TimeoutError("it runs for ever")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, 20)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
+def assert_bounded(search: Callable[[str], object]) -> None:
+    """The victims grow, so that a search without bounds is too slow for the test before it takes for ever."""
+    with work_within(MOST_SECONDS):
+        for victim in VICTIMS:
+            if cpu_seconds(partial(search, victim)) > 3 * MOST_SECONDS:
+                break
 
 
 def tool_with(pattern: str) -> ToolSpec:
@@ -78,10 +72,12 @@ def tool_with(pattern: str) -> ToolSpec:
 def test_a_catastrophic_pattern_holds_up_no_call(pattern: str) -> None:
     """Arguments and results are checked against the schema in no time, whatever pattern is in it."""
     checks = CheckStore().of(tool_with(pattern))
-    with work_within(MOST_SECONDS):
-        for victim in VICTIMS:
-            checks.prepared({"text": victim, "list": [victim] * 3, victim: victim})
-            checks.result_problem({"text": victim, victim: victim})
+
+    def check(victim: str) -> None:
+        checks.prepared({"text": victim, "list": [victim] * 3, victim: victim})
+        checks.result_problem({"text": victim, victim: victim})
+
+    assert_bounded(check)
 
 
 @pytest.mark.parametrize("pattern", CATASTROPHIC)
@@ -89,10 +85,7 @@ def test_a_catastrophic_pattern_is_not_run_on_more_than_it_can_bear(pattern: str
     safe = safe_pattern(pattern)
     if safe is None:
         return
-    with work_within(MOST_SECONDS):
-        for victim in VICTIMS:
-            safe.refuses(victim)
-            safe.refuses(victim[: safe.longest])
+    assert_bounded(lambda victim: (safe.refuses(victim), safe.refuses(victim[: safe.longest])))
 
 
 @pytest.mark.parametrize(
@@ -134,8 +127,12 @@ ANYTHING = {
 }
 
 
-@pytest.mark.parametrize("name", ANYTHING)
-def test_the_audit_reads_100_kb_of_anything_in_a_tenth_of_a_second(name: str) -> None:
-    tool = ToolDefinition("f", {"type": "object"}, description=ANYTHING[name])
+def test_the_audit_reads_100_kb_of_anything_in_a_tenth_of_a_second() -> None:
     others = {"mail": ["send_email"], "files": ["read_file"]}
-    assert is_at_most(0.1 / PLAIN_SECONDS, lambda: audit("s", [tool], other_tools=others), plain_python)
+    tools = {name: ToolDefinition("f", {"type": "object"}, description=text) for name, text in ANYTHING.items()}
+    slow = [
+        name
+        for name, tool in tools.items()
+        if not is_at_most(0.1 / PLAIN_SECONDS, partial(audit, "s", [tool], other_tools=others), plain_python)
+    ]
+    assert slow == []

@@ -256,13 +256,13 @@ async def test_without_a_state_directory_decisions_hold_in_this_process(
 async def test_a_project_that_can_not_be_written_is_pinned_in_the_users_state(
     server: ServerConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read_only(place: LockPlace, content: bytes) -> None:
-        if not place.private:
+    def read_only(path: str, content: bytes, *, mode: int) -> None:
+        if path == str(tmp_path / "toolbridge.lock"):
             raise OSError(errno.EROFS, "Read-only file system")
-        write(place, content)
+        write(path, content, mode=mode)
 
-    write = lock_file._replace
-    monkeypatch.setattr(lock_file, "_replace", read_only)
+    write = lock_file.replace_file
+    monkeypatch.setattr(lock_file, "replace_file", read_only)
     pins = LockPins()
     assert (await pins.accept(server, listing(CLEAN, EVIL))).is_as_pinned
     place = pins.where(server)
@@ -270,9 +270,9 @@ async def test_a_project_that_can_not_be_written_is_pinned_in_the_users_state(
     assert not (tmp_path / "toolbridge.lock").exists()
     assert admitted(LockPins(), server, replace(CLEAN, title="Add"), EVIL) == ["evil"]
     # A lock that is there narrows, and can't be got round by this.
-    monkeypatch.setattr(lock_file, "_replace", write)
+    monkeypatch.setattr(lock_file, "replace_file", write)
     await change_by_another_user(server, listing(CLEAN))
-    monkeypatch.setattr(lock_file, "_replace", read_only)
+    monkeypatch.setattr(lock_file, "replace_file", read_only)
     with pytest.raises(LockError, match="can't be written: Read-only file system"):
         await LockPins().accept(server, listing(CLEAN, EVIL))
 

@@ -190,16 +190,11 @@ class Terminal:
 
     async def ask(self, text: str, question: str) -> str:
         """Show a text and a question, and give the line that is typed; empty at the end of input."""
-        import anyio
-        import anyio.to_thread
-
-        _write(f"{text}\n")
-        if sys.platform == "win32":
-            _forget_typed_keys()
-            _write(question)
-            return await anyio.to_thread.run_sync(sys.stdin.readline, _MOST_BYTES, abandon_on_cancel=True)
         import termios
 
+        import anyio
+
+        _write(f"{text}\n")
         descriptor = sys.stdin.fileno()
         with contextlib.suppress(termios.error):
             termios.tcflush(descriptor, termios.TCIFLUSH)
@@ -213,14 +208,6 @@ class Terminal:
         if not line.endswith(b"\n"):
             _write("\n")
         return line.decode("utf-8", "replace")
-
-
-def _forget_typed_keys() -> None:
-    if sys.platform == "win32":
-        import msvcrt
-
-        while msvcrt.kbhit():
-            msvcrt.getwch()
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -1,7 +1,7 @@
-"""SECURITY: `toolbridge.lock` on disk: where it is, who may have written it, and how it is changed without loss (T26).
+"""SECURITY: `toolbridge.lock` on disk: its place, its owner check, and locked, atomic changes (T26).
 
 A project's servers are pinned next to the project's configuration, to be committed; a user's and a plugin's in the
-user's configuration directory. Those of a program are pinned in a file if the program names one, else in memory.
+user's configuration directory; a program's in a file that the program names, else in memory.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ import json
 import os
 import re
 import stat
-import sys
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
@@ -25,37 +22,42 @@ from toolbridge.config.read_file import user_directory
 from toolbridge.config.server_config import Origin
 from toolbridge.config.values import kind_of, quoted
 from toolbridge.errors import ConfigError, advised
-from toolbridge.files import check_ancestors, make_private_directories, state_directory
+from toolbridge.files import (
+    LockTimeoutError,
+    check_ancestors,
+    make_private_directories,
+    replace_file,
+    state_directory,
+    wait_for_lock,
+)
 from toolbridge.trust.pins.definition import FIELDS, PinnedTool, UnpinnableError, canonical_text, pin_of, pin_of_fields
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
-# SECURITY: the text of `toolbridge.lock`: one for the same pins, whoever writes it; what is not understood is
-# refused.
+# SECURITY: the text of `toolbridge.lock` is canonical, and parsed strictly.
 #
-# It is made to be committed and reviewed: one member a line, sorted, no time and no place of this machine, and ASCII
-# only. Hidden and look-alike characters are `\uXXXX` in every diff, and no version of Unicode decides which those
-# are.
+# For commits and reviews: one member a line, sorted, no time and no path of this machine, and ASCII only, so that
+# hidden and confusable characters are `\uXXXX` in every diff.
 
 
 LOCK_VERSION = 1
 MOST_BYTES = 64 * 2**20
 """The whole file."""
 MOST_SERVER_BYTES = 8 * 2**20
-"""One server in it: none can use up the others' room."""
+"""One server in it, so that none uses up the room of the others."""
 MOST_TOOL_BYTES = 2**20
-"""One tool of it, or its instructions: what is longer is not pinned, and costs its neighbours nothing."""
+"""One tool of it, or its instructions: longer ones are not pinned."""
 
 _ENCODER = json.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)
 _CONFLICT = re.compile(rb"^(?:<{7}|\|{7}|={7}|>{7})(?: |\r?$)", re.MULTILINE)
 
 
 class LockError(ConfigError):
-    """A lock can't be read, understood or written: nothing that it would pin is used."""
+    """A lock can't be read, parsed or written: no tool that it would pin is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedServer:
-    """What is pinned of one server: its tools by name, and its instructions, which a model reads as well."""
+    """The pins of one server: its tools by name, and its instructions, which a model reads as well."""
 
     tools: Mapping[str, PinnedTool]
     instructions: str = ""
@@ -68,13 +70,13 @@ class Lock:
     servers: Mapping[str, PinnedServer] = field(default_factory=lambda: MappingProxyType({}))
 
     def with_server(self, name: str, pinned: PinnedServer | None) -> Lock:
-        """The same with other pins for one server, or with none."""
+        """A copy with other pins for one server, or with none."""
         rest = {known: value for known, value in self.servers.items() if known != name}
         return Lock(rest if pinned is None else {**rest, name: pinned})
 
 
 def pinned_server(tools: Iterable[ToolDefinition], instructions: str) -> PinnedServer:
-    """Pins for everything that is listed; what can't be pinned is left out, and so never admitted."""
+    """The pins of a listing; unpinnable definitions are left out, and so never admitted."""
     pinned: dict[str, PinnedTool] = {}
     for tool in one_per_name(tools):
         try:
@@ -100,9 +102,9 @@ def checked_pin(tool: ToolDefinition) -> PinnedTool:
 
 
 def size_problem(value: object) -> str:
-    """`takes more than … bytes`, for what is too long to be pinned; empty if it is not."""
+    """`takes more than … bytes` for a value that is too long to be pinned; else empty."""
     size = 0
-    # As it would be written, and no further than need be: what is nested takes many times its own length there.
+    # Indented, as in the file: nesting multiplies the length. Stops at the limit.
     for part in _ENCODER.iterencode(value):
         size += len(part)
         if size > MOST_TOOL_BYTES:
@@ -173,7 +175,7 @@ def _tool(path: str, server: str, name: str, value: object) -> PinnedTool:
         if not isinstance(entry.get(key, {}), dict):
             place.refuse(f"{key!r} is {kind_of(entry[key])}; expected an object.")
     given = {key: item for key, item in entry.items() if key != "digest"}
-    # What is empty is written in one way only.
+    # Empty values have one form only: absent.
     given = {key: item for key, item in given.items() if item or key.endswith("Schema")}
     try:
         pin = pin_of_fields(name, given)
@@ -186,19 +188,19 @@ def _tool(path: str, server: str, name: str, value: object) -> PinnedTool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Somewhere in a lock."""
+    """A place in a lock, for errors."""
 
     path: str
     server: str | None = None
     field: str | None = None
 
     def refuse(self, problem: str) -> NoReturn:
-        """Say what is wrong here."""
+        """Raises a LockError about this place."""
         server = None if self.server is None else quoted(self.server)[1:-1]
         raise LockError(problem, file=self.path, server=server, field=self.field, fix=_restore())
 
     def object(self, value: object, needed: Iterable[str] = (), known: set[str] | None = None) -> dict[str, Any]:
-        """The object that must be here, with these keys."""
+        """The value as an object with these keys; raises a LockError otherwise."""
         if not isinstance(value, dict):
             self.refuse(f"expected an object, found {kind_of(value)}.")
         found = cast("dict[str, Any]", value)
@@ -233,7 +235,7 @@ def _parsed(content: bytes, path: str) -> object:
         problem = f"has {quoted(error.key)} twice in the same object."
     except ValueError:
         problem = "has a number that is not JSON, or too long."
-    # Outside: the parser's error holds the whole text, and would be part of this one's context.
+    # Outside of `except`: the parser's error holds the whole text, and would be the context of this one.
     raise LockError(problem, file=path, fix=_restore())
 
 
@@ -242,7 +244,7 @@ def _restore() -> str:
 
 
 class _RepeatedError(ValueError):
-    """A key was written twice in one object."""
+    """A key is twice in one object."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -263,29 +265,28 @@ def _refuse_constant(text: str) -> NoReturn:
 
 LOCK_NAME = "toolbridge.lock"
 WAIT_SECONDS = 5.0
-"""How long another writer is waited for."""
+"""The longest wait for another writer."""
 
 _TOOL_FOLDERS = (".vscode", ".agents")
-_POSIX = os.name == "posix"
 
 
 class LockNotWritableError(LockError):
-    """The system does not let this user write a lock."""
+    """The system refuses to write a lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockPlace:
-    """Where pins are kept."""
+    """The place of pins."""
 
     path: str
     private: bool = False
-    """Whether nobody but this user may have written it. A project's is as open as its repository."""
+    """Whether only this user may write the file. A project's is as open as its repository."""
     in_memory: bool = False
-    """Whether there is no such file: what is pinned is forgotten with the program."""
+    """Whether the pins end with the program."""
 
 
 def lock_place(origin: Origin, environ: Mapping[str, str]) -> LockPlace | None:
-    """The lock of servers from there; None for those of a program, which may name one.
+    """The lock for servers of an origin; None for a program's servers.
 
     Raises:
         LockError: there is no such place on this machine.
@@ -294,7 +295,7 @@ def lock_place(origin: Origin, environ: Mapping[str, str]) -> LockPlace | None:
         return None
     if origin.kind == "project":
         folder, name = os.path.split(os.path.dirname(origin.detail))
-        # Files of other tools are in a folder of theirs; the lock is the project's own.
+        # Configurations of other tools are in a folder of theirs; the lock is in the project.
         return LockPlace(os.path.join(folder if name in _TOOL_FOLDERS else os.path.join(folder, name), LOCK_NAME))
     directory = user_directory(environ)
     if directory is None:
@@ -303,7 +304,7 @@ def lock_place(origin: Origin, environ: Mapping[str, str]) -> LockPlace | None:
 
 
 def own_place(place: LockPlace) -> LockPlace:
-    """Where this user's pins are for servers that another lock does not pin: unseen ones, and of read-only projects."""
+    """This user's own lock beside a shared one: for unseen definitions, and for read-only projects."""
     state = state_directory()
     if state is None:
         return LockPlace(place.path, in_memory=True)
@@ -312,19 +313,17 @@ def own_place(place: LockPlace) -> LockPlace:
 
 
 def read_lock(place: LockPlace) -> Lock:
-    """The pins that are kept there: none, if there is no such file.
+    """Reads a lock; without a file there are no pins.
 
     Raises:
-        LockError: the file is not a lock, or somebody else could have written it.
+        LockError: the file is not a lock, or another user could have written it.
     """
     content = _content(place)
     return Lock() if content is None else parse_lock(content, place.path)
 
 
 def change_lock(place: LockPlace, change: Callable[[Lock], Lock]) -> Lock:
-    """Change the pins that are there at that moment: other writers wait, and nothing of theirs is lost.
-
-    Gives what is there now. Blocks: call it in a thread.
+    """Reads, changes and writes a lock under an exclusive lock; returns the new content. Blocks.
 
     Raises:
         LockError: the lock can't be read or written; it is as it was.
@@ -333,14 +332,14 @@ def change_lock(place: LockPlace, change: Callable[[Lock], Lock]) -> Lock:
     try:
         if place.private:
             make_private_directories(directory)
-        with _alone(place.path):
+        with _locked(place.path):
             before = read_lock(place)
             after = change(before)
             if after == before and os.path.lexists(place.path):
                 return before
             content = lock_text(after, place.path).encode("ascii")
-            written = parse_lock(content, place.path)  # nothing is ever written that could not be read
-            _replace(place, content)
+            written = parse_lock(content, place.path)  # never writes a lock that can't be read
+            replace_file(place.path, content, mode=_mode(place))
             return written
     except LockError:
         raise
@@ -353,9 +352,8 @@ def change_lock(place: LockPlace, change: Callable[[Lock], Lock]) -> Lock:
 
 def _content(place: LockPlace) -> bytes | None:
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(place.path, flags)
+        descriptor = os.open(place.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -382,8 +380,6 @@ def _content(place: LockPlace) -> bytes | None:
 
 
 def _check_owner(path: str, facts: os.stat_result) -> None:
-    if not _POSIX:
-        return
     directory = os.path.dirname(path)
     for what, found in ((path, facts), (directory, os.stat(directory))):
         if found.st_uid != os.geteuid():
@@ -398,63 +394,21 @@ def _check_owner(path: str, facts: os.stat_result) -> None:
         raise LockError("has a second name (a hard link).", file=path, fix="It is not used.")
 
 
-def _replace(place: LockPlace, content: bytes) -> None:
-    import tempfile
-
-    directory, name = os.path.split(place.path)
-    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f".{name}.", suffix=".tmp")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode(place))
-        os.replace(temporary, place.path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-
-
 def _mode(place: LockPlace) -> int:
-    """That of the file there is; a new one is the user's own, or as readable as the rest of a project."""
+    """The mode of the existing file; of a new one 0600, or 0644 in a project."""
     with contextlib.suppress(OSError):
         return stat.S_IMODE(os.lstat(place.path).st_mode)
     return 0o600 if place.private else 0o644
 
 
-@contextmanager
-def _alone(path: str) -> Generator[None]:
-    """While no other writer is at work, in this process or another.
-
-    On POSIX the directory itself is locked, so that no further file lies about in a repository.
-    """
-    on_windows = sys.platform == "win32"
-    target = f"{path}.writing" if on_windows else os.path.dirname(path)
-    descriptor = os.open(target, os.O_RDWR | os.O_CREAT if on_windows else os.O_RDONLY)
+@contextlib.contextmanager
+def _locked(path: str) -> Generator[None]:
+    """Hold a lock on the directory, so that no lock file lies in a repository; blocks for `WAIT_SECONDS` at most."""
+    descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
-        until = time.monotonic() + WAIT_SECONDS
-        while not _taken(descriptor):
-            if time.monotonic() > until:
-                raise LockError("is being written by another process.", file=path, fix="Try again.")
-            time.sleep(0.01)
+        wait_for_lock(descriptor, path, seconds=WAIT_SECONDS)
         yield
+    except LockTimeoutError:
+        raise LockError("is being written by another process.", file=path, fix="Try again.") from None
     finally:
-        os.close(descriptor)  # which also lets others in
-
-
-def _taken(descriptor: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK):
-            return False
-        raise
-    return True
+        os.close(descriptor)
