@@ -1,22 +1,21 @@
-"""What observers are told: one event per fact.
+"""Events that observers receive.
 
     RunStarted
       CallStarted ─ DecisionMade? ─ CallProgressed* ─ CallEnded   calls overlap; they are told apart by (run, call)
     RunEnded
-    StateChanged, ToolsChanged                     a server's, at any time, of no run
+    StateChanged, ToolsChanged                     of a server, at any time, outside of runs
     ServerRegistered, ServerCollided, ServerIgnored   when a runtime is entered, and when its servers change
 
-An observer is any callable that takes an event. A plain one is called at once, on the event loop's thread: it must not
-block for long. An async one gets the events in order, in a task of its own. What either raises is logged and stops
-nobody. What it can rely on:
+An observer is any callable that takes an event. A plain one is called at once, on the event loop's thread, and must not
+block; an async one receives the events in order, in its own task. Exceptions of observers are logged. Guarantees:
 
 - Every RunStarted is followed by exactly one RunEnded, which is the last event of its run.
 - Every CallStarted is followed by exactly one CallEnded of the same run and call, before the RunEnded: whether the
   call succeeded, failed, was denied, timed out, or its run was cancelled or closed under it.
-- RunStarted is told in the task that asked for the run, so that the caller's context is the current one.
-- No event has source code, a result, or a secret in it. Arguments are in one only if an observer asked for them.
-- Names of servers are the configuration's. Names of tools and the error of a StateChanged are a server's words: whoever
-  shows them to a terminal sanitises them.
+- RunStarted is sent in the task that started the run, in the caller's context.
+- No event contains source code, a result, or a secret; CallStarted has arguments only if an observer asks for them.
+- Names of servers are the configuration's. Names of tools and the error of a StateChanged are untrusted text from a
+  server: sanitise them before they are printed to a terminal.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 from toolbridge.trust.text.sanitise import for_error, masked
 
-# SECURITY: a call's arguments as an event shows them, for observers that asked: masked, then cut.
+# SECURITY: a call's arguments in an event, for observers that ask: secrets redacted, then truncated.
 
 
 MOST_CHARACTERS = 200
-# A character of a secret becomes at most so many in an encoding that is masked: `\ud83d\ude00`, `%F0%9F%98%80`.
+# The longest encoding of a character in a redacted secret: `\ud83d\ude00`, `%F0%9F%98%80`.
 _WIDEST_ENCODING = 12
 
 
 def shown(arguments: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
-    """Arguments as JSON on one line, known secrets masked in any common encoding, cut at 200 characters."""
+    """Arguments as one line of JSON, known secrets redacted in any common encoding, truncated to 200 characters."""
     import json
 
     try:
@@ -48,7 +47,7 @@ def shown(arguments: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
 
 
 def _beginning(text: str, secrets: Collection[str]) -> str:
-    """The masked beginning of a text: long enough, and not ending in a part of a secret, which no mask would know."""
+    """The redacted beginning of a text; never ends within a secret, of which a part would not be recognised."""
     longest = _WIDEST_ENCODING * max(map(len, secrets), default=0)
     enough = 4 * MOST_CHARACTERS + 2 * longest
     if len(text) <= enough:
@@ -61,7 +60,7 @@ def _named(value: object) -> str:
     return f"<{type(value).__name__}>"
 
 
-# What observers of servers are told.
+# Events of servers.
 
 
 ServerState: TypeAlias = Literal["idle", "needs_approval", "connecting", "connected", "error", "closed"]
@@ -71,50 +70,50 @@ _log = logging.getLogger("toolbridge")
 
 @dataclass(frozen=True, slots=True)
 class StateChanged:
-    """A server is in another state."""
+    """A server changed its state."""
 
     server: str
     state: ServerState
     error: str = ""
     reason: str = ""
-    """Why, where that is no error: it was closed to make room for another."""
+    """The reason, if it is no error: LRU eviction from the connection pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsChanged:
-    """A server's listing is not what it was."""
+    """A server's listing changed."""
 
     server: str
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRegistered:
-    """A server is there to be used from now on."""
+    """A server was added."""
 
     server: str
     origin: str
-    """Where it came from: `user (…/config.json)`, `plugin (acme)`, `section (tools.data)`, `task`, `code`."""
+    """Its source: `user (…/config.json)`, `plugin (acme)`, `section (tools.data)`, `task`, `code`."""
     reason: str = ""
-    """Why it is there, if not because it is configured: the task's words, a section."""
+    """Why it was added, unless it is configured: the words of the task, a section."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCollided:
-    """Two sources have a server of one name: one holds, the other is left out."""
+    """Two sources have a server of one name: one is used, the other left out."""
 
     server: str
     origin: str
-    """Of the one that is left out: where it is configured, `task`, `outer task`, `section (…)` or `plugin (…)`."""
+    """The source of the server that is left out: a file, `task`, `outer task`, `section (…)` or `plugin (…)`."""
     kept: str
-    """The origin of the one that holds."""
+    """The source of the server that is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerIgnored:
-    """Something that a source offered is not used."""
+    """A server that a source offers is not used."""
 
     server: str
-    """Its name, or its source's where it has none that could be told."""
+    """Its name, or its source's if it has none."""
     origin: str
     reason: str
 
@@ -129,25 +128,25 @@ _Event = TypeVar("_Event")
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A program is about to run."""
+    """A run started."""
 
     run: str
     """Identifies the run in all its events."""
     language: str
     source_bytes: int
     session: str | None = None
-    """Names the session that the run belongs to."""
+    """The identifier of the run's session."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """Guest code called a tool. The call may yet be denied, or wait for its turn."""
+    """Guest code called a tool. The call may still be denied or queued."""
 
     run: str
     call: int
-    """Counts the calls of a run."""
+    """The number of the call within its run."""
     server: str
-    """Empty for a function of the host's own modules."""
+    """Empty for a function of a host module."""
     tool: str
     """The server's own name for it, or the host function's."""
     arguments: str = ""
@@ -156,7 +155,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class DecisionMade:
-    """The permission gate let a call pass, or did not."""
+    """The permission gate allowed or denied a call."""
 
     run: str
     call: int
@@ -164,12 +163,12 @@ class DecisionMade:
     tool: str
     allowed: bool
     rule: str = ""
-    """Which rule decided."""
+    """The rule that decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallProgressed:
-    """A tool says how far a call is. A server that says so too often is not told of each time."""
+    """A progress notification of a tool; rate-limited."""
 
     run: str
     call: int
@@ -177,21 +176,21 @@ class CallProgressed:
     tool: str
     done: float
     total: float | None = None
-    """What `done` will be in the end, if that is known."""
+    """The final value of `done`, if known."""
     message: str = ""
-    """The tool's words: masked, cut and without control characters, if they are a server's."""
+    """Text from the tool; from a server it is redacted, truncated and sanitised."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """A call is over, one way or another."""
+    """A call ended, whatever its outcome."""
 
     run: str
     call: int
     server: str
     tool: str
     outcome: str
-    """`ok`, or the kind of error that guest code got (would have got, had it still been there)."""
+    """`ok`, or the kind of the error for guest code."""
     seconds: float
     request_bytes: int
     reply_bytes: int
@@ -199,7 +198,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """A program is over, one way or another."""
+    """A run ended, whatever its outcome."""
 
     run: str
     outcome: str
@@ -207,9 +206,9 @@ class RunEnded:
     seconds: float
     cpu_seconds: float
     calls: int
-    """How many were started."""
+    """The number of calls that were started."""
     servers: tuple[str, ...] = ()
-    """Whose words may be in the result."""
+    """Servers whose text may be in the result."""
 
 
 RunEvent: TypeAlias = RunStarted | CallStarted | DecisionMade | CallProgressed | CallEnded | RunEnded
@@ -220,16 +219,13 @@ Observer: TypeAlias = Callable[[Event], object | Awaitable[object]]
 
 
 def wants_arguments(observers: Iterable[Observer]) -> bool:
-    """Whether an observer asks for arguments, by an attribute `wants_arguments` that is true.
-
-    Asked once for a runtime: if nobody asks, no text is made of anybody's arguments.
-    """
+    """Whether an observer has a true attribute `wants_arguments`; evaluated once per runtime."""
     return any(getattr(observer, "wants_arguments", False) is True for observer in observers)
 
 
 def wants_progress(observers: Iterable[Observer]) -> bool:
-    """Whether an observer wants CallProgressed: all but those with an attribute `wants_progress` that is false.
+    """Whether an observer lacks a false attribute `wants_progress`; evaluated once per runtime.
 
-    Asked once for a runtime: if nobody wants it, no server is asked how far its calls are.
+    If none does, servers are not asked for progress notifications.
     """
     return any(getattr(observer, "wants_progress", True) is not False for observer in observers)

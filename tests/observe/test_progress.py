@@ -36,7 +36,7 @@ def drawing_threads() -> list[threading.Thread]:
 def text(*events: Event, now: float = 1.24) -> str:
     counts = Counts()
     for event in events:
-        counts.tell(event, 0.0)
+        counts.count(event, 0.0)
     return counts.text(now)
 
 
@@ -109,7 +109,7 @@ def test_a_line_that_was_erased_for_good_is_not_drawn_again(terminal: PseudoTerm
     line = line_of(terminal.stream)
     assert line is not None
     drawing = _Drawing(line)
-    drawing._counts.tell(CALL_STARTED, 0.0)
+    drawing._counts.count(CALL_STARTED, 0.0)
     drawing._draw(SetWhileItWaitedForTheTerminal())
     terminal.stream.write("end")
     terminal.stream.flush()

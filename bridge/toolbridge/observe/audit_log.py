@@ -1,8 +1,8 @@
-"""SECURITY: an observer that keeps a record: one JSON object per line, appended to a file of this user's.
+"""SECURITY: the audit log, an observer that appends one JSON object per event to a file of this user.
 
-Several processes may share a file: a line is one write at its end. A file that was moved away (log rotation) is
-noticed at the next line, and a new one made in its place. What goes wrong with the file later never reaches a run:
-it is logged once, and the first line that can be written again is preceded by one that counts what was lost.
+Several processes may share a file: each line is one write at its end. Log rotation is detected at the next line, and a
+new file created. Write errors never fail a run: the first is logged, and the next successful line is preceded by one
+with the number of lost lines.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from toolbridge.events import Event
 
 _log = logging.getLogger("toolbridge")
 
-# O_NOFOLLOW: a link could make us write elsewhere. O_NONBLOCK: opening some devices would wait.
+# O_NOFOLLOW: a link could redirect the log. O_NONBLOCK: opening some devices would block.
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 _MOST_CHARACTERS = 1_000
 _FIX = "Name a regular file of your own, in a directory that exists; links are not followed."
 
 
 class AuditLog:
-    """Appends every event to a file. Used as an observer; safe from several threads.
+    """An observer that appends every event to a file; thread-safe.
 
-    `arguments`: also the arguments of calls, with known secrets masked, cut at 200 characters.
+    `arguments`: also log the arguments of calls, known secrets redacted, truncated to 200 characters.
 
     Raises:
         ConfigError: the file can't be made or appended to, or others can write to it.
     """
 
     wants_progress = False
-    """No server is asked on its account how far its calls are."""
+    """Servers are not asked for progress notifications on its account."""
 
     def __init__(self, path: str | os.PathLike[str], *, arguments: bool = False) -> None:
         self.wants_arguments = arguments
@@ -50,13 +50,13 @@ class AuditLog:
         try:
             self._path: str = os.path.abspath(path)  # the working directory may change
             self._descriptor = _open(self._path)
-            self._notice_opened()
+            self._remember_identity()
         except (OSError, ValueError) as error:  # ValueError: a null character
             problem = f"The audit log can't be used: {_reason(error)}."
             raise ConfigError(problem, file=os.fspath(path), fix=_FIX) from error
 
     def __call__(self, event: Event) -> None:
-        """Appends a line; never raises because of the file."""
+        """Append a line. Never raises for an error of the file."""
         line = _line(_name(type(event)), self._entries(event))
         with self._lock:
             if self._closed:
@@ -73,7 +73,7 @@ class AuditLog:
                 self._lost += 1
 
     def close(self) -> None:
-        """Closes the file; what is told later is not recorded. May be called twice."""
+        """Close the file; later events are not recorded. May be called twice."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -94,7 +94,7 @@ class AuditLog:
         return entries
 
     def _reopen_if_moved(self) -> None:
-        """Goes on in a new file when the path no longer leads to ours: it was rotated, or deleted."""
+        """Open a new file if the path no longer leads to the open one: it was rotated or deleted."""
         try:
             facts = os.lstat(self._path)
         except FileNotFoundError:
@@ -105,14 +105,14 @@ class AuditLog:
             descriptor = _open(self._path)
             os.close(self._descriptor)
             self._descriptor = descriptor
-            self._notice_opened()
+            self._remember_identity()
 
-    def _notice_opened(self) -> None:
+    def _remember_identity(self) -> None:
         facts = os.fstat(self._descriptor)
         self._identity = facts.st_dev, facts.st_ino
         self._torn = False
         if facts.st_size:
-            # Whoever wrote last may have been stopped in the middle of a line.
+            # The last writer may have been killed in the middle of a line.
             os.lseek(self._descriptor, -1, os.SEEK_END)
             self._torn = os.read(self._descriptor, 1) != b"\n"
 
@@ -121,11 +121,11 @@ class AuditLog:
         written = os.write(self._descriptor, data)
         self._torn = written < len(data)
         if self._torn:
-            raise OSError(errno.ENOSPC, "only a part of a line could be written")
+            raise OSError(errno.ENOSPC, "only part of a line was written")
 
 
 def _open(path: str) -> int:
-    """A descriptor that appends to a file which only this user can write to; children don't inherit it."""
+    """Open a file for appending that only this user can write to; children don't inherit the descriptor."""
     descriptor = os.open(path, _FLAGS, 0o600)
     try:
         facts = os.fstat(descriptor)
@@ -133,7 +133,7 @@ def _open(path: str) -> int:
             raise OSError(errno.EINVAL, "it is not a regular file")
         if facts.st_uid != os.geteuid():
             raise OSError(errno.EPERM, "it belongs to another user")
-        # Others may read it if its owner made it so (a log collector's group); nobody else may write history.
+        # The owner may let others read it (a log collector's group), but not write it.
         if facts.st_mode & 0o022:
             raise OSError(errno.EPERM, "others can write to it (`chmod go-w` changes that)")
         if facts.st_nlink > 1:
@@ -158,7 +158,7 @@ def _line(event: str, entries: Mapping[str, Any]) -> bytes:
     from datetime import UTC, datetime
 
     time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    # Whatever is not printable ASCII is escaped: no text can end the line, or move a terminal that shows it.
+    # All but printable ASCII is escaped: no text can end the line, or inject terminal escapes.
     return json.dumps({"time": time, "event": event, **entries}, ensure_ascii=True).encode("ascii") + b"\n"
 
 

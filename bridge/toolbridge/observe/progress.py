@@ -1,9 +1,9 @@
-"""An observer for a person at a terminal: what is being waited for, in one line that is gone in the end.
+"""An observer that shows calls under way in one line of a terminal, erased at the end.
 
     weather.get_forecast … 1.2 s, 3 running, 12 done, 1 failed
 
-Being told is cheap: it only counts. A thread draws, ten times a second, so that the seconds go on while the event loop
-waits, and so that ten thousand calls don't mean ten thousand lines.
+An event only updates counters. A thread redraws the line ten times a second: the seconds advance while the event loop
+waits, and ten thousand calls don't mean ten thousand redraws.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from typing import TextIO
 from toolbridge.events import CallEnded, CallStarted, Event, RunEnded, RunStarted, StateChanged
 from toolbridge.trust.text.sanitise import for_error
 
-# One line on a terminal that is written again and again, and erased in the end.
+# One line of a terminal that is redrawn and erased at the end.
 #
-# Only carriage returns and spaces are used: every terminal knows them. The cursor waits at the line's beginning, so
-# that whatever else is printed (a log message, the result) writes over it.
+# Only carriage returns and spaces are used, which every terminal supports. The cursor rests at the line's beginning,
+# so that other output (a log message, the result) overwrites it.
 
 
 class TerminalLine:
-    """A line of a terminal. Not safe from several threads."""
+    """A line of a terminal. Not thread-safe."""
 
     def __init__(self, stream: TextIO) -> None:
-        # Past the stream's own buffer: a thread that holds its lock would disturb the end of the process.
+        # Bypasses the stream's buffer: a thread that holds its lock could block the exit of the process.
         self._descriptor = stream.fileno()
         self._encoding = stream.encoding or "utf-8"
         self._ellipsis = "…" if _has(self._encoding, "…") else "..."
         self._shown = 0
 
     def show(self, text: str) -> None:
-        """Replaces the line's text; what does not fit is cut. The text is one line, and sanitised.
+        """Replace the line by a sanitised text, truncated to the terminal's width.
 
         Raises:
             OSError: the terminal is gone.
         """
         text = text.encode(self._encoding, "backslashreplace").decode(self._encoding)
-        # In the last column some terminals would already begin the next line.
+        # A character in the last column makes some terminals begin the next line.
         text = fitted(text, self._columns() - 1, self._ellipsis)
         cells = sum(map(cell_width, text))
         self._write(text + " " * (self._shown - cells) + "\r")
         self._shown = cells
 
     def erase(self) -> None:
-        """Leaves nothing of it.
+        """Erase the line.
 
         Raises:
             OSError: the terminal is gone.
         """
         if self._shown:
-            # After a narrowing of the window, more spaces than it has columns would make a new line.
+            # In a window that was narrowed, more spaces than columns would begin a new line.
             self._write(" " * min(self._shown, self._columns() - 1) + "\r")
             self._shown = 0
 
@@ -73,7 +73,7 @@ class TerminalLine:
 
 
 def line_of(stream: TextIO | None) -> TerminalLine | None:
-    """A line of the stream's terminal; None if it is none, or one that can't go back to a line's beginning."""
+    """A line of the stream's terminal; None if the stream is no terminal, or a dumb one."""
     try:
         if stream is None or not stream.isatty() or os.environ.get("TERM") == "dumb":
             return None
@@ -83,7 +83,7 @@ def line_of(stream: TextIO | None) -> TerminalLine | None:
 
 
 def fitted(text: str, cells: int, ellipsis: str = "…") -> str:
-    """The text, or its beginning and an ellipsis, in at most so many cells."""
+    """The text, truncated with an ellipsis to at most `cells` cells."""
     if sum(map(cell_width, text)) <= cells:
         return text
     room = cells - len(ellipsis)
@@ -93,14 +93,14 @@ def fitted(text: str, cells: int, ellipsis: str = "…") -> str:
         room -= cell_width(character)
         if room < 0:
             return text[:index] + ellipsis
-    raise AssertionError("a text that is too wide has a character that is too much")
+    raise AssertionError("a text that is too wide has a character that exceeds the width")
 
 
 def cell_width(character: str) -> int:
-    """How many cells a terminal uses for a character; in doubt, more."""
+    """The number of cells of a character in a terminal; in doubt, more."""
     if character < "\x7f":
         return 1
-    if character == "\ufe0f":  # asks for the wide form of what stands before it
+    if character == "\ufe0f":  # the variation selector that widens the character before it
         return 1
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0
@@ -120,26 +120,23 @@ _LONGEST_NAME = 100
 
 
 class Progress:
-    """Shows calls under way while programs run. Used as an observer; does nothing if the stream is no terminal.
-
-    `stream`: standard error, if not given.
-    """
+    """An observer that shows calls under way on a stream (by default, standard error) if it is a terminal."""
 
     wants_progress = False
-    """No server is asked on its account how far its calls are."""
+    """Servers are not asked for progress notifications on its account."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         line = line_of(sys.stderr if stream is None else stream)
         self._drawing = None if line is None else _Drawing(line)
 
     def __call__(self, event: Event) -> None:
-        """Counts; begins to draw with the first run, and erases the line with the end of the last."""
+        """Count the event; the first run starts the drawing thread, the end of the last one erases the line."""
         if self._drawing is not None:
-            self._drawing.tell(event)
+            self._drawing.count(event)
 
     @contextlib.contextmanager
     def hidden(self) -> Generator[None]:
-        """No line meanwhile: for a question to the person. Safe from any thread."""
+        """Hide the line within a `with` block, to ask the person a question. Thread-safe."""
         if self._drawing is None:
             yield
             return
@@ -151,7 +148,7 @@ class Progress:
 
 
 class Counts:
-    """What is under way. Not safe from several threads."""
+    """Counters of runs, calls and connections under way. Not thread-safe."""
 
     def __init__(self) -> None:
         self._runs: set[str] = set()
@@ -161,11 +158,11 @@ class Counts:
 
     @property
     def running(self) -> bool:
-        """Whether there is a run."""
+        """Whether any run is under way."""
         return bool(self._runs)
 
-    def tell(self, event: Event, now: float) -> None:
-        """Counts an event."""
+    def count(self, event: Event, now: float) -> None:
+        """Count an event."""
         if isinstance(event, CallStarted):
             self._calls[event.run, event.call] = event, now
         elif isinstance(event, CallEnded):
@@ -181,12 +178,12 @@ class Counts:
             self._runs.add(event.run)
         elif isinstance(event, RunEnded):
             self._runs.discard(event.run)
-            if not self._runs:  # the next run's line begins from nothing
+            if not self._runs:  # the next run starts from zero
                 self._calls.clear()
                 self._done = self._failed = 0
 
     def text(self, now: float) -> str:
-        """The line: the call, or the server, that has been waited for longest, and how many there are."""
+        """The line: the longest-running call, or the longest connecting server, and counts."""
         parts: list[str] = []
         if self._calls:
             call, since = next(iter(self._calls.values()))
@@ -206,10 +203,10 @@ class Counts:
 
 
 class _Drawing:
-    """A thread that draws while there are runs.
+    """The drawing thread, alive while there are runs.
 
-    Two locks, always taken in this order: of the terminal, then of the counts. The counts' is never held while
-    writing: a terminal that is stopped (Ctrl-S) stops the drawing and not the calls.
+    Two locks, acquired in this order: of the terminal, then of the counters. The latter is never held while writing,
+    so that a stopped terminal (Ctrl-S) stops the drawing and not the calls.
     """
 
     def __init__(self, line: TerminalLine) -> None:
@@ -219,12 +216,12 @@ class _Drawing:
         self._counts = Counts()
         self._counting = threading.Lock()
         self._stop: threading.Event | None = None
-        """Of the thread that draws now."""
+        """Stops the current drawing thread."""
 
-    def tell(self, event: Event) -> None:
+    def count(self, event: Event) -> None:
         stop = None
         with self._counting:
-            self._counts.tell(event, monotonic())
+            self._counts.count(event, monotonic())
             if self._counts.running and self._stop is None:
                 self._stop = threading.Event()
                 threading.Thread(target=self._draw, args=(self._stop,), name="toolbridge-progress", daemon=True).start()
@@ -250,7 +247,7 @@ class _Drawing:
     def _draw(self, stop: threading.Event) -> None:
         while not stop.wait(_SECONDS_BETWEEN):
             with self._terminal:
-                if stop.is_set() or self._hidden:  # set while we waited for the lock: the line was erased for good
+                if stop.is_set() or self._hidden:  # stopped while waiting for the lock: the line was erased
                     continue
                 with self._counting:
                     text = self._counts.text(monotonic())

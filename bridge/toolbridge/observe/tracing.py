@@ -1,8 +1,8 @@
-"""An observer that makes OpenTelemetry spans: one for a run, below it one for each call.
+"""An observer that makes OpenTelemetry spans: one for each run, with a child for each call.
 
-Only the API is used: without an SDK that the application has set up, every span is a no-op. Names of attributes follow
-OpenTelemetry's conventions for MCP and for tools where there is one (`mcp.method.name`, `gen_ai.tool.name`,
-`error.type`); the rest is `toolbridge.*`. Arguments and results are in none of them.
+Only the API is used: unless the application sets up an SDK, spans are no-ops. Attributes follow OpenTelemetry's
+semantic conventions for MCP and tools (`mcp.method.name`, `gen_ai.tool.name`, `error.type`); the others are
+`toolbridge.*`. Arguments and results are never recorded.
 """
 
 from __future__ import annotations
@@ -17,26 +17,25 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
 _MOST_CHARACTERS = 200
-# What a tool reports by `isError` has a name in the conventions; all other outcomes keep ours.
+# The conventions name a tool's `isError`; other outcomes keep our names.
 _ERROR_TYPES = {"failed": "tool_error"}
 
 
 class Tracing:
-    """Makes spans of runs and calls. A run's span is a child of the span that is current where the run was started.
+    """An observer that makes spans of runs and calls. A run's span is a child of its caller's current span.
 
-    Nothing is made current by it: spans of others don't become children of a call.
-    `tracer_provider`: other than the application's global one.
+    No span is made current: spans of others don't become children of a call. `tracer_provider` replaces the global one.
     """
 
     wants_progress = False
-    """No server is asked on its account how far its calls are."""
+    """Servers are not asked for progress notifications on its account."""
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer = _tracer(tracer_provider)
         self._runs: dict[str, _Run] = {}
 
     def __call__(self, event: Event) -> None:
-        """Starts or ends the span that an event is about."""
+        """Start, end or annotate the span of an event."""
         if self._tracer is None:
             return
         if isinstance(event, RunStarted):
@@ -45,7 +44,7 @@ class Tracing:
             if run := self._runs.pop(event.run, None):
                 run.end(event)
         elif isinstance(event, CallStarted | DecisionMade | CallEnded) and (run := self._runs.get(event.run)):
-            run.tell(event)
+            run.record(event)
 
 
 def _tracer(provider: TracerProvider | None) -> Tracer | None:
@@ -80,7 +79,7 @@ class _Run:
         self._context: Context = set_span_in_context(self._span)
         self._calls: dict[int, Span] = {}
 
-    def tell(self, event: CallStarted | DecisionMade | CallEnded) -> None:
+    def record(self, event: CallStarted | DecisionMade | CallEnded) -> None:
         if isinstance(event, CallStarted):
             self._calls[event.call] = self._start(event)
         elif isinstance(event, DecisionMade):
@@ -125,5 +124,5 @@ def _end(span: Span, outcome: str) -> None:
 
 
 def _plain(text: str) -> str:
-    """A foreign text as an attribute. Exporters fail on what is no UTF-8, and lose the spans of others with it."""
+    """Foreign text as an attribute, sanitised: exporters drop whole batches for text that is not UTF-8."""
     return for_error(text, limit=_MOST_CHARACTERS)
