@@ -15,6 +15,7 @@ import anyio.to_thread
 import pytest
 
 import test_embedding
+from cases import each
 from runtime.worlds import named
 from toolbridge import Config, MisuseError, Permissions, ServerConfig, ServerManager, callbacks, open_runtime
 from toolbridge.approval import ElicitationAnswer
@@ -112,8 +113,8 @@ WRONG: dict[str, Any] = {
 OPTIONS = ("approver", "can_use_tool", "elicitor", "sampler", "roots", "sign_in")
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("option", OPTIONS)
+@each("wrong", WRONG)
+@each("option", OPTIONS)
 async def test_anything_else_is_refused_when_a_runtime_is_opened(option: str, wrong: str, tmp_path: Path) -> None:
     given: dict[str, Any] = {option: WRONG[wrong]}
     with pytest.raises(MisuseError, match=rf"^{option} is of type .*plain or async function"):
@@ -123,7 +124,7 @@ async def test_anything_else_is_refused_when_a_runtime_is_opened(option: str, wr
             ServerManager(Config.of(), **given)
 
 
-@pytest.mark.parametrize("wrong", [*WRONG.values(), None])
+@each("wrong", [*WRONG.values(), None])
 async def test_so_is_an_observer(wrong: Any, tmp_path: Path) -> None:
     for given in ([wrong], wrong):
         with pytest.raises(MisuseError, match="observer"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from toolbridge import Limits
 from toolbridge.errors import LimitsError
 from toolbridge.limits import LEAST_MEMORY, LEAST_STACK, MOST_MEMORY, MOST_STACK
@@ -35,30 +36,30 @@ def test_the_default_limits_are_these() -> None:
     )
 
 
-@pytest.mark.parametrize("name", SECONDS + COUNTS)
-@pytest.mark.parametrize("value", [0, -1, 2**60])
+@each("name", SECONDS + COUNTS)
+@each("value", [0, -1, 2**60])
 def test_a_limit_that_is_not_positive_and_finite_is_refused(name: str, value: int) -> None:
     with pytest.raises(LimitsError, match=f"^Limits.{name} is {value}: expected a positive, finite number$") as caught:
         Limits().with_(**{name: value})
     assert caught.value.name == name
 
 
-@pytest.mark.parametrize("name", SECONDS)
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), -0.0])
+@each("name", SECONDS)
+@each("value", [float("inf"), float("nan"), -0.0])
 def test_seconds_that_are_not_finite_are_refused(name: str, value: float) -> None:
     with pytest.raises(LimitsError, match=r"expected a positive, finite number$"):
         Limits().with_(**{name: value})
 
 
-@pytest.mark.parametrize("name", SECONDS)
-@pytest.mark.parametrize("value", ["30", None, True])
+@each("name", SECONDS)
+@each("value", ["30", None, True])
 def test_seconds_that_are_no_number_are_refused(name: str, value: Any) -> None:
     with pytest.raises(LimitsError, match=f"^Limits.{name} is {value!r}: expected a number$"):
         Limits().with_(**{name: value})
 
 
-@pytest.mark.parametrize("name", COUNTS)
-@pytest.mark.parametrize("value", [1.5, "64", None, True])
+@each("name", COUNTS)
+@each("value", [1.5, "64", None, True])
 def test_a_count_that_is_no_whole_number_is_refused(name: str, value: Any) -> None:
     with pytest.raises(LimitsError, match=f"^Limits.{name} is {value!r}: expected a whole number$"):
         Limits().with_(**{name: value})

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 import wasmtime._bindings as package_bindings
 
+from cases import each
 from toolbridge.boundary import imports, library
 from toolbridge.errors import EngineError
 from toolbridge.sandbox import engine, instance
@@ -58,7 +59,7 @@ def test_the_functions_that_are_declared_are_found() -> None:
     assert {"wasmtime_func_call_unchecked", "wasmtime_store_limiter", "wasm_trap_message"} <= names
 
 
-@pytest.mark.parametrize("name", sorted(declared()))
+@each("name", sorted(declared()))
 def test_a_function_is_declared_as_the_package_declares_it(name: str) -> None:
     assert signature(declared()[name]) == signature(getattr(bindings, f"_{name}"))
 

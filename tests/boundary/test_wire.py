@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from toolbridge.boundary.wire import (
     CallRequest,
     ErrorFrame,
@@ -152,7 +153,7 @@ def test_an_outcome_with_a_failure_is_decoded_to_the_golden_meaning(name: str) -
     assert decode_outcome(frame) == OutcomeFrame(failure_kind=meaning["failure_kind"], error=error)
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 def test_a_frame_that_the_wire_does_not_allow_is_refused_with_the_reason(name: str) -> None:
     content = json.loads((WIRE / "refused" / f"{name}.json").read_text(encoding="utf-8"))
     with pytest.raises(WireError) as caught:

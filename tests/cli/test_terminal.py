@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from toolbridge.cli.terminal import write
 from toolbridge.trust.text.sanitise import for_terminal
 
@@ -73,9 +74,7 @@ def test_what_a_terminal_would_obey_is_written_out(text: str, shown: str) -> Non
     assert for_terminal(text) == shown
 
 
-@pytest.mark.parametrize(
-    "character", [chr(code) for code in [*range(32), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"]
-)
+@each("character", [chr(code) for code in [*range(32), *range(0x7F, 0xA0)] if chr(code) not in "\t\n"])
 def test_no_control_character_reaches_a_terminal(character: str) -> None:
     assert character not in for_terminal(f"a{character}b")
 

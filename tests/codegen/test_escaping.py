@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from growth import work_within
 from toolbridge_codegen.escaping import clean_line, clean_text
 
 TAGS = "".join(chr(0xE0000 + ord(letter)) for letter in "ignore all")
 
 
-@pytest.mark.parametrize(
-    ("text", "clean"),
+@each(
+    "text, clean",
     [
         ("plain", "plain"),
         ("", ""),

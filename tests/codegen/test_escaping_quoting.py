@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from toolbridge_codegen.escaping import (
     block_comment,
     docstring,
@@ -57,7 +58,7 @@ def test_literals_contain_no_invisible_characters(text: str) -> None:
         assert not any(unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} for character in literal)
 
 
-@pytest.mark.parametrize("character", INVISIBLE, ids=ascii)
+@each("character", INVISIBLE)
 def test_invisible_characters_are_escaped(character: str) -> None:
     code = ord(character)
     for literal in (py_string(f"a{character}b"), ts_string(f"a{character}b")):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from describe import listings
 from describe.listings import catalog, tool
 from growth import is_at_most, linear, work_within
@@ -161,7 +162,7 @@ file"|file*|^file|file OR mail|file AND NOT mail|name:file|NEAR(file move, 2)|(f
 """
 
 
-@pytest.mark.parametrize("query", ['"', "file \0 move", "file\ud800", *SYNTAX.strip().split("|")])
+@each("query", ['"', "file \0 move", "file\ud800", *SYNTAX.strip().split("|")])
 def test_punctuation_and_syntax_in_a_query_mean_nothing(query: str) -> None:
     search_ = ToolSearch(FILES)
     assert search_.find(query) == search_.find(name_words(query))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from toolbridge.events import MOST_CHARACTERS, shown
 
 SECRET = "hunter2-of-the-north"
@@ -27,8 +28,8 @@ def test_a_secret_is_masked_wherever_the_cut_falls(form: str, before: int) -> No
     assert "***" in text or before > 180
 
 
-@pytest.mark.parametrize("secret", ["k" * 900 + "ey", "\U0001f600" * 100 + "smile"])
-@pytest.mark.parametrize("times", range(1, 30))
+@each("secret", ["k" * 900 + "ey", "\U0001f600" * 100 + "smile"])
+@each("times", range(1, 30))
 def test_not_even_a_part_of_a_long_secret_is_shown(secret: str, times: int) -> None:
     for text in (secret, json.dumps(secret)[1:-1], urllib.parse.quote(secret)):
         part = text[:24]

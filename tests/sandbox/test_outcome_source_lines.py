@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from cases import each
 from toolbridge.sandbox.outcome import PYTHON_LINE_ENDS, SourceLines, excerpt
 
 _ENDS = re.compile(r"\r\n|[\n\r\u2028\u2029]")
 
 
-@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\u2028", "\u2029"])
-@pytest.mark.parametrize("length", [0, 1, 4094, 4095, 4096, 4097])
+@each("end", ["\n", "\r", "\r\n", "\u2028", "\u2029"])
+@each("length", [0, 1, 4094, 4095, 4096, 4097])
 def test_a_line_is_found_wherever_it_begins(end: str, length: int) -> None:
     source = "x" * length + end + "é = 1" + end * 5000 + "last line"
     split = _ENDS.split(source)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-import pytest
-
+from cases import each
 from growth import work_within
 from toolbridge.schema.compile import safe_pattern
 
@@ -51,12 +50,12 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("pattern", [*CATASTROPHIC, *OTHER_MEANING])
+@each("pattern", [*CATASTROPHIC, *OTHER_MEANING])
 def test_a_pattern_that_may_take_long_or_mean_something_else_is_not_run(pattern: str) -> None:
     assert safe_pattern(pattern) is None
 
 
-@pytest.mark.parametrize("pattern", HARMLESS)
+@each("pattern", HARMLESS)
 def test_patterns_as_schemas_have_them_are_run(pattern: str) -> None:
     safe = safe_pattern(pattern)
     assert safe is not None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from codegen import corpus
 from codegen.chance import Chance
 from growth import work_within
@@ -171,7 +172,7 @@ MALFORMED: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("schema", MALFORMED, ids=str)
+@each("schema", MALFORMED)
 def test_a_malformed_or_doubtful_keyword_refuses_nothing(schema: dict[str, Any]) -> None:
     for value in (5, "x", None, [], [1], {}, {"v": 1}):
         assert checks({"properties": {"v": schema}}).argument_problems({"v": value}) == ()

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
+from cases import each
 from toolbridge.config.config import Config
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.servers.lifecycle import prepare
@@ -47,9 +48,9 @@ SERVERS: dict[str, ServerConfig] = {
 }
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.standing)
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("width", [40, 80, 200])
+@each("answer", ANSWERS)
+@each("server", SERVERS)
+@each("width", [40, 80, 200])
 def test_the_exact_warning_is_the_last_thing_before_the_question(server: str, answer: StoredAnswer, width: int) -> None:
     text = approval_prompt(request(SERVERS[server]), answer, width=width)
     assert text.rstrip("\n").split("\n")[-1].strip() == WARNING

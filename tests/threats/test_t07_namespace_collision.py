@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cases import each
 from toolbridge.config.config import Config, load_config
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import ConfigError
@@ -84,7 +85,7 @@ def test_a_twin_in_the_users_file_is_rejected_and_both_files_are_named(tmp_path:
     assert str(home / "config.json") in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [*RESERVED, *DISGUISED, *PREFIXED, *SEPARATED, "weather\n", "Weather"])
+@each("name", [*RESERVED, *DISGUISED, *PREFIXED, *SEPARATED, "weather\n", "Weather"])
 def test_code_can_not_make_such_a_server_either(name: str) -> None:
     with pytest.raises(ConfigError):
         ServerConfig.stdio(name, "true")

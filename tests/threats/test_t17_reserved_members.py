@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 
-import pytest
-
+from cases import each
 from codegen import corpus
 from threats import stub_facts
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
@@ -21,7 +20,7 @@ import from as is not and or in del try except finally while for if else elif br
 RESERVED = _WORDS.split()
 
 
-@pytest.mark.parametrize("name", RESERVED)
+@each("name", RESERVED)
 def test_a_tool_of_a_reserved_name_is_called_otherwise_and_still_found(name: str) -> None:
     catalog = build_catalog([ServerListing("s", (ToolDefinition(name, {}),))])
     tool = catalog.tools[0]
@@ -36,7 +35,7 @@ def test_a_tool_of_a_reserved_name_is_called_otherwise_and_still_found(name: str
         assert any(f'"{name}"' in text for text in stubs.files.values())
 
 
-@pytest.mark.parametrize("name", [*RESERVED, "keys", "items", "get", "copy", "self", "cls", "input", "more", "kwargs"])
+@each("name", [*RESERVED, "keys", "items", "get", "copy", "self", "cls", "input", "more", "kwargs"])
 def test_a_property_of_a_reserved_name_keeps_it(name: str) -> None:
     """The server knows no other. It is a property like any other: of a type, never of an object of ours."""
     schema = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from cases import each
 from codegen.stub_syntax import hidden_characters
 from toolbridge.cli.terminal import table, write
 from toolbridge.trust.audit.detector import audit
@@ -42,7 +43,7 @@ SEQUENCES = {
 }
 
 
-@pytest.mark.parametrize("name", SEQUENCES)
+@each("name", SEQUENCES)
 def test_a_sequence_is_written_out_wherever_a_person_reads_it(name: str) -> None:
     hostile = f"before {SEQUENCES[name]} after"
     for shown in (for_terminal(hostile), for_error(hostile), table(("A", "B"), [(hostile, hostile)])):
@@ -53,14 +54,14 @@ def test_a_sequence_is_written_out_wherever_a_person_reads_it(name: str) -> None
     assert len(table(("A",), [(hostile,)]).splitlines()) == 2  # it makes no line of its own
 
 
-@pytest.mark.parametrize("name", SEQUENCES)
+@each("name", SEQUENCES)
 def test_a_sequence_is_gone_from_what_a_guest_reads(name: str) -> None:
     shown = for_guest_error(f"before {SEQUENCES[name]} after")
     assert not hidden_characters(shown.replace("\n", ""))
     assert shown.startswith("before")
 
 
-@pytest.mark.parametrize("name", SEQUENCES)
+@each("name", SEQUENCES)
 def test_a_sequence_in_a_tool_is_reported_in_a_form_that_is_inert(name: str) -> None:
     (tool,) = [ToolDefinition("f", {"type": "object"}, description=f"Adds {SEQUENCES[name]} numbers")]
     found = [finding for finding in audit("s", [tool]) if finding.rule in {"terminal-control", "turned-text"}]
@@ -76,7 +77,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("name", SEQUENCES)
+@each("name", SEQUENCES)
 def test_the_way_to_a_terminal_lets_nothing_through(name: str) -> None:
     terminal = Terminal()
     write(terminal, SEQUENCES[name])

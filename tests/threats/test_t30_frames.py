@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from cases import each
 from threats.demo_functions import echo
 from threats.malicious_guest import FINE, MaliciousGuest, call_with, outcome
 
@@ -14,7 +13,7 @@ CALL = b'{"op":"call","module":"host:demo","function":"double","arguments":[21]}
 DEEP = b'{"op":"call","module":"host:demo","function":"double","arguments":' + b"[" * 15_000 + b"]" * 15_000 + b"}"
 
 
-@pytest.mark.parametrize(
+@each(
     "request_frame",
     [
         *(b"", b"\0", b"{", b"null", b"[]", b'"call"', b"{}", b'{"op":"call"}', b'{"op":"eval"}', b'{"op":null}'),
@@ -43,7 +42,7 @@ def test_a_frame_that_the_wire_does_not_allow_is_answered_with_an_error_frame(re
     assert calls == []
 
 
-@pytest.mark.parametrize("depth", [*range(900, 1010, 3)])
+@each("depth", [*range(900, 1010, 3)])
 def test_a_frame_about_as_deep_as_the_host_can_read_is_read_or_refused(depth: int) -> None:
     """Between what can be parsed and what can be repaired and written again there must be no gap."""
     request = (
@@ -55,7 +54,7 @@ def test_a_frame_about_as_deep_as_the_host_can_read_is_read_or_refused(depth: in
     assert b'"kind":"protocol"' in reply or reply.count(b"[") == depth - 1
 
 
-@pytest.mark.parametrize(
+@each(
     "frame",
     [
         *(b"", b"\0", b"[]", b"1", b"{}", b"\xff", b'{"wire":1', b'{"wire":2,"value":1}', b'{"value":1}', FINE + b" "),
@@ -82,7 +81,7 @@ def test_an_outcome_that_the_wire_does_not_allow_is_a_failure(frame: bytes) -> N
     assert result.failure.kind == ("limit" if b"[[[[" in frame else "protocol")
 
 
-@pytest.mark.parametrize("depth", [*range(900, 1010, 3)])
+@each("depth", [*range(900, 1010, 3)])
 def test_an_outcome_about_as_deep_as_the_host_can_read_is_read_or_refused(depth: int) -> None:
     frame = b'{"wire":1,"value":' + b"[" * depth + b'"\\ud800"' + b"]" * depth + b"}"
     result = MaliciousGuest(outcome(frame), frame=frame).run()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from cases import each
 from codegen.acceptance import accepts
 from codegen.notation import problems, result_model, written
 from toolbridge_codegen.read.refs import Document, RefusedReferenceError, Target
@@ -281,7 +282,7 @@ VALUES: tuple[Any, ...] = (
 )
 
 
-@pytest.mark.parametrize("seed", range(300))
+@each("seed", range(300))
 def test_no_valid_instance_is_refused_whatever_an_unresolved_or_dynamic_reference_means(seed: int) -> None:
     chance = Random(seed)
     generic: dict[str, Any] = {"$id": "list", "type": "array", "items": {"$dynamicRef": "#T"}}

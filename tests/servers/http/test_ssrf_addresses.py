@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from toolbridge.servers.http.ssrf import (
     AddressRefusedError,
     Reach,
@@ -56,7 +57,7 @@ def test_no_spelling_of_a_metadata_address_gets_through(address: str) -> None:
             check_host_name(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "host",
     [
         "metadata.google.internal",
@@ -97,8 +98,8 @@ def test_addresses_that_are_never_reached(host: str) -> None:
         check_host_name(host)
 
 
-@pytest.mark.parametrize(
-    ("address", "reach"),
+@each(
+    "address, reach",
     [
         ("93.184.216.34", Reach.PUBLIC),
         ("2606:4700::1111", Reach.PUBLIC),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from codegen.stub_syntax import hidden_characters, is_hidden
 from growth import is_at_most
 from toolbridge.trust.text.sanitise import (
@@ -74,9 +75,9 @@ def test_a_long_error_is_cut_visibly() -> None:
     assert for_guest_error("x" * 10_000_000, ["secret"], limit=10) == "x" * 9 + "…"
 
 
-@pytest.mark.parametrize("sanitise", [for_error, for_guest_error])
-@pytest.mark.parametrize("before", [995, 3_995, 15_990, 15_995, 63_990, 63_995])
-@pytest.mark.parametrize("filler", ["x", " "])
+@each("sanitise", [for_error, for_guest_error])
+@each("before", [995, 3_995, 15_990, 15_995, 63_990, 63_995])
+@each("filler", ["x", " "])
 def test_a_secret_that_a_cut_would_halve_is_masked(sanitise: Any, before: int, filler: str) -> None:
     text = sanitise(filler * before + "hunter2hunter2" + " and more" * 100, ["hunter2hunter2"])
     assert "hunt" not in text
