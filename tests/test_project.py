@@ -65,3 +65,10 @@ def test_workflows_run_make_targets_that_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for path in (ROOT / ".github/workflows").glob("*.yml"):
         assert set(re.findall(r"run: make ([a-z-]+)", path.read_text(encoding="utf-8"))) <= targets
+
+
+def test_the_map_of_the_tree_names_every_package() -> None:
+    table = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8").split("## Map")[1].split("\n## ")[0]
+    packages = {path.parent.name for path in (ROOT / "bridge/toolbridge").glob("*/__init__.py")} - {"demo"}
+    named = {name.rsplit("/", 1)[-1] for name in re.findall(r"`([\w/]+)`", table)}
+    assert packages - named == set()
