@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from toolbridge_codegen.escaping import exact_text
+from toolbridge_codegen.escaping import plain_json, text_without_recursion
 
 # The manifest: modules, their exports, and the tool that each export calls.
 
@@ -330,7 +330,8 @@ def one_per_name(tools: Iterable[ToolDefinition]) -> list[ToolDefinition]:
 
 def _content(tool: ToolDefinition) -> str:
     mappings = map(plain_schema, (tool.input_schema, tool.output_schema, tool.annotations))
-    return exact_text([tool.title, tool.description, *mappings])
+    content = [tool.title, tool.description, *mappings]
+    return plain_json(content) or text_without_recursion(content)
 
 
 def plain_schema(schema: Any) -> Any:

@@ -171,11 +171,6 @@ def _scalar(value: Any, limit: int) -> str:
     return json.dumps(value) if value is None or isinstance(value, bool | int | float) else "?"
 
 
-def exact_text(value: Any) -> str:
-    """A canonical text, equal only for the same JSON with the same order of members."""
-    return plain_json(value) or _text_without_recursion(value)
-
-
 def plain_json(value: Any) -> str | None:
     """A value as ASCII JSON; None if it is too deep, or no JSON."""
     try:
@@ -184,8 +179,8 @@ def plain_json(value: Any) -> str | None:
         return None
 
 
-def _text_without_recursion(value: Any) -> str:
-    """The same without recursion, for values deeper than Python's stack, or with members that JSON lacks."""
+def text_without_recursion(value: Any) -> str:
+    """A canonical text without recursion, for values deeper than Python's stack, or with members that JSON lacks."""
     parts: list[str] = []
     stack: list[tuple[bool, Any]] = [(True, value)]
     while stack:

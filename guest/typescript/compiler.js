@@ -67,9 +67,7 @@ function programOf(files) {
 
 // Most of a check's work is types of the library (members of arrays, strings, promises …), the same for every program:
 // one checker keeps them, and is handed each program's files.
-
 var warmed; // {checker, world}: `world` is the program that the checker sees, overwritten by the one to check
-
 var SESSION = "/session.d.ts"; // declarations of a session's earlier programs
 // Globals that stubs augment; the warm-up leaves them alone.
 var STUB_GLOBALS = new Set(["NodeJS", "require"]);

@@ -38,7 +38,6 @@ function opening(node) {
 // Text that would parse differently without the type before it: as a block, or as the end of `return`.
 var READ_OTHERWISE = /^(?:\{|(?:function|class|async|let)\b)/;
 
-
 // Values inside compiled syntax, whose types are erased too.
 function valuesIn(node) {
   if (ts.isEnumDeclaration(node)) return node.members.map((each) => each.initializer).filter(Boolean);

@@ -94,7 +94,7 @@ function isNarrowedToOtherShape(access, checker) {
   };
   for (let at = access; at.parent; at = at.parent) {
     const choice = ts.isConditionalExpression(at.parent) && ts.isElementAccessExpression(access) ? at.parent : undefined;
-    const isOther = ({ object: asked, key, isThere }) => asked === object && key !== undefined &&
+    const isOther = ({ object: tested, key, isThere }) => tested === object && key !== undefined &&
       (isThere ? choice && readsOtherProperties(choice.whenFalse, object, undefined, checker) : choice || isSurelyThere(key));
     if (dominatingTests(at.parent, at, checker).some(isOther)) return true;
   }
@@ -113,7 +113,7 @@ function readsMissingProperty(node, checker) {
 // Whether the program assigns the property, or tests for it elsewhere, on an object that may be the same.
 function isAddedOrTested(node, type, checker, program, isMisspelt = false) {
   const key = keyOf(node), { parent } = node;
-  const tested = (program.tested.get(key) ?? []).filter((each) => each !== parent.expression); // judged by itself
+  const tested = (program.tested.get(key) ?? []).filter((each) => each !== parent.expression); // checked by itself
   const owners = [...(program.assigned.get(key) ?? []), ...(program.probed.get(key) ?? []), ...(isMisspelt ? [] : tested)];
   return owners.some((each) => each === undefined || mayAlias(each, type, checker, program));
 }

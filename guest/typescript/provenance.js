@@ -207,12 +207,12 @@ class Origins {
 // ---- values from tools
 
 // Array and string methods whose result comes from wherever the receiver does.
-
 var PROVENANCE_PRESERVING = new Set([
   ..."filter slice sort reverse toSorted toReversed concat find findLast at pop shift flat values".split(" "),
   ..."trim toLowerCase toUpperCase toString toFixed join split replace replaceAll padStart padEnd substring".split(" "),
 ]);
 
+/** Whether a value is a tool's result or a part of one, through variables, arrays and iterations. */
 function comesFromTool(node, checker, program, steps = 0) {
   const again = (each) => each !== undefined && steps < MAX_STEPS && comesFromTool(each, checker, program, steps + 1);
   const value = unwrapped(node);

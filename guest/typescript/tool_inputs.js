@@ -211,9 +211,9 @@ function mergeInputDiagnostics(mistakes, findings) {
   const isWithin = (each, node) => each.start >= node.pos && each.start < node.end;
   let all = mistakes;
   for (const { call, problems } of findings) {
-    const said = mistakes.filter((each) => ASSIGNABILITY_CODES.has(each.code) && isWithin(each, call));
-    if (problems.every((each) => isWithin(each, call)) && said.length) continue;
-    all = all.filter((each) => !said.includes(each)).concat(problems);
+    const reported = mistakes.filter((each) => ASSIGNABILITY_CODES.has(each.code) && isWithin(each, call));
+    if (problems.every((each) => isWithin(each, call)) && reported.length) continue;
+    all = all.filter((each) => !reported.includes(each)).concat(problems);
   }
   return all;
 }

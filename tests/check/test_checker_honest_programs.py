@@ -1,4 +1,4 @@
-"""Programs that a type checker would complain about, and that run all the same: none of them may be stopped."""
+"""Programs that a type checker rejects and that run all the same: the type-check accepts them all."""
 
 from __future__ import annotations
 

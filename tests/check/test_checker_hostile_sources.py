@@ -1,4 +1,4 @@
-"""Sources made to be slow, deep or large: the check ends with the run's time, and says so; nothing else happens."""
+"""Sources made to be slow, deep or large: the type-check ends within the run's limits, and reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript with a mistake that the check must find, and the same programs without it."""
+"""JavaScript and TypeScript programs with a mistake that the type-check must find, and without it."""
 
 from __future__ import annotations
 

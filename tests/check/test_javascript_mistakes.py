@@ -1,4 +1,4 @@
-"""Mistakes in JavaScript and TypeScript that must be found, each with the line of the stubs that it offends."""
+"""Mistakes in JavaScript and TypeScript, each reported with the line of the stubs that it violates."""
 
 from __future__ import annotations
 

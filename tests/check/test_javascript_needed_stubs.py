@@ -1,4 +1,4 @@
-"""What a check leaves out of the stubs: whatever the program can't have to do with; and which lines are left."""
+"""Tree shaking of stubs: declarations that a program can't reach are dropped, and line numbers kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the check says of an argument doesn't depend on how its name is written: `a`, "a", ["a"], get a(), and so on.
+"""The check of an argument doesn't depend on the form of its name: `a`, "a", ["a"], get a(), and so on.
 
 A metamorphic fuzz over the tools of real servers: every program is written once for each form of property name, and
 each must get the same verdict, line by line. The tools of our own say that the verdicts are the right ones.

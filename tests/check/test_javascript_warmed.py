@@ -1,4 +1,4 @@
-"""The compiler's checker is warmed when its image is made: what it knows from then must be true of every program."""
+"""The warmed checker: state from the image's build is valid for every program."""
 
 from __future__ import annotations
 

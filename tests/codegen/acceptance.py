@@ -1,4 +1,4 @@
-"""What a type of the model accepts, decided on values: the model's meaning, said without any language."""
+"""Whether a type of the model accepts a value: the reference semantics of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values and schemas by chance: many, small, and often in contradiction to each other."""
+"""Random values and schemas: many, small, and often contradictory."""
 
 from __future__ import annotations
 

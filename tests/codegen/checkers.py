@@ -1,4 +1,4 @@
-"""The type checkers that judge stubs: tsc, pyright and mypy, each at its strictest and once for many files."""
+"""The type checkers that check stubs: tsc, pyright and mypy, in strict mode, once for many files."""
 
 from __future__ import annotations
 

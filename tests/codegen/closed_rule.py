@@ -1,4 +1,4 @@
-"""The rules by which stubs read a schema more narrowly than a validator does, said a second time and independently.
+"""An independent implementation of the rules by which stubs are narrower than their schemas.
 
 `under_rules(schema)` is a schema that a validator reads as the stubs do (docs/generate-types.md). An object that lists
 properties, or patterns of them, and says nothing of others has no others; `properties` without `type` means an object,
@@ -102,9 +102,9 @@ class _Rules:
             if kinds:
                 result["type"] = kinds
         for key in ("properties", "patternProperties"):
-            _each(result, key, self._alone)
+            _each(result, key, self._flatten_plain)
         for key in ("items", "prefixItems", "additionalProperties", "additionalItems", "contains"):
-            _each(result, key, self._alone, is_map=False)
+            _each(result, key, self._flatten_plain, is_map=False)
         for key in ("$defs", "definitions"):
             _each(result, key, lambda part: self._part(part, _NOTHING))
         _each(result, "allOf", lambda part: self._part(part, whole), is_map=False)
@@ -113,7 +113,7 @@ class _Rules:
             result["anyOf"] = [self.closed(part, whole) for part in _held_together(branches)]
         return result
 
-    def _alone(self, schema: Any) -> Any:
+    def _flatten_plain(self, schema: Any) -> Any:
         return self.closed(schema, _NOTHING)
 
     def _part(self, schema: Any, whole: _Known) -> Any:

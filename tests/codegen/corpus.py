@@ -1,4 +1,4 @@
-"""The corpora: schemas of our own in fixtures/schemas, and the listings of real servers where there are any."""
+"""The corpora: our own schemas in fixtures/schemas, and the listings of real servers if present."""
 
 from __future__ import annotations
 

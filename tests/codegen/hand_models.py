@@ -1,4 +1,4 @@
-"""Type models made by hand, for tests of what is written from them."""
+"""Hand-written type models, for tests of the emitters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The most memory that this process has used."""
+"""Peak memory of this process."""
 
 from __future__ import annotations
 

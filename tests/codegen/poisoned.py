@@ -1,4 +1,4 @@
-"""Tools with one hostile text in every place that a server may fill."""
+"""Tools with one hostile text in every place that a server controls."""
 
 from __future__ import annotations
 

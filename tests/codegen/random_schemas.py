@@ -1,4 +1,4 @@
-"""Random schemas, each with its references replaced by what they refer to, for a generator of instances.
+"""Random schemas, each also with resolved references, for a generator of instances.
 
 Hypothesis chooses the seed only. Left to choose every part, it takes minutes, and what it draws are mostly maps: of a
 mapped choice it makes a choice of mapped parts, so that what contains most alternatives crowds out the rest.

@@ -1,4 +1,4 @@
-"""Schemas that a server writes to make its clients hang: small to send, endless to follow."""
+"""Schema bombs: small to send, endless to follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the languages' own parsers see in stubs: the facts by which tests tell declarations from injected code."""
+"""Facts from the languages' own parsers, which tell declarations from injected code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stub cache: unchanged servers cost nothing, and what is wrong with an entry is as good as no entry."""
+"""The stub cache: hits, invalidation, damaged entries, permissions and eviction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog: the one table from a name to a tool."""
+"""The catalog: lookups from names to tools."""
 
 from __future__ import annotations
 

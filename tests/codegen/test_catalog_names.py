@@ -1,4 +1,4 @@
-"""Names of tools: identifiers that are safe in every guest language, the same whatever the order."""
+"""Identifiers and wire names of tools: safe in every language, unique, independent of the order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of servers: what is left can be seen, and obeys nobody."""
+"""Sanitising text from servers: everything left is visible, and obeyed by no terminal."""
 
 from __future__ import annotations
 

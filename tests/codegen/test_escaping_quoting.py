@@ -1,4 +1,4 @@
-"""Text in comments and literals: it stays where it is put, and what can't be seen is written out."""
+"""Escaping for comments and literals: text stays inside, and invisible characters become escapes."""
 
 from __future__ import annotations
 

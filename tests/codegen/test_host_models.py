@@ -1,4 +1,4 @@
-"""Models for programs on the host: what datamodel-code-generator makes of our types, hostile ones too."""
+"""Models for host programs, by datamodel-code-generator, from hostile types too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agreement: a validator and three type checkers, asked about the same instances, say the same of them."""
+"""Agreement: a validator and three type checkers accept the same instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stubs of `host:bridge`: what the checkers know of errors, handles and parallel calls."""
+"""The stubs of `host:bridge`: errors, handles and parallel calls, as the checkers see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every schema of our own, hostile or odd, gives stubs that the strictest type checkers accept."""
+"""Stubs of every schema of our own, hostile or odd, pass the strictest type checkers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same tools give the same bytes: in another order, another process, with another hash seed, from the cache."""
+"""Determinism: the same bytes in another order, process, hash seed, or from the cache."""
 
 from __future__ import annotations
 

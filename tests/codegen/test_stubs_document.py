@@ -1,4 +1,4 @@
-"""docs/generate-types.md: its examples are generated."""
+"""The examples of docs/generate-types.md match the generated stubs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tools of real servers: their stubs pass the strictest checkers and lose nothing."""
+"""Stubs of real servers pass the strictest checkers, and have every tool."""
 
 from __future__ import annotations
 

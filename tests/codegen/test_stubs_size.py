@@ -1,4 +1,4 @@
-"""Stubs are there to be read by a model: they must be much smaller than the listings they stand for."""
+"""The size of stubs, compared with the listings that they replace."""
 
 from __future__ import annotations
 

@@ -130,9 +130,9 @@ def failure_of(problems: tuple[Problem, ...]) -> Failure | None:
 
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _MOST_CONTEXT = 200_000
-ANYTHING = "_anything"
+ANY_MODULE = "_anything"
 """Python: a module of type `Any`, for names that a session has rebound."""
-_IMPORT_WORDS = {"from", "import", "as", ANYTHING}
+_IMPORT_WORDS = {"from", "import", "as", ANY_MODULE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class SessionNames:
         self.words: set[str] = set()
         """Every word of earlier programs: any may be a defined name."""
         self.imports: list[str] = []
-        """Python: the host imports of earlier programs, and imports of `ANYTHING` for rebound names."""
+        """Python: the host imports of earlier programs, and imports of `ANY_MODULE` for rebound names."""
 
     @property
     def mentions(self) -> str:
@@ -187,7 +187,7 @@ class SessionNames:
         renewed = rebound_names(code)
         if not any(text.endswith("*") for text in (*kept, *found)):
             renewed &= {name for text in (*kept, *found) for name in _WORD.findall(text)}
-        changed = [f"from {ANYTHING} import {name}" for name in sorted(renewed - _IMPORT_WORDS)]
+        changed = [f"from {ANY_MODULE} import {name}" for name in sorted(renewed - _IMPORT_WORDS)]
         self.imports = [*(text for text in kept if text not in changed), *found, *changed]
 
 

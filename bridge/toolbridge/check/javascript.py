@@ -84,15 +84,15 @@ def needed_stubs(stubs: Mapping[str, str], source: str) -> dict[str, NeededStub]
 def _needed(stub: _ParsedStub, words: set[str]) -> NeededStub:
     needed = _reachable(stub.uses, words)
     lines: list[_SourceLine] = []
-    only_named: dict[str, int] = {}
+    named_only: dict[str, int] = {}
     for piece in stub.pieces:
-        if piece.name is None and only_named:  # before the end of their module
-            lines += _names(only_named)
-            only_named = {}
+        if piece.name is None and named_only:  # before the end of their module
+            lines += _names(named_only)
+            named_only = {}
         if piece.name is None or piece.name in needed:
             lines += piece.lines
         elif piece.is_function:
-            only_named.setdefault(piece.name, piece.lines[0].number)  # one name for all overloads
+            named_only.setdefault(piece.name, piece.lines[0].number)  # one name for all overloads
     return NeededStub("\n".join(line.text for line in lines), tuple(line.number for line in lines))
 
 

@@ -93,33 +93,33 @@ class Conjunctions:
             self._reporter.locate_inside(schema, target.schema, "/$ref")
         return target
 
-    def own_kinds(self, schema: dict[str, Any]) -> int:
+    def kinds_by_type(self, schema: dict[str, Any]) -> int:
         """The kinds that a schema's own `type` admits."""
-        return ANY_KIND if self.ignored_beside_reference(schema) else declared_kinds(schema, self._reporter)
+        return ANY_KIND if self.siblings_ignored(schema) else declared_kinds(schema, self._reporter)
 
-    def ignored_beside_reference(self, schema: dict[str, Any]) -> bool:
+    def siblings_ignored(self, schema: dict[str, Any]) -> bool:
         """Whether keywords beside the schema's reference are ignored."""
         return self._ignores_siblings and isinstance(schema.get("$ref"), str)
 
     def flatten(self, schemas: Sequence[Any]) -> Conjunction:
         """All schemas that hold where these do, cached for a single one."""
         if len(schemas) != 1:
-            return self._flattened(schemas)
+            return self._flatten_all(schemas)
         # A branch is part of many alternatives.
         known = self._known.get(id(schemas[0]))
         if known is None:
-            known = self._alone(schemas[0]) or self._flattened(schemas)
+            known = self._flatten_plain(schemas[0]) or self._flatten_all(schemas)
             self._known[id(schemas[0])] = known
         return known
 
-    def _alone(self, schema: Any) -> Conjunction | None:
+    def _flatten_plain(self, schema: Any) -> Conjunction | None:
         """Fast path: the conjunction of a schema without references, `allOf` and choices; None for others."""
         if not is_object(schema) or not _COMPOSING.isdisjoint(schema) or "not" in schema or not self._budget.visit():
             return None
         facts = [] if CONSTRAINTS.isdisjoint(schema) else [schema]
         return Conjunction(facts, [], [schema], impossible=False, complete=True)
 
-    def _flattened(self, schemas: Sequence[Any]) -> Conjunction:
+    def _flatten_all(self, schemas: Sequence[Any]) -> Conjunction:
         facts: list[dict[str, Any]] = []
         choices: list[Choice] = []
         annotated: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ class Conjunctions:
                 continue
             annotated.append(schema)
             target = self._target_or_fact(schema, facts)
-            if self.ignored_beside_reference(schema):
+            if self.siblings_ignored(schema):
                 self._report_ignored(schema)
                 stack += [target.schema] if target else []
                 continue
@@ -235,7 +235,7 @@ class Conjunctions:
                 if part.impossible:
                     continue
                 needs = frozenset(id(one.branches) for one in part.choices)
-                if self._leads_back(needs, id(choice.branches), taken):
+                if self._is_circular(needs, id(choice.branches), taken):
                     # A branch that holds only if it holds adds nothing to the other branches.
                     only_itself = choice
                     continue
@@ -250,7 +250,7 @@ class Conjunctions:
             return [Alternative(whole.facts, [])]
         return found
 
-    def _leads_back(self, needs: frozenset[int], choice: int, taken: Mapping[int, frozenset[int]]) -> bool:
+    def _is_circular(self, needs: frozenset[int], choice: int, taken: Mapping[int, frozenset[int]]) -> bool:
         """Whether a branch depends on its own choice, through the branches taken."""
         waiting, seen = list(needs), set(needs)
         while waiting:
@@ -278,27 +278,27 @@ def has_overlap(types: SchemaTypes, choice: Choice) -> bool:
     listing: list[tuple[Facts, set[str]]] = []
     for branch in choice.branches:
         whole = types.schemas.flatten([branch])
-        names = _listed(whole.facts)
+        names = _listed_names(whole.facts)
         if whole.choices and _can_be_object(types, whole.facts):
-            names |= {"", *(name for inner in whole.choices for name in _listed(inner.branches))}
+            names |= {"", *(name for inner in whole.choices for name in _listed_names(inner.branches))}
         if names:
             listing.append((whole.facts, names))
     for index, (facts, names) in enumerate(listing):
         for others, other_names in listing[:index]:
             if not types.budget.visit():
                 return False
-            if names != other_names and not are_apart(types, facts, others):
+            if names != other_names and not are_disjoint(types, facts, others):
                 return True
     return False
 
 
-def are_apart(types: SchemaTypes, one: Facts, other: Facts) -> bool:
+def are_disjoint(types: SchemaTypes, one: Facts, other: Facts) -> bool:
     """Whether no object satisfies both, by a discriminator or by their types."""
     if not (_can_be_object(types, one) and _can_be_object(types, other)):
         return True
     first, second = _required_schemas(one), _required_schemas(other)
     return any(
-        _differ(types, schema, opposite)
+        _are_values_disjoint(types, schema, opposite)
         for name, schemas in first.items()
         for schema in schemas
         for opposite in second.get(name, ())
@@ -309,7 +309,7 @@ def _can_be_object(types: SchemaTypes, facts: Facts) -> bool:
     return all(declared_kinds(fact, types.reporter) & OBJECT for fact in facts)
 
 
-def _listed(facts: Sequence[Any]) -> set[str]:
+def _listed_names(facts: Sequence[Any]) -> set[str]:
     """The names, and patterns of names, that schemas list."""
     names: set[str] = set()
     for fact in facts:
@@ -337,7 +337,7 @@ def _required_schemas(facts: Facts) -> dict[str, list[dict[str, Any]]]:
     return {name: schemas for name, schemas in found.items() if name in required}
 
 
-def _differ(types: SchemaTypes, one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _are_values_disjoint(types: SchemaTypes, one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether no value satisfies both schemas."""
     if not declared_kinds(one, types.reporter) & declared_kinds(other, types.reporter):
         return True

@@ -149,12 +149,12 @@ def variant_names(branches: Sequence[Sequence[Any]], name: str) -> list[str]:
     objects = [index for index, schemas in enumerate(branches) if any(map(_lists_properties, schemas))]
     if len(objects) < 2:
         return [name] * len(branches)
-    words = _telling([_words(schemas) for schemas in branches])
+    words = _distinct_words([_branch_words(schemas) for schemas in branches])
     unique = all(words[index] for index in objects) and len({words[index] for index in objects}) == len(objects)
     return [name + (word if unique else str(index + 1)) for index, word in enumerate(words)]
 
 
-def _telling(phrases: list[list[str]]) -> list[str]:
+def _distinct_words(phrases: list[list[str]]) -> list[str]:
     """Each phrase as one word, without the common prefix of all."""
     given = [phrase for phrase in phrases if phrase]
     shared = 0
@@ -169,7 +169,7 @@ def _lists_properties(schema: Any) -> bool:
     return is_object(schema) and "properties" in schema
 
 
-def _words(schemas: Sequence[Any]) -> list[str]:
+def _branch_words(schemas: Sequence[Any]) -> list[str]:
     for schema in schemas:
         if is_object(schema):
             words = pascal_words(schema.get("title")) or _tag_words(schema)

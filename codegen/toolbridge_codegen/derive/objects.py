@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolbridge_codegen.derive.conjunction import are_apart
+from toolbridge_codegen.derive.conjunction import are_disjoint
 from toolbridge_codegen.derive.declarations import Draft
 from toolbridge_codegen.derive.unions import NEVER, UNKNOWN, union_of
 from toolbridge_codegen.escaping import is_list, is_object
@@ -108,7 +108,7 @@ def conditional_properties(
     by_pattern: list[Any] = []
     stack: list[tuple[Any, bool]] = []
     for part in also:
-        if not are_apart(types, facts, types.schemas.flatten([part]).facts):
+        if not are_disjoint(types, facts, types.schemas.flatten([part]).facts):
             stack.append((part, False))
             if len(stack) > MOST_TOGETHER:
                 return Conditional({}, [True], too_many=True)
@@ -145,13 +145,13 @@ def _evaluates_others(fact: dict[str, Any]) -> bool:
     return any(keyword in fact and not admits_nothing(fact[keyword]) for keyword in others)
 
 
-def required_sometimes(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[str]:
+def conditionally_required(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[str]:
     """The names required only by a condition or a choice between remarks, which could not hold without them."""
     names: dict[str, None] = {}
     stack: list[Any] = []
     for fact in facts:
         if not _REQUIRING.isdisjoint(fact):
-            names.update(_named_by_remarks(fact))
+            names.update(_names_in_remarks(fact))
             stack += [part for part, _ in _conditions(fact)]
     seen: set[int] = set()
     while stack and types.budget.visit():
@@ -163,12 +163,12 @@ def required_sometimes(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[
         stack += [branch for choice in whole.choices for branch in choice.branches]
         for fact in whole.annotated:  # a list of mere remarks is no fact
             names.update(dict.fromkeys(required_names(fact, types.reporter)))
-            names.update(_named_by_remarks(fact))
+            names.update(_names_in_remarks(fact))
             stack += [inner for inner, _ in _conditions(fact)]
     return list(names)
 
 
-def _named_by_remarks(fact: dict[str, Any]) -> dict[str, None]:
+def _names_in_remarks(fact: dict[str, Any]) -> dict[str, None]:
     """The names in `dependentRequired`, and in branches that only list required properties."""
     lists: list[Any] = []
     for keyword in ("dependentRequired", "dependencies"):
@@ -234,7 +234,7 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
         statement = extra_statement(fact, types.reporter)
         if statement is not None:
             statements.append((fact, statement))
-    _settle_extra(plan, facts, [statement for _, statement in statements], is_literal=types.is_literal)
+    _decide_extra(plan, facts, [statement for _, statement in statements], is_literal=types.is_literal)
     for fact, statement in statements if len(facts) > 1 else ():
         _apply_to_others(types, plan, fact, statement, place=place)
     is_closed_by_rule = plan.extra is None and not statements
@@ -259,7 +259,7 @@ def _add_conditional(
     if patterns:
         plan.extra, plan.maybe = patterns, True
     says_others = plan.extra is not None or any("unevaluatedProperties" in fact for fact in facts)
-    for name in () if says_others else required_sometimes(types, facts):
+    for name in () if says_others else conditionally_required(types, facts):
         if name not in plan.known and name not in plan.conditional and name not in plan.required:
             plan.conditional[name] = [True]
             types.reporter.report_at(place.path, f"{name!r:.100} is required by a condition but not described")
@@ -268,7 +268,7 @@ def _add_conditional(
         types.reporter.report_at(place.path, message)
 
 
-def _settle_extra(
+def _decide_extra(
     plan: _Plan, facts: list[dict[str, Any]], statements: list[ExtraStatement], *, is_literal: bool
 ) -> None:
     """Decides on unlisted properties, from all statements about them. Mutates the plan."""

@@ -111,13 +111,13 @@ def tool_types(tool: ToolContext, input_schema: Any, output_schema: Any, *, is_o
     given = (
         _declare(tool, UNKNOWN, "output") if output_schema is None else _root(tool, output_schema, "output", wrapped)
     )
-    required = _refuses_nothing_given(input_schema) or not _may_be_empty(tool.drafts, taken)
+    required = _refuses_empty_input(input_schema) or not _may_be_empty(tool.drafts, taken)
     return ToolTypes(taken, required, given)
 
 
 def _input(tool: ToolContext, schema: Any) -> NamedType | MapType:
     """An input is always an object."""
-    if tool.reading == "intended" and _takes_nothing(schema):
+    if tool.reading == "intended" and _has_no_parameters(schema):
         return _declare(tool, ObjectType((), None), "input")
     kind = _root(tool, schema, "input")
     if isinstance(kind, NamedType | MapType):
@@ -169,7 +169,7 @@ def root_name(prefix: str, side: Side) -> str:
     return f"{prefix}{side.capitalize()}"
 
 
-def _takes_nothing(schema: Any) -> bool:
+def _has_no_parameters(schema: Any) -> bool:
     """Whether a tool lists its parameters and has none. (Elsewhere, an empty list of properties means nothing.)"""
     return (
         is_object(schema)
@@ -180,7 +180,7 @@ def _takes_nothing(schema: Any) -> bool:
     )
 
 
-def _refuses_nothing_given(schema: Any) -> bool:
+def _refuses_empty_input(schema: Any) -> bool:
     """Whether an empty input is invalid for a reason other than a required property."""
     if not is_object(schema):
         return False

@@ -85,7 +85,7 @@ _LONGEST_LABEL = 60
 _MOST_MEANINGS = 50
 
 
-def said_by_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
+def docs_of_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
     """The documentation from a choice's branches: all of a single non-null branch, else a note on each."""
     real = [one for one in built if one.type not in (SCALARS["null"], NEVER)]
     if len(real) == 1:
@@ -113,11 +113,11 @@ def _meaning(branch: dict[str, Any]) -> str:
 
 def is_plain_choice(types: SchemaTypes, whole: Conjunction) -> bool:
     """Whether a choice is alone, or beside a mere `type`, and its branches don't overlap."""
-    is_alone = len(whole.choices) == 1 and all(_says_only_type(fact) for fact in whole.facts)
+    is_alone = len(whole.choices) == 1 and all(_has_only_type(fact) for fact in whole.facts)
     return is_alone and not has_overlap(types, whole.choices[0])
 
 
-def _says_only_type(fact: dict[str, Any]) -> bool:
+def _has_only_type(fact: dict[str, Any]) -> bool:
     return CONSTRAINTS.intersection(fact) <= {"type"}
 
 
@@ -136,7 +136,7 @@ def choice_type(types: SchemaTypes, whole: Conjunction, place: Location) -> Buil
     ]
     kinds = kinds_of(base, types.drafts.kinds_of_name)
     members = [restricted(one.type, kinds, types.drafts.kinds_of_name) for one in built]
-    said = said_by_branches(choice.branches, built)
+    said = docs_of_branches(choice.branches, built)
     union = bounded_union(types, members, choice.holder)
     return Built(union, (*whole.annotated, *said.annotated), said.notes)
 
@@ -148,7 +148,7 @@ def multiplied_type(types: SchemaTypes, whole: Conjunction, place: Location) -> 
     if alternatives is None:
         types.reporter.report_at(place.path, f"{types.budget.exhausted or 'too many alternatives'}: unknown")
         # Without its choices, an object's properties are unknown: only the kind of value remains.
-        return Built(merged_type(types, [fact for fact in whole.facts if _says_only_type(fact)], (), place), annotated)
+        return Built(merged_type(types, [fact for fact in whole.facts if _has_only_type(fact)], (), place), annotated)
     names = variant_names([one.facts[len(whole.facts) :] for one in alternatives], place.name)
     members = [
         merged_type(types, one.facts, one.also, Location(place.path, names[index], place.depth + 1))
@@ -225,7 +225,7 @@ _Key: TypeAlias = int | frozenset[int]
 
 
 @dataclass(slots=True, eq=False)
-class _Making:
+class _Construction:
     """A type under construction."""
 
     level: int
@@ -261,7 +261,7 @@ class SchemaTypes:
         self._tool_prefix = tool.prefix
         self._is_result = is_result
         self._made: dict[_Key, Built] = {}
-        self._making: dict[_Key, _Making] = {}
+        self._making: dict[_Key, _Construction] = {}
         self._inside = 0
         self._partial_above = _MOST_CHOICES
         """Types under construction above this level are incomplete, and not cached."""
@@ -296,19 +296,19 @@ class SchemaTypes:
         if len(schemas) != 1:
             for schema in schemas:
                 self.reporter.locate(schema, place.path)
-            return self._made_once(frozenset(map(id, schemas)), schemas, place)
+            return self._cached_type(frozenset(map(id, schemas)), schemas, place)
         plain = self.build_plain(schemas)
         if plain is not None:
             return plain
         schema = schemas[0]
         if not is_object(schema) or admits_nothing(schema):
-            return self._all_or_nothing(schema, place)
+            return self._boolean_schema(schema, place)
         if not schema:
             return _UNKNOWN
         self.reporter.locate(schema, place.path)
         if "allOf" in schema or reference_of(schema) is not None:
             return self._through_references(schema, place)
-        return self._made_once(id(schema), (schema,), place)
+        return self._cached_type(id(schema), (schema,), place)
 
     def build_plain(self, schemas: Sequence[Any]) -> Built | None:
         """Fast path: a scalar type, as most are, which needs no name and so no location; None for others."""
@@ -341,7 +341,7 @@ class SchemaTypes:
         """Queues a declaration's body until the types around it are built."""
         self._bodies.append(body)
 
-    def _all_or_nothing(self, schema: Any, place: Location) -> Built:
+    def _boolean_schema(self, schema: Any, place: Location) -> Built:
         if admits_nothing(schema):
             return _NOTHING
         if schema is not True:
@@ -357,7 +357,7 @@ class SchemaTypes:
         kinds = ANY_KIND
         current: Any = schema
         while is_object(current):
-            inner = self._pointed_at(current, place)
+            inner = self._sole_target(current, place)
             if inner is None:
                 break
             if id(current) in seen:
@@ -365,9 +365,9 @@ class SchemaTypes:
                 return Built(restricted(UNKNOWN, kinds, self.drafts.kinds_of_name), tuple(wrappers))
             wrappers.append(current)
             seen.add(id(current))
-            kinds &= self.schemas.own_kinds(current)
+            kinds &= self.schemas.kinds_by_type(current)
             current, place = inner
-        built = self.build((current,), place) if wrappers else self._made_once(id(current), (current,), place)
+        built = self.build((current,), place) if wrappers else self._cached_type(id(current), (current,), place)
         kind = restricted(built.type, kinds, self.drafts.kinds_of_name)
         if any(map(is_nullable, wrappers)):
             kind = union_of([kind, SCALARS["null"]])
@@ -375,7 +375,7 @@ class SchemaTypes:
             return Built(kind, tuple(wrappers))
         return Built(kind, (*wrappers, *built.annotated), built.notes)
 
-    def _pointed_at(self, schema: dict[str, Any], place: Location) -> tuple[Any, Location] | None:
+    def _sole_target(self, schema: dict[str, Any], place: Location) -> tuple[Any, Location] | None:
         """The single schema that this one refers to, with its location; None if it says more than that."""
         if not self.budget.visit():
             return None
@@ -387,7 +387,7 @@ class SchemaTypes:
                 self.reporter.locate(members[0], f"{place.path}/allOf/0")
                 return members[0], place
             return None
-        if not self.schemas.ignored_beside_reference(schema) and not (only_points and "allOf" not in schema):
+        if not self.schemas.siblings_ignored(schema) and not (only_points and "allOf" not in schema):
             return None
         target = self.schemas.target(schema, reference)
         if target is None:
@@ -408,13 +408,13 @@ class SchemaTypes:
 
     # ---- one conjunction
 
-    def _made_once(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:  # noqa: PLR0911  # each a reason
+    def _cached_type(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:  # noqa: PLR0911  # each a reason
         known = self._made.get(key)
         if known is not None:
             return known
         making = self._making.get(key)
         if making is not None:
-            return self._inside_itself(making, place)
+            return self._recursive_type(making, place)
         if not self.budget.visit():
             self.reporter.report_at(place.path, f"{self.budget.exhausted}: this and what follows is unknown")
             return _UNKNOWN
@@ -425,10 +425,10 @@ class SchemaTypes:
             self.reporter.report_at(place.path, "too many choices inside each other: unknown")
             return _UNKNOWN
         if len(self._making) >= _MOST_LEVELS and next(reversed(self._making.values())).inside < self._inside:
-            return self._make_later(key, schemas, place)
-        return self._make_now(key, schemas, place, _Making(len(self._making), self._inside))
+            return self._build_later(key, schemas, place)
+        return self._build_now(key, schemas, place, _Construction(len(self._making), self._inside))
 
-    def _make_now(self, key: _Key, schemas: Sequence[Any], place: Location, making: _Making) -> Built:
+    def _build_now(self, key: _Key, schemas: Sequence[Any], place: Location, making: _Construction) -> Built:
         self._making[key] = making
         built = self._make(schemas, place)
         del self._making[key]
@@ -448,7 +448,7 @@ class SchemaTypes:
             self._made[key] = built
         return built
 
-    def _inside_itself(self, making: _Making, place: Location) -> Built:
+    def _recursive_type(self, making: _Construction, place: Location) -> Built:
         """A recursive type. Inside an array or a map of itself, it gets a name."""
         if making.inside == self._inside:
             # A choice gains nothing from itself as a branch. But the types between are incomplete, and must not be
@@ -459,14 +459,14 @@ class SchemaTypes:
             making.draft = self.declare(place, ANY_KIND)
         return Built(NamedType(making.draft.key))
 
-    def _make_later(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:
+    def _build_later(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:
         """A type too deep for Python's stack: a declaration that is filled in later."""
         draft = self.declare(place, ANY_KIND)
         self._made[key] = Built(NamedType(draft.key))
 
         def fill() -> None:
             del self._made[key]  # to detect whether it is a branch of itself
-            self._make_now(key, schemas, place, _Making(0, 0, draft))
+            self._build_now(key, schemas, place, _Construction(0, 0, draft))
 
         self.later(fill)
         return self._made[key]

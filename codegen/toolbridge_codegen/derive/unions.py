@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from toolbridge_codegen.escaping import is_list
@@ -124,19 +125,13 @@ def kinds_of(node: TypeNode, kinds_of_name: KindsOfName) -> int:  # noqa: PLR091
         case ScalarType(kind):
             return _SCALAR_KINDS[kind]
         case LiteralType(values):
-            kinds = 0
-            for value in values:
-                kinds |= kind_of_value(value)
-            return kinds
+            return reduce(int.__or__, map(kind_of_value, values), 0)
         case ArrayType() | TupleType():
             return ARRAY
         case MapType() | ObjectType():
             return OBJECT
         case UnionType(members):
-            kinds = 0
-            for member in members:
-                kinds |= kinds_of(member, kinds_of_name)
-            return kinds
+            return reduce(int.__or__, [kinds_of(member, kinds_of_name) for member in members], 0)
         case NamedType(name):
             return kinds_of_name(name)
         case UnknownType():
@@ -146,7 +141,7 @@ def kinds_of(node: TypeNode, kinds_of_name: KindsOfName) -> int:  # noqa: PLR091
 
 
 def restricted(node: TypeNode, kinds: int, kinds_of_name: KindsOfName) -> TypeNode:
-    """Restricts a type to some kinds of values, as far as it can be told apart."""
+    """Restricts a type to some kinds of values, as far as possible."""
     if kinds == ANY_KIND or isinstance(node, NeverType):
         return node
     if isinstance(node, UnionType):
@@ -186,7 +181,7 @@ def allowed_constants(types: SchemaTypes, facts: list[dict[str, Any]], kinds: in
     for fact in facts:
         own = _constants_of(types, fact)
         if own is not None:
-            values = own if values is None else _common(values, own)
+            values = own if values is None else _intersection(values, own)
     if values is None:
         return None
     fitting = [value for value in values if kind_of_value(value) & kinds]
@@ -205,13 +200,13 @@ def _constants_of(types: SchemaTypes, fact: dict[str, Any]) -> list[Any] | None:
         if not is_list(listed) or not listed:
             types.reporter.report(fact, "enum", "'enum' is not a list of values")
         else:
-            values = listed if values is None else _common(values, listed)
+            values = listed if values is None else _intersection(values, listed)
     if values is not None and is_nullable(fact):
         return [*values, None]
     return values
 
 
-def _common(first: list[Any], second: list[Any]) -> list[Any]:
+def _intersection(first: list[Any], second: list[Any]) -> list[Any]:
     known = {_identity(value) for value in second}
     return [value for value in first if _identity(value) in known]
 

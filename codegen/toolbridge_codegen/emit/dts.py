@@ -53,7 +53,7 @@ def emit_dts(model: ModuleModel, *, errors: Errors = "raise") -> str:
     lines = [f" {block_comment(text, ' ')}"] if (text := comment_text(model.docs)) else []
     for function, declarations in layout.functions:
         lines.extend(
-            writer.declaration(declaration) for declaration in declarations if not writer.in_place(declaration)
+            writer.declaration(declaration) for declaration in declarations if not writer.is_inline(declaration)
         )
         lines.append(writer.function(function, errors))
     specifier = ts_string(model.spec.specifier)
@@ -77,7 +77,7 @@ class _DtsWriter:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
 
-    def in_place(self, declaration: Declaration) -> bool:
+    def is_inline(self, declaration: Declaration) -> bool:
         """Whether a type is written inline, without a declaration."""
         return declaration.inline or declaration.type == ObjectType((), None)
 
@@ -104,7 +104,7 @@ class _DtsWriter:
                 return _SCALARS[kind]
             case NamedType(name):
                 declaration = self._layout.by_name[name]
-                return self.type(declaration.type, indent, open_type) if self.in_place(declaration) else name
+                return self.type(declaration.type, indent, open_type) if self.is_inline(declaration) else name
             case ArrayType(items):
                 return f"{self._item(items, indent, open_type)}[]"
             case LiteralType(values):
@@ -126,7 +126,7 @@ class _DtsWriter:
     def _item(self, node: TypeNode, indent: str, open_type: str) -> str:
         """A type in parentheses if brackets or an optional mark would bind differently."""
         text = self.type(node, indent, open_type)
-        while isinstance(node, NamedType) and self.in_place(self._layout.by_name[node.name]):
+        while isinstance(node, NamedType) and self.is_inline(self._layout.by_name[node.name]):
             node = self._layout.by_name[node.name].type
         several = isinstance(node, UnionType) or (isinstance(node, LiteralType) and len(node.values) > 1)
         return f"({text})" if several else text
@@ -159,7 +159,7 @@ class _DtsWriter:
         docs = known.docs
         if isinstance(known.type, NamedType) and docs == NO_DOCS:
             declaration = self._layout.by_name[known.type.name]
-            docs = declaration.docs if self.in_place(declaration) else docs
+            docs = declaration.docs if self.is_inline(declaration) else docs
         text = self.type(known.type, indent, open_type)
         if not known.required and known.name in _OBJECT_MEMBERS:
             text = f'{text} | Object["{known.name}"]'
@@ -167,14 +167,14 @@ class _DtsWriter:
         comment = "" if docs is NO_DOCS else _comment(one_line(comment_text(docs)), indent, deprecated=docs.deprecated)
         return comment, f"{ts_key(known.name)}{mark}: {text}"
 
-    def _is_in_place(self, node: TypeNode) -> bool:
-        return isinstance(node, NamedType) and self.in_place(self._layout.by_name[node.name])
+    def _is_inline(self, node: TypeNode) -> bool:
+        return isinstance(node, NamedType) and self.is_inline(self._layout.by_name[node.name])
 
     def _index(self, node: ObjectType, indent: str) -> str:
         """The type of an index signature, widened to admit the known properties."""
         assert node.extra is not None
         members = [node.extra, *(known.type for known in node.properties)]
-        if any(known.name in _OBJECT_MEMBERS for known in node.properties) or any(map(self._is_in_place, members)):
+        if any(known.name in _OBJECT_MEMBERS for known in node.properties) or any(map(self._is_inline, members)):
             return "any"
         written = dict.fromkeys(self.type(member, indent, "any") for member in members)
         if not all(known.required for known in node.properties):

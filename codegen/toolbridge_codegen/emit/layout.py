@@ -72,11 +72,11 @@ def arrange(model: ModuleModel) -> Layout:
     seen: set[str] = set()
     functions: list[tuple[FunctionModel, tuple[Declaration, ...]]] = []
     for function in model.functions:
-        needed = [*_reach(function.input, by_name, seen), *_reach(function.output, by_name, seen)]
+        needed = [*_collect(function.input, by_name, seen), *_collect(function.output, by_name, seen)]
         functions.append((function, tuple(needed)))
     results: set[str] = set()
     for function in model.functions:
-        _reach(function.output, by_name, results)
+        _collect(function.output, by_name, results)
     return Layout(
         functions=tuple(functions), by_name=by_name, results=frozenset(results), arguments=_arguments(model, by_name)
     )
@@ -147,7 +147,7 @@ def _inline_names(declaration: Declaration, by_name: Mapping[str, Declaration]) 
                 yield where, name
 
 
-def _reach(node: TypeNode, by_name: Mapping[str, Declaration], seen: set[str]) -> list[Declaration]:
+def _collect(node: TypeNode, by_name: Mapping[str, Declaration], seen: set[str]) -> list[Declaration]:
     """The named types reached from a type and not seen before, in reading order. Adds them to `seen`."""
     found: list[Declaration] = []
     waiting = [iter(keys_in(node))]

@@ -101,7 +101,7 @@ class TypeWriter:
         self._texts = _names_of_texts(layout.by_name)
         self._other: TypeWriter | None = None
 
-    def in_place(self, declaration: Declaration) -> bool:
+    def is_inline(self, declaration: Declaration) -> bool:
         """Whether a type is written inline, without a declaration."""
         node = declaration.type
         if isinstance(node, ObjectType):
@@ -121,7 +121,7 @@ class TypeWriter:
         if not isinstance(node, ObjectType):
             return f"{name}: {self._name('TypeAlias')} = {self.type(node, use=use)}{note}"
         if not self.is_typed_dict(node):
-            in_comment = self._aside()
+            in_comment = self._without_imports()
             known_ones = [
                 f"# {py_string(known.name)}{'' if known.required else '?'}: "
                 f"{in_comment.type(known.type, use=use)}{comment(known.docs)}"
@@ -154,7 +154,7 @@ class TypeWriter:
                 return "None" if kind == "null" else self._name(_SCALARS[kind])
             case NamedType(name):
                 declaration = self._layout.by_name[name]
-                return self.type(declaration.type, use=use) if self.in_place(declaration) else self.written_name(name)
+                return self.type(declaration.type, use=use) if self.is_inline(declaration) else self.written_name(name)
             case ArrayType(items):
                 return self._array((items,), use=use)
             case LiteralType(values):
@@ -191,13 +191,13 @@ class TypeWriter:
 
     def _open(self, node: ObjectType, *, use: Use) -> str:
         members = [*(known.type for known in node.properties), *([] if node.extra is None else [node.extra])]
-        aside = self._aside()
+        aside = self._without_imports()
         values = aside._union(members, use=use)
         if len(values) > _LONGEST_UNION or aside._name("Any") in values.split(" | "):
             return self._mapping(self._name("Any"), use=use)
         return self._mapping(self._union(members, use=use), use=use)
 
-    def _aside(self) -> TypeWriter:
+    def _without_imports(self) -> TypeWriter:
         """A writer of the same types that records no imports."""
         if self._other is None:
             self._other = TypeWriter(self._layout, self._name.unused(), self._short)
@@ -305,7 +305,7 @@ def emit_pyi(model: ModuleModel, *, errors: Errors = "raise") -> str:
         failure = names.free("Failure")
         lines.append(f"class {failure}({names('TypedDict')}):\n error: {names('str')}")
     for function, declarations in layout.functions:
-        lines.extend(types.declaration(declaration) for declaration in declarations if not types.in_place(declaration))
+        lines.extend(types.declaration(declaration) for declaration in declarations if not types.is_inline(declaration))
         lines.append(_function(function, layout, types, names, failure))
     head = names.imports()
     if text := docs_text(model.docs):

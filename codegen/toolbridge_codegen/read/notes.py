@@ -69,10 +69,10 @@ def docs_of(
         deprecated = deprecated or schema.get("deprecated") is True
         if not noted.isdisjoint(schema):
             own = _result_notes(schema) if is_result else notes_of(schema, with_default=with_default)
-            notes.update((note, None) for note in own if not _says_default(description, note))
+            notes.update((note, None) for note in own if not _mentions_default(description, note))
     notes.update(dict.fromkeys(more_notes))
     if not description:
-        description = _telling_title(described, name)
+        description = _informative_title(described, name)
     if not description and not notes and not deprecated:
         return NO_DOCS
     return Docs(description, tuple(notes), deprecated)
@@ -84,13 +84,13 @@ def _description_of_items(schema: dict[str, Any]) -> str:
     return text_of(items, "description") if items is not None and is_object(items) and "$ref" not in items else ""
 
 
-def _says_default(description: str, note: str) -> bool:
+def _mentions_default(description: str, note: str) -> bool:
     """Whether a description already mentions the default of a note."""
     label, _, value = note.partition(": ")
-    return label == "default" and label in description.lower() and _says_value(description, value)
+    return label == "default" and label in description.lower() and _contains_value(description, value)
 
 
-def _says_value(text: str, value: str) -> bool:
+def _contains_value(text: str, value: str) -> bool:
     """Whether a text contains a value as a whole word, quoted or not: `100`, `1.5` and `-1` don't contain `1`."""
     bare = value.strip('"')
     if not bare:
@@ -98,7 +98,7 @@ def _says_value(text: str, value: str) -> bool:
     return re.search(rf"(?<![\w.+/-])(?<!\d,){re.escape(bare)}(?![\w+/-]|[.,:]\w)", text) is not None
 
 
-def _telling_title(schemas: Sequence[dict[str, Any]], name: str) -> str:
+def _informative_title(schemas: Sequence[dict[str, Any]], name: str) -> str:
     """A title that differs from the name; many generators repeat the name."""
     for schema in schemas:
         title = schema.get("title")

@@ -1,4 +1,4 @@
-"""A Python program is shown to the checker otherwise than it is written: places stay right, and time stays bounded."""
+"""Rewriting of Python programs for the checker: positions stay right, and time stays bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Python program gives to tools: all that a run takes passes, and what it surely refuses is told in time."""
+"""Arguments of tools in Python programs: every input that a run accepts passes, and certain mistakes are reported."""
 
 from __future__ import annotations
 
@@ -143,9 +143,9 @@ async def test_an_imported_type_is_reported_with_a_replacement(name: str, advice
 )
 def test_values_are_compared_as_json(expected: str, fitting: list[str], others: list[str]) -> None:
     types = ValueTypes(lambda name: name == "Thing", lambda name: name == "Own")
-    assert [found for found in fitting if not types.can_fit(expected, found)] == []
-    assert [found for found in others if types.can_fit(expected, found)] == []
-    assert types.can_fit(expected, "None", none_fits=True)
+    assert [found for found in fitting if not types.may_assign(expected, found)] == []
+    assert [found for found in others if types.may_assign(expected, found)] == []
+    assert types.may_assign(expected, "None", none_allowed=True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The Python checker's process: what it can't see, and what becomes of it."""
+"""The subprocess of the Python checker: its isolation, its limits and its failures."""
 
 from __future__ import annotations
 

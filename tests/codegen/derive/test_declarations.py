@@ -1,4 +1,4 @@
-"""Declarations: named after what they are, never like something else, and once for what is the same."""
+"""Declarations: named after their content, never reserved, and without duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From schemas to types: as exact as types can be, and never so narrow that a valid value has no place."""
+"""Types from schemas: as exact as possible, and never too narrow for a valid value."""
 
 from __future__ import annotations
 

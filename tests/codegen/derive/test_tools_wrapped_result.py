@@ -1,4 +1,4 @@
-"""Wrapped results: the stub has the type of what is inside, and only where the value is unwrapped, too."""
+"""Wrapped results: the stub has the type of the wrapped value exactly where the value is unwrapped."""
 
 from __future__ import annotations
 

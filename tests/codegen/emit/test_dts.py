@@ -1,4 +1,4 @@
-"""TypeScript stubs: their form, and what the compiler makes of them."""
+"""TypeScript stubs: their text, and how the compiler sees them."""
 
 from __future__ import annotations
 

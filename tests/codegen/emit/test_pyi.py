@@ -1,4 +1,4 @@
-"""Python stubs: their form, and what the checkers make of them."""
+"""Python stubs: their text, and how the checkers see them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema bombs: whatever a schema is, its types are made in bounded time and memory, and other tools don't notice."""
+"""Schema bombs: bounded time and memory, and other tools are unaffected."""
 
 from __future__ import annotations
 

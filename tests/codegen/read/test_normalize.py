@@ -1,4 +1,4 @@
-"""Drafts 4 to 2020-12 and the spellings of real servers, as one language."""
+"""Drafts 4 to 2020-12 and the habits of real servers, read as one language."""
 
 from __future__ import annotations
 

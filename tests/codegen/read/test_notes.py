@@ -1,4 +1,4 @@
-"""Notes: what a type can't say, and who said it nearest."""
+"""Notes: constraints that types don't express, from the nearest description."""
 
 from __future__ import annotations
 

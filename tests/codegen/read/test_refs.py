@@ -1,4 +1,4 @@
-"""References inside a document: found wherever they may be, never fetched."""
+"""`$ref` resolution inside a document; nothing is fetched."""
 
 from __future__ import annotations
 

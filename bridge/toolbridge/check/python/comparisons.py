@@ -43,12 +43,12 @@ def locate_wrong_constant(finding: TyFinding, wrong: list[str], program: Program
     for constant in wrong if program.is_small else ():
         plain = constant.strip("\"'")
         quoted = [found.start() for found in re.finditer(rf"""(["']){re.escape(plain)}\1""", program.source)]
-        if constant[0] in "\"'" and len(quoted) == 1 and _comes(quoted[0], finding, program):
+        if constant[0] in "\"'" and len(quoted) == 1 and _reaches(quoted[0], finding, program):
             return quoted[0]
     return None
 
 
-def _comes(at: int, finding: TyFinding, program: Program) -> bool:
+def _reaches(at: int, finding: TyFinding, program: Program) -> bool:
     start = program.at(finding)
     end = program.index(finding.end_line, finding.end_column) if finding.end_line else start
     if start <= at < end:
@@ -257,11 +257,8 @@ def _constants(source: str, code: str, at: int) -> tuple[tuple[str, ...], int]:
 
 def operand_before(code: str, at: int) -> Span | None:
     """The span of the operand before an operator, if it is the whole operand."""
-    end = (
-        len(code[:at].rstrip())
-        if at < _OPERAND_NEAR
-        else at - (_OPERAND_NEAR - len(code[at - _OPERAND_NEAR : at].rstrip()))
-    )
+    near = code[max(0, at - _OPERAND_NEAR) : at]
+    end = at - len(near) + len(near.rstrip())
     start = end
     while start > 0:
         if code[start - 1] in ")]":
@@ -301,7 +298,7 @@ def operand_at(code: str, at: int) -> Span | None:
     return Span(at, end) if end > at and _AFTER.match(code, end) else None
 
 
-ALWAYS = "redundant-condition-strict"
+REDUNDANT_CONDITION = "redundant-condition-strict"
 """The checker's rule about conditions that are always true or always false."""
 _KEY = re.compile(r"""(?:\[\s*|\.get\(\s*)(["'])([^"'\n]+)\1\s*(?:\]|\)|,[^()]*\))\Z""")
 _ATTRIBUTE = re.compile(r"\.(\w+)\Z")
@@ -318,23 +315,23 @@ class Comparisons:
 
     def __init__(self, findings: Iterable[TyFinding], program: Program) -> None:
         self._program = program
-        redundant = (each for each in findings if each.rule == ALWAYS)
+        redundant = (each for each in findings if each.rule == REDUNDANT_CONDITION)
         ranges = [Span(program.at(each), program.index(each.end_line, each.end_column)) for each in redundant]
         found = list(islice(comparisons(program.source, program.code), _MOST)) if program.is_small else []
         self._all = found
-        self._asked = [each for each in found if self._is_asked(each, ranges)]
+        self._query_edits = [each for each in found if self._is_suspect(each, ranges)]
 
     @property
     def spans(self) -> list[Span]:
         """The values whose types are queried."""
-        return [each.operand for each in self._asked]
+        return [each.operand for each in self._query_edits]
 
     def mistakes(self, types: Mapping[Span, str]) -> list[Mistake]:
         """The comparisons that are always false, given the types of their operands."""
-        found = (self._classify(each, types.get(each.operand, "")) for each in self._asked)
+        found = (self._classify(each, types.get(each.operand, "")) for each in self._query_edits)
         return [each for each in found if each is not None]
 
-    def _is_asked(self, each: Comparison, ranges: list[Span]) -> bool:
+    def _is_suspect(self, each: Comparison, ranges: list[Span]) -> bool:
         if any(place.start <= each.operand.start and each.operand.end <= place.end for place in ranges):
             return True  # the checker reports it itself
         code = self._program.code
@@ -358,7 +355,7 @@ class Comparisons:
         )
         if (constants and is_narrowed) or not self._is_of_result(each, members):
             return None
-        if self._is_one_of_several(each, members, constants) or self._is_overwritten(each):
+        if self._is_alternative(each, members, constants) or self._is_overwritten(each):
             return None
         if any(self._is_default(one) for one in each.constants):
             return None
@@ -402,7 +399,7 @@ class Comparisons:
         given = rf"""(?:\.get\([^()\n]*,|\bor|\belse|(?<![=!<>])=)\s*(["']){text}\1"""
         return re.search(given, self._program.source) is not None
 
-    def _is_one_of_several(self, each: Comparison, members: set[str], constants: set[str]) -> bool:
+    def _is_alternative(self, each: Comparison, members: set[str], constants: set[str]) -> bool:
         """Whether the same line also compares with a possible value: `s == "done" or s == "closed"`."""
         program = self._program
         # The checker excludes members that earlier comparisons of the line have narrowed.

@@ -120,7 +120,7 @@ def mentions_coroutine(message: str) -> bool:
 
 
 def at_missing_await(mistake: Mistake, finding: TyFinding, program: Program) -> Mistake:
-    """The mistake at the call that lacks `await`, if it can be told."""
+    """The mistake at the call that lacks `await`, if it can be identified."""
     if not program.is_small:
         return mistake
     start, end = program.at(finding), program.at(finding)
@@ -238,10 +238,10 @@ def find_mistakes(findings: Iterable[TyFinding], program: Program, *, is_whole: 
     by_text = (*_missing_types(program), *unawaited_gathers(program)) if is_whole else ()
     mistakes = {(each.line, each.column): each for each in by_text}
     for each in sorted(listed):
-        judge = _CLASSIFIERS.get(each.rule)
+        classify = _CLASSIFIERS.get(each.rule)
         mistake = None
         with suppress(IndexError, ValueError):  # an unexpected message proves nothing
-            mistake = None if judge is None or _is_caught(each, program) else judge(each, program)
+            mistake = None if classify is None or _is_caught(each, program) else classify(each, program)
         if mistake is not None:
             if mentions_coroutine(each.message):
                 mistake = at_missing_await(mistake, each, program)
@@ -386,7 +386,7 @@ def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
     if owner == "None":
         return _classify_get(finding, program)
     # A union is reported by another rule, unless no member has the attribute.
-    if any(_is_unsure_owner(each) or each.startswith(_CAN_BE_GIVEN) for each in _members(owner)):
+    if any(_is_uncertain(each) or each.startswith(_CAN_BE_GIVEN) for each in _members(owner)):
         return None
     stub = program.stubs.type(re.sub(r"^list\[|\]$", "", owner))
     is_key = stub is not None and name in program.stubs.fields(owner)
@@ -402,7 +402,7 @@ def _classify_get(finding: TyFinding, program: Program) -> Mistake | None:
     return mistake_at(finding, None, f'No result has a key "{asked[2]}": `.get` gives None, which has no `{asked[3]}`.')
 
 
-def _is_unsure_owner(owner: str) -> bool:
+def _is_uncertain(owner: str) -> bool:
     """Whether a type is uncertain: None may have been reassigned, and a union is inferred."""
     is_caught = re.fullmatch(r"(?:Base)?Exception|\w+Error", owner) is not None  # the exception may be a subclass
     return owner in ("None", "object") or len(split_outside(owner, " | ")) > 1 or is_caught
@@ -412,7 +412,7 @@ def _classify_value(finding: TyFinding, program: Program) -> Mistake | None:
     owners = QUOTED.findall(finding.message)
     types = [each for each in owners if not re.fullmatch(r"\W+|__\w+__", each)]
     awaited = next((each for each in types if each.startswith(("Coroutine[", "CoroutineType["))), "")
-    if any(_is_unsure_owner(each) or ("Unknown" in each and each != awaited) for each in types):
+    if any(_is_uncertain(each) or ("Unknown" in each and each != awaited) for each in types):
         return None
     words = [word for each in types for word in re.findall(r"\w+", blank_strings(each))]
     stub = next((found for word in words if (found := program.stubs.type(word))), None)

@@ -91,9 +91,9 @@ def relocated(findings: Iterable[TyFinding], rewriting: Rewriting) -> Iterator[T
 # coroutines; and a vague annotation (`-> list[dict]`) hides it. So a generator becomes a function that returns what it
 # yields, a coroutine one that returns an awaitable, and vague annotations are dropped.
 
-RESULTS = "_results_of"
+HELPERS = "_results_of"
 """A module for the checker, with the functions called below."""
-RESULTS_STUB = """\
+HELPERS_STUB = """\
 from types import CoroutineType
 from typing import Any, AsyncGenerator, Callable, Generator, Iterable, Iterator
 def generator[T](values: list[T]) -> Generator[T, Any, Any]: ...
@@ -144,16 +144,15 @@ def result_edits(program: Program) -> Iterator[Edit]:
 def _statement(line: LogicalLine, word: str) -> int | None:
     """The index of a line's only `yield` or `return` statement; None if it is not alone."""
     found = _STATEMENT.match(line.text)
-    is_alone = found is not None and ";" not in line.text and len(re.findall(rf"\b{word}\b", line.text)) == 1
-    return (
-        line.start + found.end() if found is not None and is_alone and line.text.startswith(word, found.end()) else None
-    )
+    is_alone = ";" not in line.text and len(re.findall(rf"\b{word}\b", line.text)) == 1
+    is_statement = found is not None and is_alone and line.text.startswith(word, found.end())
+    return line.start + found.end() if found is not None and is_statement else None
 
 
 def _generator(program: Program, function: UserFunction) -> Iterator[Edit]:
     code = program.code
     kind = "async_generator" if function.is_async else "generator"
-    result = f"return {RESULTS}.{kind}({_VALUES})"
+    result = f"return {HELPERS}.{kind}({_VALUES})"
     first = function.lines[0]
     indent = program.indent(first)
     yield Edit(function.start, code.index("def", function.start), "")
@@ -180,9 +179,9 @@ def _coroutine(program: Program, function: UserFunction) -> Iterator[Edit]:
         found = None if at is None else _RETURN.match(code, at)
         if at is not None and found is not None:
             value = "" if found.end() < line.end else "None"
-            yield Edit(at, found.end(), f"return {RESULTS}.coroutine(({value}", -1)
+            yield Edit(at, found.end(), f"return {HELPERS}.coroutine(({value}", -1)
             yield Edit(line.end, line.end, "))", 1)
-    yield Edit(function.end, function.end, f"\n{indent}return {RESULTS}.coroutine(None)", 2)
+    yield Edit(function.end, function.end, f"\n{indent}return {HELPERS}.coroutine(None)", 2)
 
 
 # Collections. The checker infers a dictionary's values from assignments, not from `groups[key].append(row)` or
@@ -214,7 +213,7 @@ def collection_edits(program: Program) -> Iterator[Edit]:
             yield Edit(line.start + defined.start(3), line.start + defined.end(3), "{}")
     if "filter" not in program.rebound_names:
         for found in islice(_FILTER.finditer(code), _MOST):
-            yield Edit(*found.span(), f"{RESULTS}.filtered")
+            yield Edit(*found.span(), f"{HELPERS}.filtered")
 
 
 def _addition(line: LogicalLine, code: str) -> Iterator[Edit]:
@@ -224,11 +223,9 @@ def _addition(line: LogicalLine, code: str) -> Iterator[Edit]:
         return
     opening = line.start + start.end()
     default = re.compile(r"\.setdefault\(").match(code, opening)
-    end = (
-        end_of_bracket(code, default.end() - 1 if default else opening)
-        if default or code[opening : opening + 1] == "["
-        else None
-    )
+    if not default and code[opening : opening + 1] != "[":
+        return
+    end = end_of_bracket(code, default.end() - 1 if default else opening)
     added = _ADDED.match(code, end) if end is not None else None
     closed = end_of_bracket(code, added.end() - 1) if added else None
     if end is None or added is None or closed is None or closed != line.end:
@@ -266,7 +263,8 @@ class TypeQueries:
     def __init__(self, source: str, edits: Iterable[Edit], before: str, spans: Iterable[Span]) -> None:
         known = list(edits)
         self._copies = [
-            (group, Rewriting(source, [*known, *_asked(group)], _HEAD + before)) for group in _apart(set(spans))
+            (group, Rewriting(source, [*known, *_query_edits(group)], _HEAD + before))
+            for group in _disjoint_groups(set(spans))
         ]
         self.files = {f"asked_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
         """The copies for the checker, by file name."""
@@ -292,14 +290,14 @@ def _at(at: int, starts: Mapping[int, Span], source: str) -> Span | None:
     return starts.get(at)
 
 
-def _asked(spans: Iterable[Span]) -> list[Edit]:
+def _query_edits(spans: Iterable[Span]) -> list[Edit]:
     edits: list[Edit] = []
     for place in spans:
         edits += [Edit(place.start, place.start, f"{_ASK}(("), Edit(place.end, place.end, "))")]
     return edits
 
 
-def _apart(spans: Iterable[Span]) -> list[list[Span]]:
+def _disjoint_groups(spans: Iterable[Span]) -> list[list[Span]]:
     """Groups of spans that don't overlap: a query of a part may narrow the whole."""
     separate: list[list[Span]] = []
     for place in sorted(spans):

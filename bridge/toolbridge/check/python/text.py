@@ -207,13 +207,13 @@ def _checkable(text: str) -> str:
             continue
         if name in keywords:
             written = found.start()
-        made += [text[written : found.end()], _both(parameters, keywords.get(name), objects)]
+        made += [text[written : found.end()], _combined_parameters(parameters, keywords.get(name), objects)]
         written = end
     body = "".join([*made, text[written:]])
     return _MADE_TYPED_DICT.sub(r"\1, closed=True)", _TYPED_DICT.sub(r"\1, closed=True):", body))
 
 
-def _both(parameters: str, keywords: str | None, objects: set[str]) -> str:
+def _combined_parameters(parameters: str, keywords: str | None, objects: set[str]) -> str:
     """Parameters that accept keywords, one mapping, or both."""
     unpacked = _UNPACKED.fullmatch(parameters)
     if unpacked is not None:

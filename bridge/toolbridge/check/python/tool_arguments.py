@@ -129,13 +129,10 @@ def _builtin_call(finding: TyFinding, program: Program) -> _BuiltinCall | None:
         return None
     names = QUOTED.findall(finding.message)
     name = names[0].rpartition(".")[2] if names else ""
-    start = program.at(finding)
-    called = (
-        re.compile(rf"(?:.*?[.\s])?{name}\s*(?=\()", re.DOTALL).match(program.code, start)
-        if name.isidentifier()
-        else None
-    )
-    if called is None or name not in _OVERLOADED or program.defines(name):
+    if name not in _OVERLOADED or program.defines(name):
+        return None
+    called = re.compile(rf"(?:.*?[.\s])?{name}\s*(?=\()", re.DOTALL).match(program.code, program.at(finding))
+    if called is None:
         return None
     end = end_of_bracket(program.code, called.end())
     arguments = list(parts(program.code, called.end(), end)) if end is not None else []
@@ -175,7 +172,7 @@ _KINDS = {
     **dict.fromkeys(("GeneratorType", "Generator", "map", "filter", "zip", "enumerate", "reversed"), "nothing"),
     **dict.fromkeys(("Coroutine", "CoroutineType", "Future", "Task"), "nothing"),
 }
-_FITS = {
+_ADMITTED = {
     "string": {"string"},
     "text": {"string"},
     "integer": {"integer", "number"},
@@ -206,10 +203,10 @@ class ValueTypes:
         self._is_user_class = is_user_class
         """Whether the program defines a class of this name."""
 
-    def can_fit(self, expected: str, found: str, *, none_fits: bool = False, has_digits: bool = True) -> bool:
+    def may_assign(self, expected: str, found: str, *, none_allowed: bool = False, digits_allowed: bool = True) -> bool:
         """Whether a value of the found type can be valid where another is expected.
 
-        With `none_fits`, None is valid; without `has_digits`, a string is no long integer.
+        With `none_allowed`, None is valid; without `digits_allowed`, a string is no long integer.
         """
         given = self._members(found)
         wanted = self._members(expected)
@@ -217,8 +214,8 @@ class ValueTypes:
             # Long messages omit some constants; the checker has compared with all of them.
             wanted = [other for other in wanted if other.name != _LEFT_OUT]
         return any(
-            (none_fits and one.kind == "null")
-            or any(self._fits(other, one) and (has_digits or not _is_as_digits(other, one)) for other in wanted)
+            (none_allowed and one.kind == "null")
+            or any(self._admits(other, one) and (digits_allowed or not _needs_digits(other, one)) for other in wanted)
             for one in given
         )
 
@@ -231,7 +228,7 @@ class ValueTypes:
         # Constants omitted from a long message are unknown.
         if any(other.name == _LEFT_OUT for other in wanted):
             return []
-        return [one.arguments[0] for one in given if not any(self._fits(other, one) for other in wanted)]
+        return [one.arguments[0] for one in given if not any(self._admits(other, one) for other in wanted)]
 
     def _members(self, text: str) -> list[_Type]:
         if text.startswith(_NO_VALUE) and " & " not in text:
@@ -252,23 +249,23 @@ class ValueTypes:
             return ""
         return "object" if self._is_object(name) else _KINDS.get(name, "")
 
-    def _fits(self, wanted: _Type, given: _Type) -> bool:
+    def _admits(self, wanted: _Type, given: _Type) -> bool:
         if not wanted.kind or not given.kind:
             return True
         if wanted.name == "Literal":
-            return _fits_literal(wanted, given)
+            return _admits_literal(wanted, given)
         if wanted.kind in ("integer", "number") and given.kind == "string":
             return given.name != "Literal" or _LONG_NUMBER.fullmatch(given.arguments[0]) is not None
-        if wanted.kind not in _FITS[given.kind]:
+        if wanted.kind not in _ADMITTED[given.kind]:
             return False
-        return wanted.kind != "array" or self._items_fit(wanted, given)
+        return wanted.kind != "array" or self._items_admitted(wanted, given)
 
-    def _items_fit(self, wanted: _Type, given: _Type) -> bool:
+    def _items_admitted(self, wanted: _Type, given: _Type) -> bool:
         """Whether all items can be valid. The items of an empty value have no type."""
-        return not wanted.arguments or all(self.can_fit(wanted.arguments[0], item) for item in _items(given))
+        return not wanted.arguments or all(self.may_assign(wanted.arguments[0], item) for item in _items(given))
 
 
-def _is_as_digits(wanted: _Type, given: _Type) -> bool:
+def _needs_digits(wanted: _Type, given: _Type) -> bool:
     """Whether a string is valid only if it is an integer in digits."""
     return wanted.kind in ("integer", "number") and given.kind == "string" and given.name != "Literal"
 
@@ -285,10 +282,10 @@ def _literal(value: str) -> _Type:
     return _Type("", _LEFT_OUT if value.startswith(_LEFT_OUT) else "", ())  # else an enum member
 
 
-def _fits_literal(wanted: _Type, given: _Type) -> bool:
+def _admits_literal(wanted: _Type, given: _Type) -> bool:
     if given.name == "Literal":
         return wanted.arguments == given.arguments
-    return wanted.kind in _FITS[given.kind]
+    return wanted.kind in _ADMITTED[given.kind]
 
 
 def _items(given: _Type) -> tuple[str, ...]:
@@ -393,11 +390,13 @@ def _classify_tool_argument(finding: TyFinding, program: Program, stub: StubLine
     if rest.startswith("*"):
         return None
     if keyword is None:
-        can_fit = _types(program).can_fit(expected, found)
-        return None if can_fit else mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.")
-    none_fits = not program.stubs.is_required(stub, keyword[1])
+        may_assign = _types(program).may_assign(expected, found)
+        return (
+            None if may_assign else mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.")
+        )
+    none_allowed = not program.stubs.is_required(stub, keyword[1])
     given = program.text_of(finding)[keyword.end() :] or rest[keyword.end() :]
-    if not _is_wrong(expected, found, program, given, none_fits=none_fits):
+    if not _is_wrong(expected, found, program, given, none_allowed=none_allowed):
         wrong = _types(program).wrong_constants(expected, found)
         at = locate_wrong_constant(finding, wrong, program) if wrong else None
         if at is None:
@@ -414,21 +413,21 @@ def _types(program: Program) -> ValueTypes:
     return ValueTypes(lambda name: program.stubs.type(name) is not None, program.defines)
 
 
-def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_fits: bool) -> bool:
+def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_allowed: bool) -> bool:
     """Whether a value, whose source begins with this text, is certainly invalid."""
     types = _types(program)
-    if not types.can_fit(expected, found, none_fits=none_fits, has_digits=may_be_digits(text, program)):
+    if not types.may_assign(expected, found, none_allowed=none_allowed, digits_allowed=may_be_digits(text, program)):
         return True
     if found.startswith("float") and _FRACTION.match(text):
-        return not types.can_fit(expected, "float") or "float" not in expected
+        return not types.may_assign(expected, "float") or "float" not in expected
     # The checker infers a list literal's type as a union with the expected one.
     item = _FIRST_ITEM.match(text)
     if item is None or not found.startswith("list["):
         return False
     if written := _TEXTS.match(text):
-        return not all(types.can_fit(expected, f'tuple[Literal["{each}"]]') for _, each in _TEXT.findall(written[0]))
+        return not all(types.may_assign(expected, f'tuple[Literal["{each}"]]') for _, each in _TEXT.findall(written[0]))
     kind = next((kind for kind, group in _ITEM_KINDS if item[group]), f"Literal[{item['number'] or item['truth']}]")
-    return not types.can_fit(expected, f"tuple[{kind}]")
+    return not types.may_assign(expected, f"tuple[{kind}]")
 
 
 def _classify_length(finding: TyFinding, program: Program, function: str, found: str) -> Mistake | None:
@@ -443,7 +442,7 @@ def classify_input_key(finding: TyFinding, program: Program) -> Mistake | None:
     owner = next(iter(QUOTED.findall(finding.message)), "")
     stub = program.stubs.type(owner)
     missing, unknown = _MISSING_KEY.match(finding.message), _UNKNOWN_KEY.match(finding.message)
-    if stub is None or (missing and not _is_whole(finding, program)) or not (missing or unknown):
+    if stub is None or (missing and not _has_all_keys(finding, program)) or not (missing or unknown):
         return None
     if missing:
         return mistake_at(finding, program.stubs.field(stub, missing[1]) or stub)
@@ -454,7 +453,7 @@ def classify_input_key(finding: TyFinding, program: Program) -> Mistake | None:
     return mistake_at(finding, line or stub, f'`{owner}` has no key "{unknown[1]}". {there}')
 
 
-def _is_whole(finding: TyFinding, program: Program) -> bool:
+def _has_all_keys(finding: TyFinding, program: Program) -> bool:
     """Whether all keys are in the literal: none from `**` or from keywords beside it."""
     at = program.at(finding)
     opening = _OPENING.match(program.code, at)
@@ -471,9 +470,9 @@ def _classify_input_value(finding: TyFinding, program: Program) -> Mistake | Non
     declared, owner, found = QUOTED.findall(finding.message)[:3]
     key = finding.message.split('"')[1]
     stub = program.stubs.type(owner)
-    none_fits = stub is not None and not program.stubs.is_required_field(stub, key)
+    none_allowed = stub is not None and not program.stubs.is_required_field(stub, key)
     if stub is None or not _is_wrong(
-        declared, found, program, program.text_of(finding) or program.rest(finding), none_fits=none_fits
+        declared, found, program, program.text_of(finding) or program.rest(finding), none_allowed=none_allowed
     ):
         return None
     message = f"Wrong value for `{key}`: expected `{declared}`, found `{found}`."

@@ -22,7 +22,7 @@ import anyio
 from anyio.abc import Process
 
 from toolbridge.check.checker import (
-    ANYTHING,
+    ANY_MODULE,
     MOST_PROBLEMS,
     TOO_LARGE,
     CheckReport,
@@ -31,12 +31,12 @@ from toolbridge.check.checker import (
     problem,
     unended,
 )
-from toolbridge.check.python.comparisons import ALWAYS, Comparisons, constant_list_edits
+from toolbridge.check.python.comparisons import REDUNDANT_CONDITION, Comparisons, constant_list_edits
 from toolbridge.check.python.mistakes import Alternatives, find_mistakes, has_syntax_error
 from toolbridge.check.python.program import Program, TyFinding
 from toolbridge.check.python.rewriting import (
-    RESULTS,
-    RESULTS_STUB,
+    HELPERS,
+    HELPERS_STUB,
     Edit,
     PairCalls,
     Rewriting,
@@ -130,10 +130,10 @@ _SETTINGS = f"""
 [analysis]
 return-type-inference = "always"
 [rules]
-{ALWAYS} = "warn"
+{REDUNDANT_CONDITION} = "warn"
 """
 _Ask = Callable[[Mapping[str, str]], Awaitable[dict[str, list[TyFinding]]]]
-_ANYTHING = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
+_ANY_STUB = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
 
 
 def find_ty() -> str | None:
@@ -158,10 +158,10 @@ async def check_python(
     program, calls, edits = await _in_thread(_read, source, world, words)
     ask = partial(_ask, ty, world, cpu_seconds)
     try:
-        asked, findings = await _first_answer(ask, program, edits, earlier, calls)
+        asked, findings = await _first_pass(ask, program, edits, earlier, calls)
         if edits and has_syntax_error(findings):
             edits = list[Edit]()  # our edits may be the cause
-            asked, findings = await _first_answer(ask, program, edits, earlier, calls)
+            asked, findings = await _first_pass(ask, program, edits, earlier, calls)
     except ProcessTooSlow:
         return unended()
     except (ProcessFailed, ValueError) as error:
@@ -221,11 +221,11 @@ def _edits(program: Program) -> list[Edit]:
     return [*result_edits(program), *argument_edits(program), *constant_list_edits(program), *collection_edits(program)]
 
 
-async def _first_answer(
+async def _first_pass(
     ask: _Ask, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
 ) -> tuple[Rewriting, list[TyFinding]]:
     """The checker's findings at their positions in the program, and the rewritten program."""
-    imported = f"import {RESULTS}\n" + earlier
+    imported = f"import {HELPERS}\n" + earlier
     asked = Rewriting(program.source, edits, imported + calls.text)
     found = (await ask({"main.py": asked.text})).get("main.py", [])
     of_pairs = (calls.relocated(each._replace(line=each.line - imported.count("\n"))) for each in found)
@@ -277,11 +277,11 @@ def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
 
 def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
     files = {f"program/{name}": text for name, text in checkable_stubs(world.stubs).items()}
-    files[f"program/{ANYTHING}.pyi"] = _ANYTHING
-    files[f"program/{RESULTS}.pyi"] = RESULTS_STUB
+    files[f"program/{ANY_MODULE}.pyi"] = _ANY_STUB
+    files[f"program/{HELPERS}.pyi"] = HELPERS_STUB
     for specifier in world.untyped:
         folder = f"program/host/{specifier.removeprefix('host:').replace('-', '_')}"
-        files[f"{folder}/__init__.pyi"] = files[f"{folder}/aio.pyi"] = _ANYTHING
+        files[f"{folder}/__init__.pyi"] = files[f"{folder}/aio.pyi"] = _ANY_STUB
     return {
         **files,
         **{f"program/{name}": text for name, text in programs.items()},

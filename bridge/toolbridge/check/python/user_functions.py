@@ -15,7 +15,7 @@ from typing import NamedTuple
 from toolbridge.check.python.comparisons import may_be_digits
 from toolbridge.check.python.mistakes import find_mistakes
 from toolbridge.check.python.program import QUOTED, Mistake, Program, TyFinding, UserFunction, mistake_at
-from toolbridge.check.python.rewriting import RESULTS, Edit, Rewriting, is_vague, relocated
+from toolbridge.check.python.rewriting import HELPERS, Edit, Rewriting, is_vague, relocated
 from toolbridge.check.python.text import end_of_bracket, parts, split_outside, start_of_bracket_around
 
 ARGUMENT_PREFIX = "_given_"
@@ -90,14 +90,14 @@ def uses_of(function: UserFunction, parameters: list[Parameter], program: Progra
         if opening is not None and end is not None:
             given = arguments_of(parameters, (opening.end() - 1, end), code)
         else:
-            given = _given_each(parameters, found.span(), code)
+            given = _iterated_argument(parameters, found.span(), code)
         if given is None:
             return None
         uses.append(Use(found.start(), end or found.end(), given))
     return uses
 
 
-def _given_each(parameters: list[Parameter], name: tuple[int, int], code: str) -> dict[str, Argument] | None:
+def _iterated_argument(parameters: list[Parameter], name: tuple[int, int], code: str) -> dict[str, Argument] | None:
     """The argument for a function in `map(name, values)`, `filter(name, values)` or `sorted(values, key=name)`."""
     opening = start_of_bracket_around(code, name[0])
     end = end_of_bracket(code, opening) if opening is not None else None
@@ -106,21 +106,12 @@ def _given_each(parameters: list[Parameter], name: tuple[int, int], code: str) -
         return None
     arguments = list(parts(code, opening, end))
     key = re.compile(r"\bkey[ \t]*=[ \t]*\Z").search(code, max(0, name[0] - 20), name[0])
-    if (
-        called[1] in ("map", "filter")
-        and len(arguments) == 2
-        and code[slice(*arguments[0])].strip() == code[slice(*name)]
-    ):
-        start, end = arguments[1]
-    elif (
-        called[1] in ("sorted", "max", "min")
-        and key
-        and len(arguments) > 1
-        and not _KEYWORD.match(code[slice(*arguments[0])])
-    ):
-        start, end = arguments[0]
-    else:
+    first = code[slice(*arguments[0])] if arguments else ""
+    is_mapped = called[1] in ("map", "filter") and len(arguments) == 2 and first.strip() == code[slice(*name)]
+    is_key = called[1] in ("sorted", "max", "min") and key and len(arguments) > 1 and not _KEYWORD.match(first)
+    if not (is_mapped or is_key):
         return None
+    start, end = arguments[1 if is_mapped else 0]
     text = code[start:end]
     if text.lstrip().startswith("*"):
         return None
@@ -154,7 +145,7 @@ def argument_edits(program: Program) -> Iterator[Edit]:
     for function in program.functions:
         for parameter, arguments in islice(_known(function, program), _MOST_PARAMETERS):
             spans = {program.function_around(each.start) for each in arguments}
-            if None in spans and any(_is_unusual(each, program) for each in arguments):
+            if None in spans and any(_is_in_unusual_place(each, program) for each in arguments):
                 continue
             variable = f"{ARGUMENT_PREFIX}{number}"
             number += 1
@@ -171,11 +162,8 @@ def argument_edits(program: Program) -> Iterator[Edit]:
 def _known(function: UserFunction, program: Program) -> Iterator[tuple[Parameter, list[Argument]]]:
     """The parameters without a precise annotation, with the argument of every call."""
     code = program.code
-    if (
-        function.is_decorated
-        or program.stubs.function(function.name)
-        or re.search(rf"(?<![\w.]){function.name}[ \t]*=(?!=)", code)
-    ):
+    is_rebound = re.search(rf"(?<![\w.]){function.name}[ \t]*=(?!=)", code)
+    if function.is_decorated or program.stubs.function(function.name) or is_rebound:
         return
     parameters = parameters_of(function, code)
     found = uses_of(function, parameters, program) if parameters else None
@@ -211,7 +199,7 @@ def _is_within_iterable(argument: Argument, program: Program) -> bool:
     return False
 
 
-def _is_unusual(argument: Argument, program: Program) -> bool:
+def _is_in_unusual_place(argument: Argument, program: Program) -> bool:
     """Whether a call is in a class body, or in a function with unusual formatting."""
     line = program.line_around(argument.start)
     return line is None or bool(re.match(r"(?:async[ \t]+)?def\b", line.text)) or program.is_in_class(line)
@@ -229,19 +217,19 @@ def edits_for(
     """The edits for one parameter, whose arguments in some calls are assigned to a variable."""
     first = function.lines[0]
     kinds = sorted({each.has_many for each in arguments})
-    values = [f"{RESULTS}.item({variable}_all)" if has_many else variable for has_many in kinds]
-    value = f" if {RESULTS}.either else ".join(values)
+    values = [f"{HELPERS}.item({variable}_all)" if has_many else variable for has_many in kinds]
+    value = f" if {HELPERS}.either else ".join(values)
     yield Edit(first.start, first.start, f"{parameter.name} = {value}\n{program.indent(first)}", -2)
     if parameter.annotation:
         yield Edit(*parameter.annotation, "")
     for each in arguments:
         name = f"{variable}_all" if each.has_many else variable
         is_constant = _CONSTANT.match(program.source[each.start : each.end])
-        yield Edit(each.start, each.start, f"({name} := {instead}{_wide(is_constant)}(", -1)
+        yield Edit(each.start, each.start, f"({name} := {instead}{_constant_type(is_constant)}(", -1)
         yield Edit(each.end, each.end, "))", 1)
 
 
-def _wide(constant: re.Match[str] | None) -> str:
+def _constant_type(constant: re.Match[str] | None) -> str:
     """The type of a constant: other calls may pass other values."""
     if constant is None:
         return ""
@@ -275,7 +263,7 @@ class TrialCalls:
         known = list(edits)
         self._copies = [
             (each, Rewriting(program.source, [*_edits(each, program), *known], before))
-            for each, _ in zip(_find_trials(listed, program), range(_MOST_TRIED), strict=False)
+            for each, _ in zip(_trials_of(listed, program), range(_MOST_TRIED), strict=False)
         ]
         self.files = {f"tried_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
         """The copies for the checker, by file name."""
@@ -288,11 +276,8 @@ class TrialCalls:
             inside = find_mistakes(findings, self._program, is_whole=False)
             if inside and all(other.line != each.finding.line for other in found):  # once per call
                 expected, given = QUOTED.findall(each.finding.message)[-2:]
-                told = inside[0].message.rstrip(".")
-                message = (
-                    f"Wrong argument for `{each.parameter.name}` of `{each.function.name}`: expected `{expected}`, "
-                )
-                message += f"found `{given}`. In line {inside[0].line}: {told}."
+                message = f"Wrong argument for `{each.parameter.name}` of `{each.function.name}`: expected `{expected}`"
+                message += f", found `{given}`. In line {inside[0].line}: {inside[0].message.rstrip('.')}."
                 found.append(mistake_at(each.finding, inside[0].stub, message))
         return found
 
@@ -302,13 +287,10 @@ class TrialCalls:
         return tried.function.colon < self._program.at(finding) <= tried.function.end
 
 
-def _find_trials(findings: Iterable[TyFinding], program: Program) -> Iterator[_Trial]:
-    about_arguments = (
-        each
-        for each in findings
-        if each.rule == "invalid-argument-type" and each.message.startswith("Argument to function")
-    )
-    for each in islice(about_arguments, _MOST_LOOKED_AT):
+def _trials_of(findings: Iterable[TyFinding], program: Program) -> Iterator[_Trial]:
+    mismatched = (each for each in findings if each.rule == "invalid-argument-type")
+    about_functions = (each for each in mismatched if each.message.startswith("Argument to function"))
+    for each in islice(about_functions, _MOST_LOOKED_AT):
         names = QUOTED.findall(each.message)
         if len(names) < 3 or len(split_outside(names[-1], " | ")) > 1:
             continue
