@@ -1,1 +1,1 @@
-"""Configuration: files, and typed construction in code, into one frozen `Config`."""
+"""Configuration: files and code, parsed and checked into one frozen `Config`."""

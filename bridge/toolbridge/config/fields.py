@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from itertools import pairwise
 from types import MappingProxyType
@@ -29,6 +29,7 @@ from toolbridge.config.values import (
     shown_path,
     some_text,
     twin_key,
+    unknown_keys,
     wrong,
 )
 from toolbridge.errors import ConfigError
@@ -267,6 +268,40 @@ ADVICE: Mapping[str, str] = MappingProxyType(
     }
 )
 """Keys of other tools, and what to write instead."""
+
+
+def fields_of_entry(
+    entry: Mapping[str, object],
+    absolute: Callable[[str], str],
+    problems: list[ConfigError],
+    *,
+    without_effect: Collection[str] = (),
+) -> tuple[dict[str, object], dict[str, str]]:
+    """The values in a server's entry by attribute, and the key of each; adds everything that is wrong to `problems`.
+
+    Resolves aliases, and makes paths absolute; the values are not checked yet.
+    """
+    values_given: dict[str, object] = {}
+    keys: dict[str, str] = {}
+    problems += unknown_keys((key for key in entry if key not in without_effect), ATTRIBUTE_OF_KEY, advice=ADVICE)
+    for key, written in entry.items():
+        attribute, value = ATTRIBUTE_OF_KEY.get(key, ""), written
+        try:
+            if attribute in keys:
+                problem = f"means the same as {keys[attribute]!r}."
+                raise ConfigError(problem, field=key, fix="Write just one of them.")
+            if key == "disabled":
+                value = not values.flag(value, key)
+            elif attribute == "output_schemas":
+                value = from_file(value, key, absolute)
+            elif attribute == "cwd" and isinstance(value, str) and value.strip():
+                value = absolute(value)
+        except ConfigError as problem:
+            problems.append(problem)
+        else:
+            if attribute:
+                values_given[attribute], keys[attribute] = value, key
+    return values_given, keys
 
 
 # The checks of one server and of all servers together, the same for files and for code.

@@ -9,28 +9,31 @@ from types import MappingProxyType
 from typing import Literal, TypeVar, cast
 
 from toolbridge.config.fields import (
-    ADVICE,
-    ATTRIBUTE_OF_KEY,
     FIELDS,
     SENT_ANYWAY,
     TRANSPORT_OF_SPELLING,
     WITHOUT_EFFECT,
     check_fields,
     check_together,
-    from_file,
+    fields_of_entry,
     starts_toolbridge,
 )
 from toolbridge.config.policy import POLICY_KEYS, Policy, parse_policy
 from toolbridge.config.profiles import Profile, parse_profiles
 from toolbridge.config.read_file import Candidate
-from toolbridge.config.references import all_filled_in, editor_values, filled_in, is_editors_file, looks_expandable
+from toolbridge.config.references import (
+    editor_values,
+    expand_editor_variables,
+    expand_in_values,
+    is_editors_file,
+    looks_expandable,
+)
 from toolbridge.config.server_config import Origin, ServerConfig, ServerLimits, Transport, check_limit, checked_server
 from toolbridge.config.values import (
     MOST_PROBLEMS_SOUGHT,
     absolute_directory,
     all_of,
     checked_members,
-    flag,
     kind_of,
     listed,
     name_for,
@@ -72,27 +75,19 @@ def parse_server(
         problems.append(ConfigError(problem, fix='Write {"command": …} or {"url": …}.'))
         return None
     name = _collect(problems, name_for, written)
-    keys: dict[str, str] = {}
-    given = _by_attribute(pairs(cast("object", entry), ""), keys, problems)
+    given = pairs(cast("object", entry), "")
+    if context.editor_values:
+        given |= {
+            key: expand_in_values(given[key], context.editor_values) for key in ("env", "headers") if key in given
+        }
+        if "cwd" in given:
+            given["cwd"] = expand_editor_variables(given["cwd"], context.editor_values, has_references=False)
+    absolute = partial(absolute_directory, base=context.base, home=context.home)
+    given, keys = fields_of_entry(given, absolute, problems, without_effect=WITHOUT_EFFECT)
 
     def label(attribute: str) -> str:
         return keys.get(attribute, _KEY[attribute])
 
-    if "enabled" in given and label("enabled") == "disabled":
-        disabled = _collect(problems, flag, given.pop("enabled"), "disabled")
-        given["enabled"] = not disabled
-    if context.editor_values:
-        given |= {key: all_filled_in(given[key], context.editor_values) for key in ("env", "headers") if key in given}
-        if "cwd" in given:
-            given["cwd"] = filled_in(given["cwd"], context.editor_values, has_references=False)
-    cwd = given.get("cwd")
-    if isinstance(cwd, str) and cwd.strip():
-        given["cwd"] = absolute_directory(cwd, context.base, context.home)
-    if "output_schemas" in given:
-        read = partial(absolute_directory, base=context.base, home=context.home)
-        given["output_schemas"] = _collect(problems, from_file, given["output_schemas"], label("output_schemas"), read)
-        if problems:
-            return None
     dropped = _drop_our_own_headers(given)
     transport = _transport(given, label, problems)
     kept = {} if transport is None else check_fields(given, transport, label, problems)
@@ -107,23 +102,6 @@ def parse_server(
     ignored = sorted(key for key in cast("Mapping[str, object]", entry) if key in WITHOUT_EFFECT)
     warnings += [f"server {quoted(written)}: {each}" for each in (*dropped, *_warnings(server, ignored))]
     return server
-
-
-def _by_attribute(entry: Mapping[str, object], keys: dict[str, str], problems: list[ConfigError]) -> dict[str, object]:
-    """The entry's values by attribute. Adds to `keys` the spelling of each."""
-    given: dict[str, object] = {}
-    others = (key for key in entry if key not in WITHOUT_EFFECT)
-    problems += unknown_keys(others, ATTRIBUTE_OF_KEY, advice=ADVICE)
-    for key, value in entry.items():
-        attribute = ATTRIBUTE_OF_KEY.get(key)
-        if attribute is None:
-            continue
-        if attribute in given:
-            problem = f"means the same as {keys[attribute]!r}."
-            problems.append(ConfigError(problem, field=key, fix="Write just one of them."))
-        else:
-            given[attribute], keys[attribute] = value, key
-    return given
 
 
 def _transport(given: dict[str, object], label: Callable[[str], str], problems: list[ConfigError]) -> Transport | None:

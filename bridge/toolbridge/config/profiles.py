@@ -1,7 +1,7 @@
-"""SECURITY: profiles: named sets of servers that are there only while a profile is chosen, with overrides (T25).
+"""SECURITY: profiles: named sets of servers, active only while the profile is chosen, with overrides (T25).
 
-A file's profiles speak of that file's own servers and of no others: a repository can't switch on, or change, what the
-user's file has. Labels are only ever added to. What an override changes is part of what is approved.
+A file's profiles apply to servers of the same file only: a repository can't activate or change the user's servers.
+Overrides can add labels but not remove them, and are part of the approved digest.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
-from toolbridge.config.fields import ADVICE, ATTRIBUTE_OF_KEY, FIELDS, check_fields, from_file
+from toolbridge.config.fields import FIELDS, check_fields, fields_of_entry
 from toolbridge.config.server_config import Origin, ServerConfig
-from toolbridge.config.values import flag, name_for, names, pairs, quoted, shown_path, unknown_keys, wrong
+from toolbridge.config.values import name_for, names, pairs, quoted, shown_path, unknown_keys, wrong
 from toolbridge.errors import ConfigError, MisuseError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _KEYS = ("servers", "mcpServers", "overrides", "description")
 PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _KEY = {each.attribute: each.key for each in FIELDS}
 _MERGED = ("env", "headers")
-"""Overridden member by member; every other field as a whole."""
+"""Overridden member by member; other fields as a whole."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,14 +35,14 @@ class Profile:
 
     name: str
     servers: tuple[str, ...]
-    """In the order they are written."""
+    """In the order of the file."""
     overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
-    """By server: fields of it, by attribute."""
+    """By server: the overridden fields, by attribute."""
     origin: Origin = field(default_factory=Origin)
     description: str = ""
 
     def __repr__(self) -> str:
-        """Without overrides: a value in one may be a secret."""
+        """Without overrides: a value may be a secret."""
         return f"Profile({self.name!r}, {list(self.servers)!r}, overrides={sorted(self.overrides)!r})"
 
 
@@ -55,10 +55,7 @@ def parse_profiles(
     *,
     absolute: Callable[[str], str],
 ) -> tuple[Profile, ...]:
-    """What a file has under `profiles`. What is wrong is added to `problems`.
-
-    `absolute` makes a working directory of what the file says one is.
-    """
+    """The `profiles` of a file; adds everything that is wrong to `problems`. `absolute` resolves paths of the file."""
     try:
         given = pairs(value, "profiles")
         if len(given) > MOST_PROFILES:
@@ -72,7 +69,7 @@ def parse_profiles(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What a profile's meaning depends on besides itself, and where its problems go."""
+    """The file around a profile: its servers, and the lists that collect problems and warnings."""
 
     own: Mapping[str, ServerConfig]
     origin: Origin
@@ -122,30 +119,17 @@ def _profile(name: str, entry: object, file: _File) -> Profile:
 
 
 def _override(change: object, server: ServerConfig, where: str, file: _File) -> Mapping[str, Any]:
-    """Fields of a server, checked as in the server's own entry."""
+    """The overridden fields of a server, checked like those of its entry."""
     given = pairs(change, where)
-    mistakes = unknown_keys(given, ATTRIBUTE_OF_KEY, advice=ADVICE)
-    fields: dict[str, object] = {}
-    labels: dict[str, str] = {}
-    for key, value in given.items():
-        attribute = ATTRIBUTE_OF_KEY.get(key)
-        if attribute == "transport":
-            mistakes.append(ConfigError("can't be overridden.", field=key, fix="Write a second server, and name that."))
-        if attribute is None or attribute == "transport":
-            continue
-        labels[attribute] = key
-        try:
-            fields[attribute] = not flag(value, key) if key == "disabled" else value
-        except ConfigError as problem:
-            mistakes.append(problem)
-    cwd = fields.get("cwd")
-    if isinstance(cwd, str) and cwd.strip():
-        fields["cwd"] = file.absolute(cwd)
-    if "output_schemas" in fields:
-        fields["output_schemas"] = from_file(fields["output_schemas"], f"{where}.outputSchemas", file.absolute)
+    mistakes: list[ConfigError] = []
+    fields, keys = fields_of_entry(given, file.absolute, mistakes)
+    if "transport" in fields:
+        fix = "Write a second server, and name that."
+        mistakes.append(ConfigError("can't be overridden.", field=keys["transport"], fix=fix))
+        del fields["transport"]
     needed = {"command": server.command, "url": server.url}
     whole = {**{each: value for each, value in needed.items() if value is not None}, **fields}
-    checked = check_fields(whole, server.transport, lambda name: labels.get(name, _KEY.get(name, name)), mistakes)
+    checked = check_fields(whole, server.transport, lambda name: keys.get(name, _KEY.get(name, name)), mistakes)
     for each in mistakes:
         place = where if each.field is None else f"{where}.{each.field}"
         file.problems.append(ConfigError(each.problem, field=place, fix=each.fix))
@@ -153,7 +137,7 @@ def _override(change: object, server: ServerConfig, where: str, file: _File) -> 
 
 
 def _mapped(written: str) -> str:
-    """The name that a server of a file has here; a name that can't be one matches none."""
+    """The mapped name of a server; an invalid name is returned unchanged and matches none."""
     try:
         return name_for(written)
     except ConfigError:
@@ -161,10 +145,10 @@ def _mapped(written: str) -> str:
 
 
 def profile_names(given: object) -> tuple[str, ...]:
-    """Names of profiles, each once; `default` stands for none.
+    """Check a list of names of profiles; removes duplicates, and `default`, which stands for no profile.
 
     Raises:
-        MisuseError: it is no list of names.
+        MisuseError: it is no list of texts.
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise MisuseError("profiles", given, "a list of names")
@@ -176,7 +160,7 @@ def profile_names(given: object) -> tuple[str, ...]:
 
 
 def with_profiles(config: Config, chosen: Iterable[str]) -> Config:
-    """The configuration with the servers of these profiles, one on top of the other; with none, without any of theirs.
+    """A copy of the configuration with the servers and overrides of these profiles only, applied in order.
 
     Raises:
         ConfigError: there is no such profile.
@@ -194,7 +178,7 @@ def with_profiles(config: Config, chosen: Iterable[str]) -> Config:
         for name in profile.servers:
             base = servers.get(name) or config.optional.get(name)
             if base is None or base.origin != profile.origin:
-                continue  # a project's file has another server of this name, and said so
+                continue  # a project's file has another server of this name, with a warning
             servers[name] = _overridden(base, profile)
     return replace(config, servers=servers, active_profiles=wanted)
 
@@ -216,6 +200,6 @@ def _overridden(server: ServerConfig, profile: Profile) -> ServerConfig:
 
 
 def optional_servers(servers: Mapping[str, ServerConfig], profiles: Iterable[Profile]) -> dict[str, ServerConfig]:
-    """The servers that a profile of their own file names: they wait for it."""
+    """The servers that a profile of their own file names: inactive unless it is chosen."""
     named = {(profile.origin, name) for profile in profiles for name in profile.servers}
     return {name: server for name, server in servers.items() if (server.origin, name) in named}

@@ -1,4 +1,4 @@
-"""From a file to a JSON object: bounded, exact about what is wrong and where, and without quoting the content."""
+"""Finds and reads configuration files: bounded, with exact places in errors, and without quoting the content."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from toolbridge.config.values import kind_of
 from toolbridge.errors import ConfigError
 from toolbridge.files import user_path
 
-# JSON with comments and trailing commas, as VS Code writes it, made into plain JSON of the same length.
+# JSON with comments and trailing commas (VS Code's), converted to plain JSON.
 #
-# What is taken out becomes spaces, so that a position in the result is a position in the file.
+# Removed characters become spaces, so that positions stay those of the file.
 
 
-# Strings and comments that are not closed match as well, and are left for the JSON parser to complain about:
-# looking for their ends again from every later quotation mark would take quadratic time.
+# Unterminated strings and comments match, too, and are left to the JSON parser: a search for their ends from every
+# later quotation mark would take quadratic time (ReDoS).
 _STRING = r'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"?'
 _STRING_OR_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _STRING_OR_LAST_COMMA = re.compile(rf"{_STRING}|,(?=[ \t\r\n]*[}}\]])")
@@ -30,7 +30,7 @@ _BEFORE_NO_VALUE = "[{,:"
 
 
 def plain_json(text: str) -> str:
-    """The text without its comments and trailing commas."""
+    """The text with comments and trailing commas blanked."""
     return _without_last_commas(_STRING_OR_COMMENT.sub(_blank, text))
 
 
@@ -53,7 +53,7 @@ def _without_last_commas(text: str) -> str:
     return "".join([*pieces, text[end:]])
 
 
-# Where configuration is looked for, and which of the places is used.
+# The places of configuration files, and which of them are used.
 
 
 PROJECT_FILES = ("toolbridge.json", ".agents/mcp.json", ".vscode/mcp.json", ".mcp.json")
@@ -63,27 +63,27 @@ CONFIG_VARIABLE = "TOOLBRIDGE_CONFIG_DIR"
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A place where configuration is looked for."""
+    """A place of a configuration file."""
 
     path: str
-    """Absolute. Links in its directory are followed; whether the file itself is one doesn't matter."""
+    """Absolute, with links of its directory resolved, not of the file itself."""
     origin: Literal["project", "user"]
     exists: bool
     used: bool
-    """Of the project's files the first that exists is used; the user's file always; with a given file, only that."""
+    """The first existing file of the project, and the user's file, are used; or only a given file."""
     base: str
-    """The directory that a relative `cwd` in it starts from."""
+    """The directory that relative paths in it are resolved against."""
     given: bool = False
-    """Whether the caller named it."""
+    """Whether the caller gave it."""
 
 
 def locate(
     file: str | os.PathLike[str] | None, *, directory: str | os.PathLike[str], environ: Mapping[str, str]
 ) -> tuple[Candidate, ...]:
-    """Every place, in the order of precedence; a given file comes first, whether it exists or not.
+    """All places in order of precedence; a given file comes first, existing or not.
 
     Raises:
-        ConfigError: the given file's name can't be one, or `TOOLBRIDGE_CONFIG_DIR` is not absolute.
+        ConfigError: the given path is invalid, or `TOOLBRIDGE_CONFIG_DIR` is not absolute.
     """
     users = user_directory(environ)
     candidates: list[Candidate] = []
@@ -107,9 +107,9 @@ def locate(
 
 
 def user_directory(environ: Mapping[str, str]) -> str | None:
-    """Where this user's configuration is kept, if there is a home. `TOOLBRIDGE_CONFIG_DIR` moves it.
+    """The directory of this user's configuration, if there is a home. `TOOLBRIDGE_CONFIG_DIR` overrides it.
 
-    Always absolute: a relative one would be found in whichever repository is the current directory.
+    Always absolute: a relative one would resolve within the current repository.
 
     Raises:
         ConfigError: `TOOLBRIDGE_CONFIG_DIR` is not absolute.
@@ -125,19 +125,19 @@ def user_directory(environ: Mapping[str, str]) -> str | None:
 
 
 def home_directory(environ: Mapping[str, str]) -> str | None:
-    """The user's home, if there is one."""
+    """The user's home directory, if it is known."""
     home = environ.get("HOME") or os.path.expanduser("~")
     return home if os.path.isabs(home) else None
 
 
 def _physical(path: str) -> str:
-    """One path for one file, however its directory was reached: approvals are bound to it."""
+    """The canonical path of a file, with links of its directory resolved: approvals are bound to it."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
 
 
 def _is_within(path: str, directory: str) -> bool:
-    """Whether a file is in a directory that is the user's own; a link there is the user's own doing."""
+    """Whether a file lies in a directory of the user, where links are trusted."""
     folder, root = os.path.dirname(path), os.path.realpath(directory)
     return folder == root or folder.startswith(root.rstrip(os.sep) + os.sep)
 
@@ -155,9 +155,9 @@ _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
 def read_object(path: str, form: str = '{"mcpServers": {…}}') -> dict[str, object]:
-    """The JSON object in a file. Comments and trailing commas are taken in `.vscode/` and in `*.jsonc`.
+    """Read the JSON object in a file; comments and trailing commas are allowed in `.vscode/` and in `*.jsonc`.
 
-    `form` is what to write there, for whoever wrote something else.
+    `form` is an example for the error message.
 
     Raises:
         ConfigError: it can't be read, is too long, or is not one JSON object without repeated keys.
@@ -201,7 +201,7 @@ def _text(path: str, content: bytes) -> str:
     if content.startswith(_UTF_16_MARKS):
         raise ConfigError("is not UTF-8 but UTF-16.", file=path, fix="Save it as UTF-8.")
     try:
-        # Windows editors begin a file with this mark; it is no part of the text.
+        # Some editors begin a file with a byte order mark.
         return content.removeprefix(_UTF_8_MARK).decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
@@ -210,7 +210,7 @@ def _text(path: str, content: bytes) -> str:
 
 
 class _JsonObject(dict[str, Any]):
-    """A JSON object that knows which of its keys were written twice."""
+    """A JSON object with the first key that was written twice."""
 
     repeated: str | None = None
 
@@ -246,7 +246,7 @@ def _parsed(path: str, text: str, *, with_comments: bool) -> object:
 
 
 def _check_tree(path: str, document: dict[str, object]) -> None:
-    """What the parser lets through and no reader expects: repeated keys, towers of brackets."""
+    """Refuse repeated keys and deep nesting, which the JSON parser accepts."""
     waiting: list[tuple[object, tuple[str, ...]]] = [(document, ())]
     while waiting:
         value, place = waiting.pop()
@@ -265,7 +265,7 @@ def _check_tree(path: str, document: dict[str, object]) -> None:
 
 
 def _where(place: tuple[str, ...]) -> tuple[str | None, str]:
-    """Server and field of a place in the document."""
+    """The server and field of a path in the document."""
     server = place[1][:60] if place[0] in ("mcpServers", "servers") and len(place) > 2 else None
     rest = place if server is None else place[2:]
     return server, ".".join(part[:60] for part in rest).replace(".[", "[")

@@ -1,7 +1,7 @@
-"""References to environment variables: `${VAR}` and `${env:VAR}`. `$${` stands for the characters `${`.
+"""References to environment variables, `${VAR}` and `${env:VAR}`, and their resolution; `$${` escapes `${`.
 
-Text is read once: what a variable holds is never looked at again. A form that means something elsewhere but
-not here (`${input:token}`, `${VAR:-default}`) is refused, for a server would get it as if it were the secret.
+Expansion is not recursive: references in a variable's value are not expanded. Other clients' forms (`${input:token}`,
+`${VAR:-default}`) are refused, or a server would get them literally in place of the secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from toolbridge.config.server_config import ServerConfig
 from toolbridge.config.values import listed
 from toolbridge.errors import ServerEnvironmentError
 
-# What a child gets of this program's environment unless its configuration says more: enough to run, no secrets.
+# The base environment that every child process inherits: enough to run, no secrets.
 
 
 _BASE_NAMES = frozenset(
@@ -38,37 +38,36 @@ _BASE_NAMES = frozenset(
 
 
 def is_base_name(name: str) -> bool:
-    """Whether every child gets this variable."""
+    """Whether every child process inherits this variable."""
     return name in _BASE_NAMES or name.startswith("LC_")
 
 
 def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that every child gets. Exported shell functions look like values and are left out."""
+    """The variables that every child process inherits, without exported shell functions."""
     return {name: value for name, value in environ.items() if is_base_name(name) and not value.startswith("()")}
 
 
-# The variables that VS Code fills in by itself, in its own file: where the project is, and the user's home.
+# VS Code's own variables, in its own file: the project's directory, and the user's home.
 #
-# They are filled in when the file is read, in `env`, `headers` and `cwd`. Elsewhere nothing is ever filled in: what a
-# command is, is what the file says.
+# They are expanded when the file is read, in `env`, `headers` and `cwd` only: a command is never expanded.
 
 
 _VARIABLE = re.compile(r"(?<!\$)\$\{(workspaceFolder|workspaceFolderBasename|userHome|pathSeparator|/)\}")
 
 
 def is_editors_file(path: str) -> bool:
-    """Whether a file is one that VS Code reads itself."""
+    """Whether VS Code reads this file, too."""
     return os.path.basename(os.path.dirname(path)) == ".vscode"
 
 
 def editor_values(base: str, home: str | None) -> Mapping[str, str]:
-    """What the variables stand for in the file of a project."""
+    """The values of VS Code's variables in the file of a project."""
     values = {"workspaceFolder": base, "workspaceFolderBasename": os.path.basename(base), "pathSeparator": os.sep}
     return {**values, "/": os.sep, **({"userHome": home} if home is not None else {})}
 
 
-def filled_in(text: object, values: Mapping[str, str], *, has_references: bool) -> object:
-    """A text with its variables filled in; where references are read later, none is made of a path. Else as it is."""
+def expand_editor_variables(text: object, values: Mapping[str, str], *, has_references: bool) -> object:
+    """Expand VS Code's variables if `text` is a text; `has_references` escapes `${` in the expanded values."""
     if not isinstance(text, str):
         return text
 
@@ -81,37 +80,37 @@ def filled_in(text: object, values: Mapping[str, str], *, has_references: bool) 
     return _VARIABLE.sub(replacement, text)
 
 
-def all_filled_in(pairs: object, values: Mapping[str, str]) -> object:
-    """The same for the values of `env` or `headers`."""
+def expand_in_values(pairs: object, values: Mapping[str, str]) -> object:
+    """Expand VS Code's variables in the values of `env` or `headers`."""
     if not isinstance(pairs, Mapping):
         return pairs
     given = cast("Mapping[object, object]", pairs)
-    return {name: filled_in(text, values, has_references=True) for name, text in given.items()}
+    return {name: expand_editor_variables(text, values, has_references=True) for name, text in given.items()}
 
 
 def editor_variable_in(text: str) -> str:
-    """The first such variable in a text, as it is written; empty if there is none."""
+    """The first of VS Code's variables in a text; empty if there is none."""
     found = _VARIABLE.search(text)
     return found[0] if found else ""
 
 
 _MARK = re.compile(r"\$\$\{|\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}|\$\{")
-# Only what is surely no part of a secret: a password may have `${` in it.
+# Only text that can't be part of a secret: a password may contain `${`.
 _SAFE_TO_SHOW = re.compile(r"\$\{input:[A-Za-z0-9_.-]{1,60}\}|\$\{[A-Z_][A-Z0-9_]{0,60}(?=:-)")
 _INPUT = re.compile(r"(?<!\$)\$\{input:")
 
 
 class UnknownReferenceError(Exception):
-    """A `${` that begins no reference. Never leaves the configuration."""
+    """A `${` that begins no reference. Never raised to the host."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        """The reference, or its beginning, without anything that could be a default value."""
+        """The reference, or its beginning, without a possible default value."""
         super().__init__(name)
 
 
 def expand(text: str, lookup: Callable[[str], str]) -> str:
-    """The text with every reference replaced by what `lookup` gives for its variable.
+    """Replace every reference in a text by the result of `lookup` for its variable.
 
     Raises:
         UnknownReferenceError: it has a `${` that begins no reference.
@@ -129,7 +128,7 @@ def expand(text: str, lookup: Callable[[str], str]) -> str:
 
 
 def without_literals(text: str, mask: str) -> str:
-    """The references in a text as they are written, and a mask for whatever is between them."""
+    """The references in a text, with all text between them redacted."""
     parts: list[str] = []
     end = 0
     for match in _MARK.finditer(text):
@@ -145,31 +144,31 @@ def uses_input(text: str) -> bool:
 
 
 def looks_expandable(text: str, *, besides: Container[str] = ()) -> bool:
-    """Whether a person may expect something in the text to be replaced, other than these variables."""
+    """Whether the text has what looks like a reference, other than to the variables in `besides`."""
     return any(match[0] != "$${" and match[1] not in besides for match in _MARK.finditer(text))
 
 
-# SECURITY: the one place where references become values, just before a server is started or reached.
+# SECURITY: resolution of references, just before a server is started or reached, and nowhere else.
 #
-# A value goes from here into the child's environment or a request header. Nothing here puts one into a message.
+# Values go into the child's environment or request headers, and never into a message.
 
 
 MOST_CHARACTERS = 1_000_000
-"""What all references of a server may give together; no system starts a process with more."""
+"""Total length of the values of a server; no system starts a process with more."""
 MOST_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ResolvedEnvironment:
-    """What a server gets: the complete environment of its process, or the headers of every request to it."""
+    """The resolved environment of a server's process, or headers of its requests, and the secrets in them."""
 
     env: Mapping[str, str]
     headers: Mapping[str, str]
     secrets: frozenset[str]
-    """Values that are masked wherever they turn up."""
+    """Values to redact everywhere."""
     warnings: tuple[str, ...] = ()
     client_secret: str | None = None
-    """OAuth's, with its reference resolved."""
+    """OAuth's client secret, resolved."""
 
     def __repr__(self) -> str:
         """Names only."""
@@ -180,10 +179,10 @@ class ResolvedEnvironment:
 
 
 def resolve_environment(server: ServerConfig, environ: Mapping[str, str]) -> ResolvedEnvironment:
-    """Resolve a server's references and make its environment.
+    """Resolve a server's references and build its environment.
 
     Raises:
-        ServerEnvironmentError: a variable that it needs is not set, or a value can't be used. Names it, never shows it.
+        ServerEnvironmentError: a variable is not set, or a value is unusable; names it, never shows it.
     """
     _refuse_inputs(server)
     resolution = _Resolution(server, environ)
@@ -218,16 +217,16 @@ def resolve_environment(server: ServerConfig, environ: Mapping[str, str]) -> Res
 
 @dataclass(slots=True)
 class _Resolution:
-    """The references of one server: what they gave, and which led nowhere."""
+    """The resolution of one server's references: their values, and the unset variables."""
 
     server: ServerConfig
     environ: Mapping[str, str]
     values: set[str] = field(default_factory=set[str])
     size: int = 0
     unset: dict[str, str] = field(default_factory=dict[str, str])
-    """Variables that are not set and may be empty, and where each is first used."""
+    """Unset variables that may be empty, and where each is first used."""
     missing: dict[str, str] = field(default_factory=dict[str, str])
-    """Variables that are not set and have to be."""
+    """Unset variables that are required."""
 
     def resolve(self, text: str, place: str) -> str:
         try:
@@ -270,11 +269,11 @@ class _Resolution:
     def _found(self, name: str) -> str:
         value = self.environ[name]
         self.size += len(value)
-        # This comes before approval: a short file must not become gigabytes by naming a long variable many times.
+        # This comes before approval: a short file must not expand to gigabytes.
         if self.size > MOST_CHARACTERS:
             problem = f"can't be started: its references give more than {MOST_CHARACTERS:,} characters."
             raise ServerEnvironmentError(self.server.name, problem)
-        # What every child gets is no secret: masking the user's name or home would only garble messages.
+        # The base environment is no secret: redacting the user's name or home would only garble messages.
         self.values.update(passwords_in(value) if is_base_name(name) else parts_of(value))
         return value
 
@@ -285,7 +284,7 @@ def _probable_secrets(values: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def _refuse_inputs(server: ServerConfig) -> None:
-    """Elsewhere than in `env` and `headers` a reference is plain text, but this one would be a hole in the command."""
+    """Refuse `${input:…}` and VS Code's variables in commands and URLs, which are never expanded."""
     for place, text in (("command", server.command), ("url", server.url), *(("args", arg) for arg in server.args)):
         if text is not None and uses_input(text):
             problem = f"has an '${{input:…}}' in {place!r}, which only VS Code can ask for. Write the value itself."

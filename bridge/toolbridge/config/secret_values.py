@@ -1,4 +1,4 @@
-"""SECURITY: which values of a server's configuration are treated as secrets, to be masked wherever they turn up."""
+"""SECURITY: secret detection: which values of a server's configuration are secrets, and their redaction (T4, T35)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, urlsplit
 
 LEAST_CHARACTERS = 4
-"""A shorter value would mask parts of ordinary words."""
+"""Redacting a shorter value would hit parts of ordinary words."""
 
 _SECRET_NAME = re.compile(
     r"token|secret|passw|passphrase|pwd|credential|auth|cookie|session|bearer|jwt|signature|private|dsn|key"
@@ -18,7 +18,7 @@ _SECRET_NAME = re.compile(
 )
 _PASSWORD_IN_URL = re.compile(r"://[^/?#@\s:]{0,256}:([^/@\s]{1,256})@")
 _SCHEME_AND_REST = re.compile(r"([A-Za-z][A-Za-z-]{1,20})[ \t]+(\S.*)", re.DOTALL)
-# What the tokens of well-known services look like: whatever a variable is called, this is none of anybody's business.
+# Formats of tokens of well-known services: secrets whatever the variable's name.
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:gh[oprsu]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}|glpat-[\w-]{16,255}|sk-[\w-]{16,255}"
     r"|xox[a-z]-[\w-]{10,255}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,60}|eyJ[\w-]{10,4000}\.[\w-]{2,4000}(?:\.[\w-]{0,4000})?)"
@@ -28,7 +28,7 @@ _HARMLESS_HEADERS = frozenset(
     | {"host", "origin", "pragma", "referer", "user-agent"}
 )
 _LEAST_IN_HEADER = 8
-"""Of one whose name says nothing: a shorter value is a version or a word."""
+"""In a header whose name is neutral: a shorter value is a version or a word."""
 _PLAIN_WORDS = frozenset({"true", "false", "null", "none", "bearer", "basic", "digest", "token", "apikey"})
 
 
@@ -38,13 +38,13 @@ def looks_secret(name: str) -> bool:
 
 
 def maskable(values: Iterator[str]) -> frozenset[str]:
-    """Those values that can be masked without masking ordinary words."""
+    """The values that can be redacted without hitting ordinary words."""
     found = (value.strip() for value in values)
     return frozenset(each for each in found if len(each) >= LEAST_CHARACTERS and each.lower() not in _PLAIN_WORDS)
 
 
 def parts_of(value: str) -> Iterator[str]:
-    """A secret, and what in it is one by itself: a server may repeat just the token of `Bearer <token>`."""
+    """A secret and its parts that are secrets: a server may repeat just the token of `Bearer <token>`."""
     yield value
     yield from secrets_in(value)
     scheme = _SCHEME_AND_REST.fullmatch(value.strip())
@@ -61,14 +61,14 @@ def parts_of(value: str) -> Iterator[str]:
 
 
 def secrets_in(value: str) -> Iterator[str]:
-    """What is a secret whatever its name: passwords of URLs, and tokens that can be told by their shape."""
+    """Secrets in a value of neutral name: passwords of URLs, and tokens in a well-known format."""
     yield from passwords_in(value)
     for match in _TOKEN.finditer(value):
         yield match[0]
 
 
 def secrets_of_header(name: str, value: str) -> Iterator[str]:
-    """What in a header is to be masked: all of it, unless everybody sends such a header."""
+    """The secrets in a header: all of its value, unless it is a common header."""
     is_harmless = name.lower() in _HARMLESS_HEADERS or len(value) < _LEAST_IN_HEADER
     yield from secrets_in(value) if is_harmless and not looks_secret(name) else parts_of(value)
 
@@ -80,17 +80,17 @@ def passwords_in(value: str) -> Iterator[str]:
 
 
 def secrets_of_url(url: str) -> Iterator[str]:
-    """Parameters of a URL that probably hold a secret, such as `?api_key=…`."""
+    """Values of a URL's query that are probably secrets, such as `?api_key=…`."""
     _, _, query = url.partition("?")
     for name, value in parse_qsl(query):
         if looks_secret(name):
             yield value
 
 
-# SECURITY: what in the arguments of a command is probably a secret (T4, T35).
+# SECURITY: redaction of probable secrets in the arguments of a command (T4, T35).
 #
-# People write tokens there, though every process of the machine can read them. Whoever decides about a command is
-# shown all of it; anybody else, and whatever is kept, has a mask in their place.
+# People write tokens there, though every process of the machine can read them. The person who approves a command sees
+# all of it; elsewhere, and in files, they are redacted.
 
 
 MASK = "***"
@@ -98,12 +98,12 @@ MASK = "***"
 _NAMED = re.compile(r"(-{0,2}[A-Za-z][\w .-]{0,60}?)(\s?[=:]\s?)(.+)", re.DOTALL)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}://\S+")
 _LEAST = 8
-"""A shorter one, `--max-tokens 4096`, is no secret that could be masked in every answer."""
+"""A shorter value (`--max-tokens 4096`) can't be redacted in every answer."""
 _PATHS = ("/", "./", "../", "~/")
 
 
 def masked_url(url: str) -> str:
-    """A URL without what may be a secret in it: user, password, and the values of its query."""
+    """A URL with user, password and the values of its query redacted."""
     try:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")
@@ -116,7 +116,7 @@ def masked_url(url: str) -> str:
 
 
 def masked_arguments(args: Iterable[str]) -> Iterator[str]:
-    """Arguments with what is probably a secret masked. For showing and keeping: a person who decides sees all."""
+    """Arguments with probable secrets redacted, to print or store; the person who approves sees them unredacted."""
     for argument, named, value in _read(args):
         if value:
             yield f"{named}{MASK}"
@@ -128,7 +128,7 @@ def masked_arguments(args: Iterable[str]) -> Iterator[str]:
 
 
 def secrets_of_arguments(args: Iterable[str]) -> Iterator[str]:
-    """Those of them that are masked in what the server says, too. The path of a key is no key."""
+    """Secrets in arguments that are redacted in the server's text, too. A path of a key file is none."""
     for argument, _, value in _read(args):
         if len(value) >= _LEAST and not value.startswith(_PATHS):
             yield value
@@ -138,7 +138,7 @@ def secrets_of_arguments(args: Iterable[str]) -> Iterator[str]:
 
 
 def _read(args: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Each argument; of one that holds a secret by its name, what stands before it, and the secret."""
+    """Each argument, and if its option's name suggests a secret, the text before the secret, and the secret."""
     secret_follows = False
     for argument in args:
         if secret_follows and not argument.startswith("-"):

@@ -1,7 +1,7 @@
 """One server's configuration: frozen, and safe to print.
 
-Values of `env` and `headers` are kept as they were written (`${TOKEN}`): references are resolved when the
-server is started, by `config.environment`, and the values go nowhere but into its environment or requests.
+Values of `env` and `headers` are kept as written (`${TOKEN}`): `config.references` resolves references when the server
+is started, and the values go into its environment or requests only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
 
-# Caps on servers and what they send.
+# Limits of servers.
 
 
 MIB = 1024 * 1024
@@ -40,7 +40,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
         "calls_in_flight": (1, 10_000),
     }
 )
-"""What each limit may be. A repository's file can set limits, so none of them can be lifted altogether."""
+"""The range of each limit, finite: a repository's file can set limits."""
 
 
 @reports_misuse
@@ -53,11 +53,11 @@ class ServerLimits:
     connections: int = 5
     """Servers connected at once, counting those being opened."""
     connect_seconds: float = 10.0
-    """For a connection to open, including the first listing of tools."""
+    """Timeout of a connection, including the first listing of tools."""
     call_seconds: float = 30.0
-    """One call of a tool."""
+    """Timeout of one call of a tool."""
     close_seconds: float = 3.0
-    """Between asking a process to end and killing it."""
+    """Grace period between asking a process to end and killing it."""
     respawns: int = 3
     """Restarts of one server in one session."""
     tools: int = 1_000
@@ -69,7 +69,7 @@ class ServerLimits:
     message_bytes: int = 32 * MIB
     """One message of a server: a longer one is dropped before it is parsed."""
     calls_in_flight: int = 32
-    """Calls of one server at once; more wait in line."""
+    """Concurrent calls of one server; more are queued (semaphore)."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -102,7 +102,7 @@ _COLLECTIONS = ("env", "headers", "output_schemas", "args", "env_required", "all
 @reports_misuse
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a server's configuration came from; approvals never carry from one origin to another."""
+    """The source of a server's configuration; an approval holds for one origin only."""
 
     kind: OriginKind = "code"
     detail: str = ""
@@ -115,7 +115,7 @@ class Origin:
 @reports_misuse
 @dataclass(frozen=True, slots=True, repr=False)
 class OAuth:
-    """How to sign in to an HTTP server; all of it may be left out, and is then discovered."""
+    """How to sign in to an HTTP server; fields left out are discovered."""
 
     client_id: str | None = None
     client_secret: str | None = None
@@ -127,7 +127,7 @@ class OAuth:
         _freeze(self, "scopes")
 
     def __repr__(self) -> str:
-        """Without the secret, which may have been written out."""
+        """Without the secret, which may be literal."""
         secret = "" if self.client_secret is None else ", client_secret=***"
         scopes, port = [*self.scopes] if isinstance(self.scopes, tuple) else self.scopes, self.redirect_port  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"OAuth(client_id={self.client_id!r}{secret}, scopes={scopes!r}, redirect_port={port!r})"
@@ -171,7 +171,7 @@ class ServerConfig:
     output_schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _NOTHING)
     """JSON Schemas for the results of tools that have none, by the tools' own names."""
     labels: tuple[str, ...] = ()
-    """`private`, `untrusted`, `external`, or `external:<tool>` for one tool: see `config.flow_rules`."""
+    """`private`, `untrusted`, `external`, or `external:<tool>` for one tool: see `config.policy`."""
     connect_timeout: float | None = None
     """Seconds; None: `ServerLimits.connect_seconds`."""
     call_timeout: float | None = None
@@ -275,12 +275,12 @@ class ServerConfig:
 
 
 def _made(**given: Any) -> ServerConfig:
-    """A server from sequences, which the constructor makes tuples."""
+    """Construct a server; the constructor converts sequences to tuples."""
     return ServerConfig(**given)
 
 
 def checked_server(**given: Any) -> ServerConfig:
-    """A server whose name and fields `config.validate` has just checked: the second check would slow down loading."""
+    """Construct a server from fields that `config.fields` has just checked, without a second check."""
     server = object.__new__(ServerConfig)
     for each in fields(ServerConfig):
         object.__setattr__(server, each.name, given.get(each.name, _default(each)))
@@ -293,7 +293,7 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _freeze(record: object, *names: str) -> None:
-    """Copy what the caller could still change: what is approved is what runs. Other types are left for the checks."""
+    """Copy mutable fields, so that the approved configuration is the one that runs (TOCTOU). Ignores other types."""
     for name in names:
         value: object = getattr(record, name)
         if isinstance(value, list):
@@ -311,14 +311,14 @@ def _sequence(name: str, args: object) -> tuple[Any, ...]:
 
 
 def _package(name: str, package: object) -> str:
-    """A package and nothing else: not an option of the command that fetches it."""
+    """Check the name of a package: no option of the command that fetches it."""
     if isinstance(package, str) and package and not package.startswith("-") and not any(map(str.isspace, package)):
         return package
     raise ConfigError("expected the name of a package.", server=name, field="package", fix="Arguments go into args.")
 
 
 def _place(url: object) -> str | None:
-    """Where a URL leads, without its path and query."""
+    """A URL without its path and query."""
     try:
         parts = urlsplit(str(url))
         return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/…"
@@ -330,7 +330,7 @@ def _place(url: object) -> str | None:
 
 
 class CommonOptions(TypedDict, total=False):
-    """What every server can have."""
+    """Options of every server."""
 
     allow_tools: Sequence[str] | None
     deny_tools: Sequence[str] | None
@@ -346,7 +346,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class ProcessOptions(CommonOptions, total=False):
-    """What a server that is started can have."""
+    """Options of a server that is started as a process."""
 
     cwd: str | None
     env: Mapping[str, str] | None
@@ -356,7 +356,7 @@ class ProcessOptions(CommonOptions, total=False):
 
 
 class RemoteOptions(CommonOptions, total=False):
-    """What a server that is reached by URL can have."""
+    """Options of a server that is reached by URL."""
 
     headers: Mapping[str, str] | None
     oauth: OAuth | None
