@@ -20,10 +20,10 @@ def new_guests(monkeypatch: pytest.MonkeyPatch) -> Generator[InstancePool]:
     engine = shared_engine()
     fresh = InstancePool(engine.pointer, engine.image("javascript"))
 
-    def ours(_engine: Engine, _language: str, _on_compile: object = None) -> InstancePool:
+    def pool(_engine: Engine, _language: str, _on_compile: object = None) -> InstancePool:
         return fresh
 
-    monkeypatch.setattr(Engine, "guests", ours)
+    monkeypatch.setattr(Engine, "pool", pool)
     yield fresh
     for spare in fresh._instances:
         spare.close()
