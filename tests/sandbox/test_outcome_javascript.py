@@ -178,7 +178,7 @@ def test_an_unusual_error_has_a_text(demo: Sandbox, program: str, message: str) 
         ("() => 5", "TypeError: the run's value is a function, which can't be returned: call it"),
         ("10n", "TypeError: BigInt are forbidden in JSON.stringify"),
         ("const a = {}; a.a = a; a", "TypeError: circular reference"),
-        ("await new Promise(() => {})", "InternalError: deadlock: the program awaits a promise that nothing can settle"),
+        ("await new Promise(() => {})", "InternalError: deadlock: the program awaits a promise that nothing settles"),
         ("Promise.reject(new Error('nobody')); 5", "Error: nobody"),
     ],
 )

@@ -20,7 +20,7 @@ static uint64_t finish(JSValue promise, JSValue *result)
         JS_Throw(context, JS_PromiseResult(context, promise));
         packed = answer_exception("raised");
     } else {
-        JS_ThrowInternalError(context, "deadlock: the program awaits a promise that nothing can settle");
+        JS_ThrowInternalError(context, "deadlock: the program awaits a promise that nothing settles");
         packed = answer_exception("raised");
     }
     JS_FreeValue(context, promise);
