@@ -48,7 +48,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.mark.parametrize("language", [language for language in RECIPES if language != "python"])
 def test_two_builds_of_an_image_are_equal_byte_by_byte(language: str) -> None:
     recipe = cast(Recipe, import_module(RECIPES[language]))
+    image, manifest = IMAGES / f"{language}.wasm", IMAGES / f"{language}.json"
+    assert guest_build._is_current(image, manifest, guest_build._stamp(recipe)), "out of date: run `make guest`"
     made = recipe.make(Workshop(language))
-    kept = (IMAGES / f"{language}.wasm").read_bytes()
+    kept = image.read_bytes()
     # A comparison of the bytes themselves would print megabytes.
     assert (len(made), made == kept) == (len(kept), True)
