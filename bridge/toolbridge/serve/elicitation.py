@@ -274,7 +274,7 @@ class ClientApprover:
 
     def stamp(self) -> object:
         """That of the store."""
-        return self._stored.stamp()
+        return self._store.stamp()
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
         """What the store says now."""

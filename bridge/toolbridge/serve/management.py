@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -69,7 +69,7 @@ class Connecting:
         if scope.cancelled_caught:
             raise AskedElsewhereError(server)
 
-    async def connect_all(self, servers: tuple[str, ...], seconds: float) -> None:
+    async def connect_all(self, servers: Sequence[str], seconds: float) -> None:
         """Connect what a program names. What can't be connected, the program hears of when it imports the module.
 
         Raises:

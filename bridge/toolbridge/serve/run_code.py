@@ -176,10 +176,14 @@ class Runs:
         most = self._limits.wall_seconds
         seconds = arguments.number("timeout", least=0.001, most=most, default=most)
         wanted = arguments.text("session", most=100, default="")
-        limits = self._limits.with_(wall_seconds=seconds, cpu_seconds=min(seconds, self._limits.cpu_seconds))
-        await self._runtime.servers.follow_revocations()
-        # Before its time begins to count: a person may have to be asked.
-        await self._connecting.connect_all(self._runtime.servers_named_in(code), seconds)
+        limits = self._limits
+        if seconds != most:
+            limits = limits.with_(wall_seconds=seconds, cpu_seconds=min(seconds, limits.cpu_seconds))
+        servers = self._runtime.servers
+        await servers.follow_revocations()
+        missing = servers.unconnected(self._runtime.servers_named_in(code))
+        if missing:  # before the run's time begins to count: a person may have to be asked
+            await self._connecting.connect_all(missing, seconds)
         async with self._turn(caller):
             if not wanted:
                 return run_result(await self._runtime.run(code, language=language, limits=limits), None)

@@ -127,9 +127,16 @@ class Service:
     # ── what a client is shown ───────────────────────────────────────────────────────────────────────────────────
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools there are now."""
+        """The definitions that tools/list answers; search_tools names the servers."""
+        return self._definitions(module_names(self.runtime.list_modules()))
+
+    def tool(self, name: str) -> Tool | None:
+        """The definition of one tool, without the servers' names: for every call, so it lists no modules."""
+        return next((tool for tool in self._definitions("") if tool.name == name), None)
+
+    def _definitions(self, modules: str) -> tuple[Tool, ...]:
         return tools(
-            module_names(self.runtime.list_modules()),
+            modules,
             most_seconds=self.options.limits.wall_seconds,
             sessions=self.options.sessions.total > 0,
             management=self.has_management,
@@ -148,7 +155,7 @@ class Service:
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
         """Answer a client's call, or give back what has to be asked first."""
-        if params.name not in {tool.name for tool in self.tools()}:
+        if self.tool(params.name) is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         client = self.clients.of(context)
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -183,10 +190,10 @@ class Service:
         return result
 
     async def _answer(self, caller: Caller, params: CallToolRequestParams) -> CallToolResult:
-        known = {tool.name: tool.input_schema["properties"] for tool in self.tools()}
-        name, given = params.name, params.arguments or {}
+        name, definition = params.name, self.tool(params.name)
+        known = () if definition is None else definition.input_schema["properties"]
         try:
-            return await self._tool(name, caller, Arguments(name, given, known.get(name, ())))
+            return await self._tool(name, caller, Arguments(name, params.arguments or {}, known))
         except (ArgumentError, ToolbridgeError) as error:
             return refusal(str(error))
         except Exception:
@@ -344,4 +351,5 @@ class CodeModeServer(Server[Any]):
         await self._bus.publish(ToolsListChanged())
 
     def _input_schema(self, name: str) -> dict[str, Any] | None:
-        return next((tool.input_schema for tool in self._service.tools() if tool.name == name), None)
+        tool = self._service.tool(name)
+        return None if tool is None else tool.input_schema
