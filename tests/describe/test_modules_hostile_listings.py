@@ -15,7 +15,8 @@ from codegen.poisoned import name_tool, text_listing
 from codegen.schema_bombs import BOMBS
 from describe.listings import catalog, tool
 from growth import work_within
-from toolbridge.describe.modules import list_modules, module_info
+from toolbridge.describe.module_info import module_info
+from toolbridge.describe.modules import list_modules
 from toolbridge.describe.search import ToolSearch
 from toolbridge.describe.system_prompt import system_prompt
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, build_catalog

@@ -8,8 +8,7 @@ import pytest
 
 from describe import documents, listings
 from describe.search_queries import HELD_OUT, QUESTIONS
-from toolbridge.describe import search
-from toolbridge.describe.search import PlainIndex, ToolSearch
+from toolbridge.describe.search import ToolSearch
 from toolbridge.describe.system_prompt import system_prompt
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
@@ -46,12 +45,6 @@ def test_the_search_is_good_on_questions_that_it_was_not_tuned_on() -> None:
     found = documents.quality(ToolSearch(listings.real()), HELD_OUT)
     assert found.first >= 0.55
     assert found.among_five >= 0.8
-
-
-def test_without_full_text_search_it_is_worse_but_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "make_index", PlainIndex)
-    found = documents.quality(ToolSearch(listings.real()), QUESTIONS)
-    assert found.among_five >= 0.6
 
 
 def test_the_search_prompt_is_at_most_three_hundredths_of_the_definitions_of_twenty_servers() -> None:

@@ -1,14 +1,12 @@
-"""The two indexes: what holds for one holds for the other."""
+"""The index of tools: SQLite's FTS5 in memory."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-
 import pytest
 
-from toolbridge.describe import search as search_index
-from toolbridge.describe.search import FullTextIndex, PlainIndex, SearchIndex, SearchRow, make_index
+from toolbridge import ToolbridgeError
+from toolbridge.describe import search
+from toolbridge.describe.search import SearchIndex, SearchRow
 
 ROWS = (
     SearchRow("get forecast", "Weather", "weather", "The forecast for a place", "location days"),
@@ -17,13 +15,13 @@ ROWS = (
 )
 
 
-@pytest.fixture(params=[FullTextIndex, PlainIndex])
-def index(request: pytest.FixtureRequest) -> SearchIndex:
-    return request.param(ROWS)
+@pytest.fixture
+def index() -> SearchIndex:
+    return SearchIndex(ROWS)
 
 
-def best_first(index: SearchIndex, word: str, *, as_beginning: bool = False) -> list[int]:
-    scores = index.scores(word, as_beginning=as_beginning)
+def best_first(index: SearchIndex, word: str, *, is_prefix: bool = False) -> list[int]:
+    scores = index.scores(word, is_prefix=is_prefix)
     assert all(score > 0 for score in scores.values())
     return sorted(scores, key=lambda number: -scores[number])
 
@@ -38,8 +36,8 @@ def test_every_column_is_searched(index: SearchIndex) -> None:
 
 
 def test_a_beginning_is_enough_where_one_is_asked_for(index: SearchIndex) -> None:
-    assert best_first(index, "recip", as_beginning=True) == [2]
-    assert best_first(index, "xyz", as_beginning=True) == []
+    assert best_first(index, "recip", is_prefix=True) == [2]
+    assert best_first(index, "xyz", is_prefix=True) == []
 
 
 @pytest.mark.parametrize(
@@ -47,20 +45,14 @@ def test_a_beginning_is_enough_where_one_is_asked_for(index: SearchIndex) -> Non
 )
 def test_no_word_is_taken_for_syntax(index: SearchIndex, word: str) -> None:
     assert set(index.scores(word)) <= {0, 1, 2}
-    assert set(index.scores(word, as_beginning=True)) <= {0, 1, 2}
+    assert set(index.scores(word, is_prefix=True)) <= {0, 1, 2}
 
 
 def test_an_index_may_be_empty() -> None:
-    for made in (FullTextIndex(()), PlainIndex(())):
-        assert made.scores("send") == {}
+    assert SearchIndex(()).scores("send") == {}
 
 
-def test_without_full_text_search_in_sqlite_words_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(connection: sqlite3.Connection, rows: Sequence[SearchRow]) -> None:
-        connection.execute("CREATE VIRTUAL TABLE tools USING fts_that_is_not_there(name)")
-
-    assert isinstance(make_index(ROWS), FullTextIndex)
-    monkeypatch.setattr(search_index, "_fill", missing)
-    made = make_index(ROWS)
-    assert isinstance(made, PlainIndex)
-    assert best_first(made, "forecasts") == [0, 1]
+def test_without_fts5_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "_CREATE", "CREATE VIRTUAL TABLE tools USING fts_that_is_not_there(name)")
+    with pytest.raises(ToolbridgeError, match="SQLite with FTS5"):
+        SearchIndex(ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolbridge.describe.search import name_words, relatives, squashed, telling_words, words
+from toolbridge.describe.search import folded, name_words, query_words, synonyms, words
 
 
 @pytest.mark.parametrize(
@@ -31,24 +31,24 @@ def test_a_word_of_endless_length_is_cut() -> None:
 
 
 def test_fillers_are_left_out_of_a_query_unless_there_is_nothing_else() -> None:
-    assert telling_words("how do I list the files in a folder?", 10) == ["list", "files", "folder"]
-    assert telling_words("what is it", 10) == ["what", "is", "it"]
+    assert query_words("how do I list the files in a folder?", 10) == ["list", "files", "folder"]
+    assert query_words("what is it", 10) == ["what", "is", "it"]
 
 
 def test_a_word_said_twice_counts_once_and_many_words_are_cut() -> None:
-    assert telling_words("file file FILE", 10) == ["file"]
-    assert telling_words(" ".join(f"w{number}" for number in range(99)), 16) == [f"w{number}" for number in range(16)]
+    assert query_words("file file FILE", 10) == ["file"]
+    assert query_words(" ".join(f"w{number}" for number in range(99)), 16) == [f"w{number}" for number in range(16)]
 
 
-def test_names_that_differ_by_case_and_separators_are_squashed_to_one() -> None:
-    assert {squashed(name) for name in ("getForecast", "get-forecast", "GET FORECAST", "get__forecast")} == {
+def test_names_that_differ_by_case_and_separators_are_folded_to_one() -> None:
+    assert {folded(name) for name in ("getForecast", "get-forecast", "GET FORECAST", "get__forecast")} == {
         "getforecast"
     }
 
 
-def test_relatives_are_mutual() -> None:
-    assert "remove" in relatives("delete")
-    assert "delete" in relatives("remove")
-    assert relatives("forecast") == ()
+def test_synonyms_are_mutual() -> None:
+    assert "remove" in synonyms("delete")
+    assert "delete" in synonyms("remove")
+    assert synonyms("forecast") == ()
     for word in ("create", "list", "search", "run"):
-        assert all(word in relatives(other) for other in relatives(word))
+        assert all(word in synonyms(other) for other in synonyms(word))

@@ -1,8 +1,7 @@
-"""Finding tools by words: the first step of a model that was not shown all of them."""
+"""Full-text search over tools: BM25 by SQLite's FTS5, with synonyms, spelling correction and successors."""
 
 from __future__ import annotations
 
-import math
 import re
 import threading
 import time
@@ -13,7 +12,7 @@ from dataclasses import astuple, dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from toolbridge.describe.modules import (
     GuestLanguage,
@@ -24,21 +23,17 @@ from toolbridge.describe.modules import (
     stub_language,
     summary_of,
 )
+from toolbridge.errors import ToolbridgeError
 from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec, plain_schema
 from toolbridge_codegen.emit.compact import CUT
 from toolbridge_codegen.escaping import clean_text, is_list, is_object
 from toolbridge_codegen.stubs import Errors
 from toolbridge_codegen.stubs import Language as StubLanguage
 
-if TYPE_CHECKING:
-    import sqlite3
+# ── tokenizing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-
-# The words of names, texts and queries, as search sees them.
-
-
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-# Scripts that are written without spaces: each character is a word.
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# Scripts written without spaces: each character is a word.
 _UNSPACED = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
@@ -46,14 +41,14 @@ _NOT_ALPHANUMERIC = re.compile(r"[\W_]+")
 LONGEST_WORD = 64
 """Longer ones are data, not words."""
 
-_FILLERS = """
+_STOP_WORDS_TEXT = """
 a an and any are as at be by can could did do does for from had has have how i if in into is it its me my of on or our
 please should so some that the their them there these they this those to us want was we were what when where which who
 whose why will with would you your
 """
-"""Words that say nothing about which tool is meant. `all`, `not`, `new` and the like do."""
+"""Stop words. `all`, `not`, `new` and the like are none: they tell tools apart."""
 
-_SAME_DEED = (
+_SYNONYM_GROUPS = (
     "create make new add insert",
     "delete remove drop erase",
     "get read fetch retrieve show view open load",
@@ -69,36 +64,35 @@ _SAME_DEED = (
     "repository repo",
     "close complete finish done",
 )
-"""What people call one deed, or one thing, and what tools call it."""
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case, split at spaces, punctuation and underscores."""
+    """Tokenize a text: lower case, split at spaces, punctuation and underscores."""
     return [word[:LONGEST_WORD] for word in _WORD.findall(text.lower())]
 
 
 def name_words(name: str) -> str:
-    """The words of a name with spaces between them, split at the humps of camelCase too."""
-    return " ".join(words(_HUMP.sub(" ", name)))
+    """Tokenize an identifier, camelCase included; gives the words joined by spaces."""
+    return " ".join(words(_CAMEL_CASE.sub(" ", name)))
 
 
-def telling_words(query: str, most: int) -> list[str]:
-    """The words of a query that tell something, each once; all of them if none does."""
+def query_words(query: str, most: int) -> list[str]:
+    """The distinct words of a query without stop words; with them if there is no other word."""
     every = list(dict.fromkeys(name_words(query).split()))
-    return ([word for word in every if word not in _SILENT] or every)[:most]
+    return ([word for word in every if word not in _STOP_WORDS] or every)[:most]
 
 
-def squashed(name: str) -> str:
-    """A name without what separates its parts: how `getForecast`, `get-forecast` and `get forecast` are one."""
+def folded(name: str) -> str:
+    """A name folded for comparison: `getForecast`, `get-forecast` and `get forecast` are equal."""
     return _NOT_ALPHANUMERIC.sub("", name).lower()
 
 
-def relatives(word: str) -> tuple[str, ...]:
-    """Other words for the same deed."""
-    return _RELATIVES.get(word, ())
+def synonyms(word: str) -> tuple[str, ...]:
+    """Other words with the same meaning in names of tools."""
+    return _SYNONYMS.get(word, ())
 
 
-def _all_relatives(groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def _synonyms_of(groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
     related: dict[str, list[str]] = {}
     for group in groups:
         members = group.split()
@@ -107,16 +101,15 @@ def _all_relatives(groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {word: tuple(dict.fromkeys(others)) for word, others in related.items()}
 
 
-_SILENT = frozenset(_FILLERS.split())
-_RELATIVES = _all_relatives(_SAME_DEED)
+_STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
+_SYNONYMS = _synonyms_of(_SYNONYM_GROUPS)
 
 
-# What is searched of a tool: its words, bounded, by the place they come from. Nothing of it is ever shown.
-
+# ── the rows of the index: a tool's words by field, bounded; never shown ─────────────────────────────────────────
 
 _LONGEST_NAME = 200
 _LONGEST_DESCRIPTION = 1_000
-"""What a tool is for is said at the beginning; what follows are its rules, and the words of other tools."""
+"""Characters. The purpose comes first; rules and names of other tools follow."""
 _LONGEST_PARAMETERS = 1_500
 _PARAMETERS = 60
 _LEVELS = 3
@@ -124,7 +117,7 @@ _LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class SearchRow:
-    """One tool's words, with spaces or punctuation between them."""
+    """The indexed text of one tool."""
 
     name: str
     title: str
@@ -139,11 +132,11 @@ class SearchRow:
 
 
 WEIGHTS = (10.0, 5.0, 3.0, 2.0, 1.0)
-"""How much a word counts in a tool's name, title, server, description and parameters."""
+"""BM25 weights of a tool's name, title, server, description and parameters."""
 
 
 def search_row(module: ModuleSpec, tool: ToolSpec) -> SearchRow:
-    """The words of one tool."""
+    """Extract the indexed text of one tool."""
     definition = tool.definition
     return SearchRow(
         name=name_words(definition.name[:_LONGEST_NAME]),
@@ -155,13 +148,13 @@ def search_row(module: ModuleSpec, tool: ToolSpec) -> SearchRow:
 
 
 def _text_words(text: str, limit: int) -> str:
-    """A text whose words the index can tell apart by itself: the quick way for ASCII, which most of them are."""
+    """A bounded text that FTS5 tokenizes as we do: ASCII as is (the fast path), else tokenized here."""
     text = text[:limit]
     return text if text.isascii() else " ".join(words(clean_text(text)))
 
 
 def _parameter_text(schema: object) -> str:
-    """Names and descriptions of an input's properties, level by level, as far as there is room."""
+    """Names and descriptions of an input schema's properties, breadth first, bounded."""
     texts: list[str] = []
     room = _LONGEST_PARAMETERS
     level: list[object] = [schema]
@@ -180,7 +173,7 @@ def _parameter_text(schema: object) -> str:
 
 
 def _properties(schema: object) -> list[tuple[str, object]]:
-    """The properties of an object, of an array's items, or of the first of some choices."""
+    """The properties of an object, of an array's items, or of the first alternative."""
     for _ in range(_LEVELS):
         if not is_object(schema):
             return []
@@ -197,52 +190,43 @@ def _description(schema: object) -> str:
     return description[:_LONGEST_NAME] if isinstance(description, str) else ""
 
 
-# An index of tools' words that ranks them for a query: SQLite's FTS5 in memory, or plain counting without it.
-
+# ── the index ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 Scores = dict[int, float]
-"""Number of a row → its score; more is better, and a row that has none of the words is not there."""
+"""Row → score, greater is better. Rows without a match are absent."""
 
 
-class SearchIndex(Protocol):
-    """Finds rows by words."""
+class SearchIndex:
+    """BM25 ranking by SQLite's FTS5 in memory, stemmed and accent-insensitive. Thread-safe.
 
-    def scores(self, word: str, *, as_beginning: bool = False) -> Scores:
-        """The rows that have this word in any of its forms, or one that begins with it."""
-        ...
-
-
-def make_index(rows: Sequence[SearchRow]) -> SearchIndex:
-    """The best index that this Python can have: a few are built with an SQLite that has no full text search."""
-    try:
-        import sqlite3
-    except ImportError:
-        return PlainIndex(rows)
-    try:
-        return FullTextIndex(rows)
-    except sqlite3.OperationalError:
-        return PlainIndex(rows)
-
-
-class FullTextIndex:
-    """BM25 by FTS5, with stems and without accents. Safe to use from several threads."""
+    Raises:
+        ToolbridgeError: this Python's SQLite has no FTS5.
+    """
 
     def __init__(self, rows: Sequence[SearchRow]) -> None:
-        import sqlite3
+        try:
+            import sqlite3
+        except ImportError:
+            raise ToolbridgeError(_NO_FULL_TEXT) from None
 
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-        self._finalizer = weakref.finalize(self, self._connection.close)
+        weakref.finalize(self, self._connection.close)
         try:
-            _fill(self._connection, rows)
+            self._connection.execute(_CREATE)
         except sqlite3.OperationalError:
-            self._finalizer()
-            raise
+            raise ToolbridgeError(_NO_FULL_TEXT) from None
+        self._connection.execute("BEGIN")
+        numbered = ((number, *row.columns) for number, row in enumerate(rows))
+        self._connection.executemany(
+            "INSERT INTO tools(rowid, name, title, server, description, parameters) VALUES (?, ?, ?, ?, ?, ?)", numbered
+        )
+        self._connection.execute("COMMIT")
 
-    def scores(self, word: str, *, as_beginning: bool = False) -> Scores:
-        """The rows that have this word in any of its forms, or one that begins with it."""
-        # SECURITY: the word is quoted, so nothing in a query is taken for FTS5's own syntax.
-        term = '"{}"'.format(word.replace('"', '""').replace("\0", "")) + ("*" if as_beginning else "")
+    def scores(self, word: str, *, is_prefix: bool = False) -> Scores:
+        """Score the rows that contain a word in any inflection, or a word with this prefix."""
+        # SECURITY: the word is quoted, so a query can't inject FTS5 syntax.
+        term = '"{}"'.format(word.replace('"', '""').replace("\0", "")) + ("*" if is_prefix else "")
         weights = ", ".join(map(str, WEIGHTS))
         query = f"SELECT rowid, -bm25(tools, {weights}) FROM tools WHERE tools MATCH ?"  # noqa: S608  # our numbers only
         with self._lock:
@@ -250,70 +234,41 @@ class FullTextIndex:
         return {int(row): float(score) for row, score in found}
 
 
-def _fill(connection: sqlite3.Connection, rows: Sequence[SearchRow]) -> None:
-    connection.execute(
-        "CREATE VIRTUAL TABLE tools USING fts5(name, title, server, description, parameters, "
-        "tokenize = 'porter unicode61 remove_diacritics 2', content = '')"
-    )
-    numbered = ((number, *row.columns) for number, row in enumerate(rows))
-    connection.execute("BEGIN")
-    connection.executemany(
-        "INSERT INTO tools(rowid, name, title, server, description, parameters) VALUES (?, ?, ?, ?, ?, ?)", numbered
-    )
-    connection.execute("COMMIT")
+_CREATE = (
+    "CREATE VIRTUAL TABLE tools USING fts5(name, title, server, description, parameters, "
+    "tokenize = 'porter unicode61 remove_diacritics 2', content = '')"
+)
+_NO_FULL_TEXT = (
+    "Searching tools needs SQLite with FTS5, which this Python was built without. "
+    "Use a Python from python.org, your distribution or uv."
+)
 
+# ── spelling correction ───────────────────────────────────────────────────────────────────────────────────────────
 
-class PlainIndex:
-    """Words compared by their beginnings, rare ones counting more: worse than FTS5, and always there."""
-
-    _SHORTEST_STEM = 4
-
-    def __init__(self, rows: Sequence[SearchRow]) -> None:
-        self._rows = [[frozenset(words(column)) for column in row.columns] for row in rows]
-
-    def scores(self, word: str, *, as_beginning: bool = False) -> Scores:
-        """The rows that have this word in any of its forms, or one that begins with it."""
-        stem = word if as_beginning else word[: max(self._SHORTEST_STEM, len(word) - 3)]
-        found = {number: score for number, row in enumerate(self._rows) if (score := _score(row, stem))}
-        rarity = math.log(1 + len(self._rows) / (1 + len(found)))
-        return {number: score * rarity for number, score in found.items()}
-
-
-def _score(row: Sequence[frozenset[str]], stem: str) -> float:
-    return sum(
-        weight
-        for weight, column in zip(WEIGHTS, row, strict=True)
-        if stem in column or any(word.startswith(stem) for word in column)
-    )
-
-
-# Which known words a misspelt one may be meant for.
-
-
-_MOST_KNOWN_WORDS = 20_000
+_MAX_VOCABULARY = 20_000
 _CANDIDATES = 40
 _ALIKE = 0.72
 _AS_GOOD = 0.08
-"""How much less alike than the best another word may be."""
+"""How much lower than the best similarity another suggestion may be."""
 
 
 class Spelling:
-    """Known words by the pairs of letters that they are made of."""
+    """Spelling correction: a vocabulary indexed by bigrams, ranked by similarity."""
 
     def __init__(self, known: Iterable[str]) -> None:
-        # Names come first: when there are too many words, it is descriptions that are left out.
-        self._words = list(islice(dict.fromkeys(word for word in known if 3 <= len(word) <= 30), _MOST_KNOWN_WORDS))
-        self._by_pair: dict[str, list[int]] = {}
+        # Names come first: a vocabulary that is too large loses words of descriptions.
+        self._words = list(islice(dict.fromkeys(word for word in known if 3 <= len(word) <= 30), _MAX_VOCABULARY))
+        self._by_bigram: dict[str, list[int]] = {}
         for number, word in enumerate(self._words):
-            for pair in _pairs(word):
-                self._by_pair.setdefault(pair, []).append(number)
+            for bigram in _bigrams(word):
+                self._by_bigram.setdefault(bigram, []).append(number)
 
     def nearest(self, word: str, most: int = 2) -> tuple[str, ...]:
-        """The known words that are most like this one, if any is."""
+        """The known words most similar to a misspelt one; none if none is close."""
         if len(word) < 3:
             return ()
-        shared = Counter(number for pair in _pairs(word) for number in self._by_pair.get(pair, ()))
-        # Those of about the same length first: long words share pairs with everything.
+        shared = Counter(number for bigram in _bigrams(word) for number in self._by_bigram.get(bigram, ()))
+        # Candidates of similar length first: long words share bigrams with everything.
         likely = sorted(shared, key=lambda number: (abs(len(self._words[number]) - len(word)) - shared[number], number))
         matcher = SequenceMatcher(autojunk=False)
         matcher.set_seq2(word)
@@ -326,46 +281,48 @@ class Spelling:
         return tuple(self._words[number] for distance, number in alike[:most] if distance <= alike[0][0] + _AS_GOOD)
 
 
-def _pairs(word: str) -> set[str]:
+def _bigrams(word: str) -> set[str]:
     edged = f" {word} "
     return {edged[start : start + 2] for start in range(len(edged) - 1)}
 
+
+# ── searching ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MOST_HITS = 100
 _LONGEST_QUERY = 500
 _MOST_WORDS = 16
 _SIGNATURE_SECONDS = 2.0
-"""For writing the signatures of one answer. Ordinary ones take a thousandth each; a hundred hostile ones would not."""
-_BEGINNING = 0.5
-"""What a word counts that only begins like the last one of a query, which may not be typed to its end."""
-_RELATIVE = 0.5
-"""What another word for the same deed counts."""
-_GUESS = 0.7
-"""What a word counts that a misspelt one may be meant for."""
+"""Time budget for the signatures of one answer: an ordinary one takes 1 ms, a hostile one may not."""
+_PREFIX = 0.5
+"""Weight of a prefix match with the last word of a query, which may be incomplete."""
+_SYNONYM = 0.5
+"""Weight of a synonym."""
+_CORRECTION = 0.7
+"""Weight of a corrected spelling."""
 _EVERY_WORD = 1.0
-"""What a tool gains that has every word of a query: BM25 alone would prefer one rare word to two common ones."""
+"""Bonus for matching every word of a query: BM25 alone prefers one rare word to two common ones."""
 _DEPRECATED = 0.25
-"""What remains of a deprecated tool's score: it sinks below live tools that fit nearly as well."""
+"""Factor on a deprecated tool's score: it ranks below live tools that match nearly as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """One tool that was found."""
+    """A search result."""
 
     server: str
     tool: str
-    """Its original name, exactly: hostile text. `as_json` has it cleaned."""
+    """Its original name, unsanitised: hostile text. `as_json` sanitises it."""
     module: str
     """The specifier of its module."""
     identifier: str
     summary: str
     signature: str
     score: float
-    """Greater is better; only to be compared with others of the same query."""
+    """Greater is better; comparable within one query only."""
     deprecated: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """For a model or a program to read."""
+        """As JSON, for a model or a program."""
         return {
             "server": self.server,
             "tool": shown_name(self.tool),
@@ -378,54 +335,55 @@ class SearchHit:
         }
 
 
-class _Writing(NamedTuple):
-    """How signatures are written."""
+class _SignatureStyle(NamedTuple):
+    """Language and error style of signatures."""
 
     language: StubLanguage
     errors: Errors
 
 
 class ToolSearch:
-    """Search over one catalog. The index is made by the first query; several threads may ask."""
+    """Search over one catalog. The first query builds the index. Thread-safe."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._tools: list[tuple[ModuleSpec, ToolSpec]] = [
             (module, tool) for module in catalog.modules for tool in module.tools
         ]
-        self._making = threading.Lock()
-        self._lines: dict[tuple[int, _Writing], tuple[str, str]] = {}
-        """Summaries and signatures that were already asked for."""
+        self._build_lock = threading.Lock()
+        self._lines: dict[tuple[int, _SignatureStyle], tuple[str, str]] = {}
+        """Cached summaries and signatures."""
 
     def find(
         self, query: str, limit: int = 10, *, language: GuestLanguage = "typescript", errors: Errors = "raise"
     ) -> tuple[SearchHit, ...]:
-        """The tools that fit a query best, best first; without a query, the first ones of the catalog.
+        """The best matches, best first; for an empty query, the first tools of the catalog.
 
-        A query is words, not syntax: punctuation separates, and means nothing. A tool's own name finds that tool first.
+        A query is words without syntax. A tool's own name ranks that tool first.
 
         Raises:
             ValueError: there is no such language.
+            ToolbridgeError: this Python's SQLite has no FTS5.
         """
-        writing = _Writing(stub_language(language), errors)
+        style = _SignatureStyle(stub_language(language), errors)
         most = max(1, min(limit, MOST_HITS))
         query = query[:_LONGEST_QUERY]
-        ranked = self._ranked(query) if squashed(query) else dict.fromkeys(range(len(self._tools)), 0.0)
-        # By score, then in the catalog's order.
+        ranked = self._ranked(query) if folded(query) else dict.fromkeys(range(len(self._tools)), 0.0)
+        # Ties: in the catalog's order.
         best = sorted(ranked, key=lambda number: (-round(ranked[number], 9), number))[:most]
         deadline = time.monotonic() + _SIGNATURE_SECONDS
-        return tuple(self._hit(number, ranked[number], writing, deadline) for number in best)
+        return tuple(self._hit(number, ranked[number], style, deadline) for number in best)
 
     def _ranked(self, query: str) -> Scores:
         index = self._index()
-        words = telling_words(query, _MOST_WORDS)
+        words = query_words(query, _MOST_WORDS)
         ranked: Scores = {}
         matched: dict[int, int] = {}
         for word in words:
             own = self._own_scores(index, word, is_last=word == words[-1])
             for number in own:
                 matched[number] = matched.get(number, 0) + 1
-            for other in relatives(word):
-                _raise_to(own, index.scores(other), _RELATIVE)
+            for other in synonyms(word):
+                _raise_to(own, index.scores(other), _SYNONYM)
             for number, score in own.items():
                 ranked[number] = ranked.get(number, 0.0) + score
         for number in ranked:
@@ -440,32 +398,31 @@ class ToolSearch:
         return ranked
 
     def _own_scores(self, index: SearchIndex, word: str, *, is_last: bool) -> Scores:
-        """The tools that have a word, or if none has it, those that have one much like it."""
+        """The scores of a word; of its corrected spelling if nothing matches."""
         scores = index.scores(word)
         if is_last and len(word) > 1:
-            _raise_to(scores, index.scores(word, as_beginning=True), _BEGINNING)
+            _raise_to(scores, index.scores(word, is_prefix=True), _PREFIX)
         if not scores:
             for guess in self._spelling.nearest(word):
-                _raise_to(scores, index.scores(guess), _GUESS)
+                _raise_to(scores, index.scores(guess), _CORRECTION)
         return scores
 
     def _named(self, query: str) -> Iterator[tuple[float, int]]:
-        """The tools that a query names, exactly or but for case and separators, and by how much they are to lead.
+        """The tools that a query names, with their bonus: exactly, or ignoring case and separators.
 
-        A deprecated one leads only if it is named exactly: `read file` is what it does, `read_file` its name. Else its
-        successor does.
+        A deprecated tool needs its exact name (`read_file`, not `read file`); otherwise its successor ranks first.
         """
         written = query.strip()
-        for number in self._by_name.get(squashed(query), ()):
+        for number in self._by_name.get(folded(query), ()):
             names = _names(*self._tools[number])
-            # One tool's identifier may be another's short name: the one that guest code would call leads.
+            # One tool's identifier may be another's short name: the identifier ranks first.
             if written in names:
                 yield len(names) - names.index(written) + 1.0, number
             else:
                 yield from ((1.0, each) for each in self._successors.get(number, (number,)))
 
     def _index(self) -> SearchIndex:
-        with self._making:
+        with self._build_lock:
             return self._made_index
 
     @cached_property
@@ -474,26 +431,26 @@ class ToolSearch:
 
     @cached_property
     def _made_index(self) -> SearchIndex:
-        return make_index(self._rows)
+        return SearchIndex(self._rows)
 
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for number, (module, tool) in enumerate(self._tools):
-            for name in {squashed(name) for name in _names(module, tool)}:
+            for name in {folded(name) for name in _names(module, tool)}:
                 found.setdefault(name, []).append(number)
         return found
 
     @cached_property
     def _successors(self) -> dict[int, tuple[int, ...]]:
-        """The deprecated tools, each with the live ones of its server that it names as its replacement."""
+        """Deprecated tool → live tools of the same server that its description names as replacements."""
         deprecated = {number for number, (_, tool) in enumerate(self._tools) if is_deprecated(tool)}
         return {number: tuple(self._replacing(number, deprecated)) for number in deprecated}
 
     def _replacing(self, number: int, deprecated: set[int]) -> Iterator[int]:
         module, tool = self._tools[number]
         for name in replacements_of(tool):
-            for other in self._by_name.get(squashed(name), ()):
+            for other in self._by_name.get(folded(name), ()):
                 if self._tools[other][0] is module and other not in deprecated:
                     yield other
 
@@ -501,27 +458,27 @@ class ToolSearch:
     def _spelling(self) -> Spelling:
         return Spelling(word for place in range(5) for row in self._rows for word in words(row.columns[place]))
 
-    def _hit(self, number: int, score: float, writing: _Writing, deadline: float) -> SearchHit:
+    def _hit(self, number: int, score: float, style: _SignatureStyle, deadline: float) -> SearchHit:
         module, tool = self._tools[number]
-        lines = self._lines.get((number, writing))
+        lines = self._lines.get((number, style))
         if lines is None and time.monotonic() > deadline:
             lines = summary_of(tool), f"{tool.identifier}({CUT})"
         elif lines is None:
-            signature = signature_of(module, tool, writing.language, errors=writing.errors)
-            lines = self._lines[number, writing] = summary_of(tool), signature
+            signature = signature_of(module, tool, style.language, errors=style.errors)
+            lines = self._lines[number, style] = summary_of(tool), signature
         return SearchHit(
             tool.server, tool.name, module.specifier, tool.identifier, *lines, score, number in self._successors
         )
 
 
 def _raise_to(scores: Scores, others: Scores, factor: float) -> None:
-    """Let rows have what another word gives them, if that is more."""
+    """Raise scores to those of another word, weighted, where these are greater."""
     for number, score in others.items():
         scores[number] = max(scores.get(number, 0.0), factor * score)
 
 
 def _names(module: ModuleSpec, tool: ToolSpec) -> tuple[str, ...]:
-    """Everything that a tool is called in code, configuration and logs; what a query most likely means comes first."""
+    """All names of a tool in code, configuration and logs, the likeliest first."""
     return (
         tool.identifier,
         tool.name[:_LONGEST_QUERY],

@@ -179,7 +179,7 @@ def system_prompt(
     if form not in ("auto", *get_args(WrittenForm)):
         raise ValueError(f"{form!r} is none of auto, {', '.join(get_args(WrittenForm))}")
     most = DEFAULT_BUDGET if budget is None else budget
-    writer = _Writer(
+    writer = _PromptWriter(
         catalog,
         list_modules(catalog, known),
         language=language,
@@ -195,7 +195,7 @@ def system_prompt(
     return written
 
 
-class _Writer:
+class _PromptWriter:
     """Writes the forms for one catalog. The types of a module are made once, for all of them."""
 
     def __init__(

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from describe.listings import catalog, tool, weather
-from toolbridge.describe.modules import GuestLanguage, ModuleInfo, ParameterInfo, claims_of, module_info
+from toolbridge.describe.module_info import ModuleInfo, ParameterInfo, claims_of, module_info
+from toolbridge.describe.modules import GuestLanguage
 from toolbridge_codegen.catalog import Catalog
 from toolbridge_codegen.stubs import generate
 
