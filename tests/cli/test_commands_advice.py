@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -20,9 +19,6 @@ SOURCE = Path(__file__).resolve().parents[2] / "bridge" / "toolbridge"
 ADVICE = re.compile(r"`toolbridge ([^`]+)`")
 YES = r"\[y/N[^\]]*\] "
 OTHER: dict[str, Any] = {"name": "other", "description": "Echoes a text loudly.", "inputSchema": SCHEMA}
-
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are POSIX's")
-
 
 NOT_RUN = {"serve", "sign-in shop"}
 """`serve` is what `install` puts into a client's file; of `sign-in` there are tests with a server that wants one."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -141,7 +140,6 @@ def test_signing_out_is_told_to_programs(project: Project) -> None:
 
 
 @pytest.mark.parametrize("words", [("init",), ("install", "cursor", "--print"), ("install", "cursor", "--project")])
-@pytest.mark.skipif(os.name != "posix", reason="a directory in use can't be deleted elsewhere")
 def test_in_a_directory_that_is_gone_that_is_said(project: Project, tmp_path: Path, words: tuple[str, ...]) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -224,7 +224,6 @@ def test_without_any_configuration_the_doctor_names_the_places(project: Project)
     assert "Nothing is wrong." in shown
 
 
-@pytest.mark.skipif(os.name != "posix", reason="Windows has no SIGTERM")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_command_that_is_ended_takes_its_servers_along(
     project: Project, tmp_path: Path, number: signal.Signals, code: int

@@ -22,10 +22,9 @@ ENTRY = {"command": "/bin/toolbridge", "args": ["serve"]}
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = tmp_path / "home"
     place.mkdir()
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "APPDATA"):
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(place))
-    monkeypatch.setenv("USERPROFILE", str(place))
     monkeypatch.chdir(place)
     return place
 

@@ -22,8 +22,6 @@ EVIL: dict[str, Any] = {
 }
 LOOKING = (("list",), ("search", "text"), ("stubs",))
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are POSIX's")
-
 
 class Shop(Project):
     """A project with an approved server that has one clean tool and one poisoned."""
@@ -163,7 +161,7 @@ def test_a_tool_that_is_too_long_costs_its_neighbour_nothing_where_nobody_can_be
     assert "Accept all of this" not in shown
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root writes anywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
 def test_in_a_project_that_can_not_be_written_the_pins_are_the_users_own(shop: Shop) -> None:
     shop.list(ECHO, {**ECHO, "name": "other"})
     shop.directory.chmod(0o555)

@@ -15,7 +15,7 @@ import pytest
 from cli.projects import Project, weather
 from toolbridge import Limits, ToolbridgeError
 from toolbridge.cli import run_with_servers
-from toolbridge.cli.run import ServerChoice
+from toolbridge.cli.server_options import ServerChoice
 
 FORECAST = 'require("host:mcp-weather").get_forecast({ location: "Oslo", days: 1 }).location'
 SLOW = 'require("host:mcp-weather").slow({ seconds: 60 })'
@@ -281,7 +281,7 @@ def test_a_question_that_nobody_answers_ends_with_the_run(approved: Project) -> 
     program = approved.write('require("host:mcp-weather").list_stations().length')
     # A person has minutes, which this test has not.
     script = (
-        "import toolbridge.cli.run as run; from toolbridge import Limits\n"
+        "import toolbridge.cli.run_program as run; from toolbridge import Limits\n"
         "run.Limits = lambda: Limits(ask_seconds=0.5)\n"
         "from toolbridge.cli import main; main()"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shlex
 import signal
 import socket
@@ -152,10 +151,7 @@ def test_lines_that_are_no_messages_do_no_harm(project: Project) -> None:
         (["--metrics"], "go only with --http"),
         (["--http", "--token-file", "nowhere"], "can't be read"),
         (["--http", "--token-file", "short.txt"], "at least 16 characters"),
-        pytest.param(
-            *(["--http", "--token-file", "shared.txt"], "run `chmod 600` on it"),
-            marks=pytest.mark.skipif(os.name != "posix", reason="there are no mode bits"),
-        ),
+        (["--http", "--token-file", "shared.txt"], "run `chmod 600` on it"),
         (["--http", "--host", "0.0.0.0", "--token-file", "token.txt"], "say which with --allow-host"),
         (["--config", "nowhere.json"], "nowhere.json"),
     ],

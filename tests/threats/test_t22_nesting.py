@@ -16,7 +16,7 @@ from serve.http_service import http_service_of
 from serve.serving import service_of
 from toolbridge import Config, Runtime, ServerConfig, load_config, open_runtime
 from toolbridge.cli.call import command as call
-from toolbridge.cli.run import command as run
+from toolbridge.cli.run_program import run
 from toolbridge.cli.serve import command as serve
 from toolbridge.errors import ServerConnectError
 from toolbridge.serve.service import CodeModeServer

@@ -11,8 +11,7 @@ import click
 
 from toolbridge import Limits
 from toolbridge.cli import OF_FAILURE, OK
-from toolbridge.cli.run import ServerChoice
-from toolbridge.cli.server_options import config_option, refuse_inside_run
+from toolbridge.cli.server_options import ServerChoice, config_option, refuse_inside_run
 from toolbridge.cli.terminal import write, write_error_object
 from toolbridge.trust.text.sanitise import for_error
 from toolbridge_codegen.catalog import plain_schema
@@ -59,7 +58,7 @@ def command(
     Examples:  toolbridge call weather.get_forecast location=Oslo days=2
                toolbridge call weather.get_forecast --json '{"location": "Oslo"}'
     """
-    from toolbridge.cli.run import limits_of
+    from toolbridge.cli.run_program import limits_of
     from toolbridge.cli.run_with_servers import call_with_servers
 
     refuse_inside_run()
@@ -109,7 +108,7 @@ def _check_exact(value: object) -> None:
 
 
 def _object(text: str) -> dict[str, Any]:
-    from toolbridge.cli.run import read_source
+    from toolbridge.cli.run_program import read_source
 
     text = read_source("-", Limits()) if text == "-" else text
     value = _json(text, "--json")

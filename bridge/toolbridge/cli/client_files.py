@@ -87,7 +87,7 @@ class SpliceError(Exception):
     """The file is not what it should be; nothing was changed."""
 
 
-class _Object(NamedTuple):
+class _ObjectSpan(NamedTuple):
     start: int
     """Of its brace."""
     members: dict[str, int]
@@ -144,7 +144,7 @@ def _spliced(text: str, key: str, name: str, value: dict[str, Any]) -> str:
     return _inserted(text, top, _member(key, {name: value}, indent, 1), indent, "")
 
 
-def _inserted(text: str, where: _Object, member: str, indent: str, outer: str) -> str:
+def _inserted(text: str, where: _ObjectSpan, member: str, indent: str, outer: str) -> str:
     place = where.start + 1
     end = "," if where.members else f"\n{outer}"
     return f"{text[:place]}\n{indent}{member}{end}{text[place:]}"
@@ -155,7 +155,7 @@ def _member(name: str, value: Any, indent: str, level: int) -> str:
     return "\n".join([lines[0].lstrip(), *(indent * (level - 1) + line for line in lines[1:])])
 
 
-def _object(plain: str, start: int) -> _Object:
+def _object(plain: str, start: int) -> _ObjectSpan:
     """What is in the object that begins here. Comments are spaces already."""
     decoder = json.JSONDecoder()
     members: dict[str, int] = {}
@@ -175,7 +175,7 @@ def _object(plain: str, start: int) -> _Object:
                 place = _after_space(plain, place + 1)
     except (ValueError, IndexError) as error:
         raise SpliceError(f"it is not JSON ({error})") from None
-    return _Object(start, members)
+    return _ObjectSpan(start, members)
 
 
 def _after_space(text: str, place: int) -> int:
@@ -254,7 +254,7 @@ def user_path(client: KnownClient, environ: Mapping[str, str]) -> str | None:
     if client.user_file is None:
         return None
     first, *rest = client.user_file
-    home = environ.get("USERPROFILE" if sys.platform == "win32" else "HOME") or os.path.expanduser("~")
+    home = environ.get("HOME") or os.path.expanduser("~")
     if not os.path.isabs(home):
         return None
     if first == "~":
@@ -265,7 +265,7 @@ def user_path(client: KnownClient, environ: Mapping[str, str]) -> str | None:
         base = os.path.join(home, ".config", "zed")
     else:
         base = _applications(home, environ)
-        rest = rest if first == "@" else ["Zed" if sys.platform == "win32" else "zed", *rest]
+        rest = rest if first == "@" else ["zed", *rest]
     return os.path.join(base, *rest)
 
 
@@ -281,8 +281,6 @@ def client_files(directory: str, environ: Mapping[str, str]) -> Iterator[ClientF
 
 
 def _applications(home: str, environ: Mapping[str, str]) -> str:
-    if sys.platform == "win32":
-        return environ.get("APPDATA") or os.path.join(home, "AppData", "Roaming")
     if sys.platform == "darwin":
         return os.path.join(home, "Library", "Application Support")
     chosen = environ.get("XDG_CONFIG_HOME", "")

@@ -8,29 +8,29 @@ import click
 
 # Command → module and attribute in this package, and the help line: known without importing the command itself.
 _COMMANDS = {
-    "approve": ("approve.approve", "Let a server be started or reached."),
+    "approve": ("access.approve", "Let a server be started or reached."),
     "audit": ("audit.command", "Look for hostile text in what servers say of their tools."),
     "call": ("call.command", "Call one tool."),
-    "check": ("check.command", "Check a program against the types of the tools it calls."),
+    "check": ("run_program.check", "Check a program against the types of the tools it calls."),
     "completion": ("install.completion", "Print what makes a shell complete commands."),
     "config-schema": ("install.config_schema", "Print the JSON Schema of a configuration file."),
     "demo": ("demo.command", "See it at work: two servers, eight programs."),
-    "disable": ("approve.disable", "Never start a server until it is enabled."),
+    "disable": ("access.disable", "Never start a server until it is enabled."),
     "doctor": ("doctor.command", "Find out what is wrong with configuration and servers."),
-    "enable": ("approve.enable", "Let a disabled server be used again."),
+    "enable": ("access.enable", "Let a disabled server be used again."),
     "info": ("inspect.info", "Show one server and its tools."),
     "init": ("init.command", "Take over the servers that other clients have."),
     "install": ("install.install", "Put `toolbridge serve` into a client's configuration."),
     "list": ("inspect.list_servers", "List the configured servers."),
     "lock": ("lock.command", "Pin tools, and see or accept what changed."),
     "plugins": ("inspect.plugins", "List the plugins and the servers they offer."),
-    "revoke": ("approve.revoke", "Take back the approval of a server."),
-    "run": ("run.command", "Run a program in the sandbox."),
+    "revoke": ("access.revoke", "Take back the approval of a server."),
+    "run": ("run_program.run", "Run a program in the sandbox."),
     "search": ("inspect.search", "Find tools by what they do."),
     "serve": ("serve.command", "Serve any MCP client: code mode in front of your servers."),
-    "sign-in": ("sign_in.sign_in", "Sign in to a server that is reached by HTTP."),
-    "sign-out": ("sign_in.sign_out", "Forget the sign-in to a server."),
-    "stubs": ("stubs.command", "Print or write the types of the tools."),
+    "sign-in": ("access.sign_in", "Sign in to a server that is reached by HTTP."),
+    "sign-out": ("access.sign_out", "Forget the sign-in to a server."),
+    "stubs": ("write_stubs.command", "Print or write the types of the tools."),
 }
 
 

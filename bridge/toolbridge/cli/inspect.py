@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from toolbridge.cli import FAILED, OK, PROGRAM_FAILED
-from toolbridge.cli.approve import ApprovalState, approval_state, approval_words, unseen_words
-from toolbridge.cli.run import ServerChoice, choice_options, chosen_servers
+from toolbridge.cli.access import unseen_words
 from toolbridge.cli.server_options import (
+    ServerChoice,
+    choice_options,
+    chosen_servers,
     complete_servers,
     config_option,
     configured_server,
@@ -26,7 +30,8 @@ from toolbridge.cli.server_options import (
 )
 from toolbridge.cli.terminal import table, write
 from toolbridge.config.secret_values import masked_arguments
-from toolbridge.describe.modules import filter_lines, shown_schema
+from toolbridge.describe.module_info import shown_schema
+from toolbridge.describe.modules import filter_lines
 from toolbridge.errors import advised
 from toolbridge.trust.pins.prompt import schema_lines, text_lines
 from toolbridge.trust.text.sanitise import for_error, for_terminal
@@ -35,6 +40,60 @@ if TYPE_CHECKING:
     from toolbridge import ServerConfig, ServerManager, ServerStatus
     from toolbridge.prompt import SearchHit
     from toolbridge.sources.plugins import Plugin
+
+
+# How a server stands with the approvals that are kept, for the commands that show it.
+
+
+_IN_A_WORD: Mapping[str, str] = {"unknown": "needed", "unclear": "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalState:
+    """What the store says of a server as it is configured now."""
+
+    standing: Literal["approved", "unknown", "changed", "revoked", "unclear"]
+    """`unclear` where it can't be told: `problem` says why."""
+    digest: str | None = None
+    when: str = ""
+    changes: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def in_a_word(self) -> str:
+        """For a table."""
+        return _IN_A_WORD.get(self.standing, self.standing)
+
+
+def approval_state(server: ServerConfig) -> ApprovalState:
+    """How a server stands. Nothing is started or reached."""
+    from toolbridge import ToolbridgeError
+    from toolbridge.servers.lifecycle import prepare
+    from toolbridge.trust.approval.store import ApprovalStore
+
+    digest = None
+    try:
+        request, _ = prepare(server, os.environ)
+        digest = request.digest
+        answer = ApprovalStore().answer(request)
+    except ToolbridgeError as error:
+        return ApprovalState("unclear", digest, problem=str(error))
+    return ApprovalState(answer.standing, digest, answer.when, answer.changes)
+
+
+def approval_words(facts: Mapping[str, Any]) -> list[str]:
+    """The lines of `toolbridge info` about it."""
+    approval: dict[str, str | None] = facts["approval"]
+    day = (approval["when"] or "").partition("T")[0]
+    words = {
+        "approved": f"approved on {day}",
+        "unknown": f"needed: {advised('approve ' + facts['name'])}",
+        "changed": f"needed again: {', '.join(facts['changes'])} changed since {day}",
+        "revoked": f"revoked on {day}",
+        "unclear": f"can't be told: {facts['approvalProblem']}",
+    }
+    lines = [f"approval   {for_error(words[approval['standing'] or 'unclear'])}"]
+    return [*lines, f"digest     {approval['digest']}"] if approval["digest"] else lines
 
 
 # `toolbridge list`: every configured server and how it fares.

@@ -29,8 +29,8 @@ from toolbridge.approval import Approval, Decision
 from toolbridge.calls.run import new_run
 from toolbridge.cli import OK
 from toolbridge.cli.lock import LockOutcome, accepted_at
-from toolbridge.cli.run import ServerChoice, chosen_servers, make_ready
-from toolbridge.cli.server_options import chosen_profiles, unless_terminated
+from toolbridge.cli.run_program import make_ready
+from toolbridge.cli.server_options import ServerChoice, chosen_profiles, chosen_servers, unless_terminated
 from toolbridge.cli.terminal import write
 from toolbridge.errors import GuestImageError, ServerNotApprovedError, ToolNotFoundError
 from toolbridge.events import RunEnded, RunStarted, ServerCollided

@@ -13,8 +13,14 @@ import click
 from click.core import ParameterSource
 
 from toolbridge.cli import INTERRUPTED, OK, TERMINATED
-from toolbridge.cli.run import ServerChoice, choice_options, chosen_servers
-from toolbridge.cli.server_options import config_option, heard_signals, refuse_inside_run
+from toolbridge.cli.server_options import (
+    ServerChoice,
+    choice_options,
+    chosen_servers,
+    config_option,
+    heard_signals,
+    refuse_inside_run,
+)
 from toolbridge.cli.terminal import write
 
 if TYPE_CHECKING:
@@ -123,8 +129,7 @@ async def _unless_stopped(main: Callable[[], Awaitable[None]]) -> int:
                 tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
-        if sys.platform != "win32":
-            tasks.start_soon(obey_signals)
+        tasks.start_soon(obey_signals)
         try:
             await main()
         except Exception as error:  # a task group would wrap it
@@ -184,8 +189,7 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
                 stop.set()
 
     async with anyio.create_task_group() as tasks:
-        if sys.platform != "win32":
-            tasks.start_soon(obey_signals)
+        tasks.start_soon(obey_signals)
         async with Service(config, options) as service:
             app = HttpApp(CodeModeServer(service), service, guard, limits, metrics=given["metrics"])
             await serve_http(app, listening, limits, ready=ready, stop=stop)
@@ -234,7 +238,7 @@ def _token(file: str | None) -> str | None:
         return os.environ.get(TOKEN_VARIABLE) or None
     try:
         with open(file, encoding="utf-8") as opened:
-            is_open_to_others = os.name == "posix" and os.fstat(opened.fileno()).st_mode & 0o077
+            is_open_to_others = os.fstat(opened.fileno()).st_mode & 0o077
             token = opened.read(4096).strip()
     except (OSError, UnicodeError) as error:
         raise click.UsageError(f"The token can't be read from {file!r}: {error}.") from None

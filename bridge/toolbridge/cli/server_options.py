@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,6 +19,7 @@ from toolbridge.files import cache_directory
 
 if TYPE_CHECKING:
     from toolbridge import Config, ServerConfig, ServerManager, ServerStatus
+    from toolbridge.sources.merge import Merged
     from toolbridge.sources.plugins import Plugin
     from toolbridge.trust.pins.pins import Pins
 
@@ -57,6 +59,78 @@ def chosen_profiles() -> tuple[str, ...]:
     """What `--profile` was given, as often as it was."""
     context = click.get_current_context(silent=True)
     return () if context is None else context.meta.get(_PROFILES, ())
+
+
+def choice_options(command: _Command) -> _Command:
+    """`--server`, `--task` and `--capability`: which servers are wanted, those of plugins among them."""
+    for option in (
+        click.option("--capability", "capabilities", multiple=True, metavar="NAME", help=_CAPABILITY),
+        click.option("--task", metavar="TEXT", help=_TASK),
+        click.option("--server", "servers", multiple=True, metavar="NAME", help=_SERVER),
+    ):
+        command = option(command)
+    return command
+
+
+_SERVER = "Offer only this server. May be given more than once."
+_TASK = "What is to be done: attaches the servers of plugins that it mentions."
+_CAPABILITY = "Attach servers of plugins that have it."
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChoice:
+    """What the options say."""
+
+    config_file: str | None = None
+    servers: tuple[str, ...] = ()
+    """Only these, and what the task wants; empty: all that are configured."""
+    task: str | None = None
+    capabilities: tuple[str, ...] = ()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether anything was chosen at all."""
+        return bool(self.servers or self.config_file or self.task or self.capabilities or chosen_profiles())
+
+
+def chosen_servers(choice: ServerChoice) -> Merged:
+    """The servers that were chosen, and why each is there. Plugins are asked only if theirs may be wanted.
+
+    Raises:
+        ClickException: there is no such server.
+    """
+    from toolbridge.sources.merge import Merged, merge_sources
+    from toolbridge.sources.plugins import provided_servers
+    from toolbridge.sources.tasks import Task
+
+    config = read_config(choice.config_file)
+    if not config.gateway:
+        return Merged(config)
+    of_plugins = tuple(name for name in choice.servers if "__" in name)
+    is_by_name = choice.task is None and not choice.capabilities
+    if is_by_name and not of_plugins:
+        return merge_sources(_only(config, choice.servers))
+    from toolbridge.errors import UnknownServerError
+
+    task = Task(choice.task or "", of_plugins, choice.capabilities)
+    own = _only(config, tuple(name for name in choice.servers if name not in of_plugins), none_is_all=not of_plugins)
+    plugins = installed_plugins(config, named=of_plugins if is_by_name else None)
+    try:
+        merged = merge_sources(own, task=task, plugins=plugins)
+    except UnknownServerError as error:  # here, a plugin's is named in full only
+        known = sorted([*config.servers, *(each.config.name for each in provided_servers(plugins))])
+        raise click.ClickException(str(UnknownServerError(error.server, tuple(known)))) from None
+    return replace(merged, config=switched(merged.config))
+
+
+def _only(config: Config, servers: tuple[str, ...], *, none_is_all: bool = True) -> Config:
+    """The configuration with these servers, or with all of them."""
+    for name in servers:
+        configured_server(config, name)
+    is_all = none_is_all and not servers
+    chosen = {name: server for name, server in config.servers.items() if is_all or name in servers}
+    others = {name: server for name, server in config.servers.items() if name not in chosen}
+    return replace(config, servers=chosen, optional={**config.optional, **others})
 
 
 def connect_option(command: _Command) -> _Command:
@@ -119,8 +193,6 @@ def switched_off(config: Config) -> str:
 def _with_plugins(config: Config, named: Sequence[str] | None) -> Config:
     if named is not None and not any("__" in name for name in named):
         return config
-    from dataclasses import replace
-
     from toolbridge.sources.plugins import provided_servers
 
     found = {each.config.name: each.config for each in provided_servers(installed_plugins(config, named=named))}
@@ -246,8 +318,7 @@ async def unless_terminated(main: Callable[[], Awaitable[_Result]]) -> _Result:
     done: list[_Result] = []
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
-        if sys.platform != "win32":
-            tasks.start_soon(cancel_at_signal)
+        tasks.start_soon(cancel_at_signal)
         try:
             done.append(await main())
         except Exception as error:  # a task group would wrap it

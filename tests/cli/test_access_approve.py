@@ -27,8 +27,6 @@ COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()"]
 CALL_THEM = "let programs call them? [y/N]"
 """The end of the second question, about the tools."""
 
-at_a_terminal = pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are POSIX's")
-
 
 class Home:
     """A user with a home, a project, and a terminal if one is wanted."""
@@ -116,7 +114,6 @@ def home(tmp_path: Path) -> Home:
 # ---- with a terminal
 
 
-@at_a_terminal
 def test_a_person_is_asked_and_a_yes_starts_the_server_and_shows_its_tools(home: Home) -> None:
     code, shown = home.type("approve", "weather", answers={"[y/N]": "y\n", CALL_THEM: "y\n"})
     assert code == 0
@@ -133,7 +130,6 @@ def test_a_person_is_asked_and_a_yes_starts_the_server_and_shows_its_tools(home:
     assert (code, "[y/N]" in shown, "approved already" in shown) == (0, False, True)
 
 
-@at_a_terminal
 def test_tools_that_a_person_does_not_want_are_not_pinned_and_can_not_be_called(home: Home) -> None:
     code, shown = home.type("approve", "weather", answers={"[y/N]": "y\n", CALL_THEM: "n\n"})
     assert code == 0
@@ -143,7 +139,6 @@ def test_tools_that_a_person_does_not_want_are_not_pinned_and_can_not_be_called(
     assert not (home.project / "toolbridge.lock").exists()
 
 
-@at_a_terminal
 @pytest.mark.parametrize("answer", ["\n", "n\n", "yess\n", "\x04"])
 def test_any_other_answer_is_a_no(home: Home, answer: str) -> None:
     code, shown = home.type("approve", "weather", answers={"[y/N]": answer})
@@ -152,7 +147,6 @@ def test_any_other_answer_is_a_no(home: Home, answer: str) -> None:
     assert not home.store.exists()
 
 
-@at_a_terminal
 def test_what_was_typed_before_the_question_is_no_answer(home: Home) -> None:
     code, shown = home.type("approve", "weather", answers={"[y/N]": "n\n"}, before="y\ny\ny\n")
     assert code == 4
@@ -160,7 +154,6 @@ def test_what_was_typed_before_the_question_is_no_answer(home: Home) -> None:
     assert not home.store.exists()
 
 
-@at_a_terminal
 def test_ctrl_c_at_the_question_is_a_no(home: Home) -> None:
     """The pseudo-terminal is not the process's own, so the signal is sent rather than typed."""
     import pty
@@ -180,7 +173,6 @@ def test_ctrl_c_at_the_question_is_a_no(home: Home) -> None:
     assert not home.store.exists()
 
 
-@at_a_terminal
 def test_another_command_asks_as_well_and_remembers(home: Home) -> None:
     code, shown = home.type("info", "weather", "--connect", answers={"[y/N]": "y\n", CALL_THEM: "y\n"})
     assert code == 0
@@ -189,7 +181,6 @@ def test_another_command_asks_as_well_and_remembers(home: Home) -> None:
     assert home.run("info", "weather", "--connect")[0] == 0
 
 
-@at_a_terminal
 @pytest.mark.parametrize(
     "words", [("list",), ("list", "--connect"), ("doctor",), ("stubs", "--connect"), ("info", "weather")]
 )
@@ -199,7 +190,6 @@ def test_commands_about_all_servers_ask_nothing(home: Home, words: tuple[str, ..
     assert home.standing("weather") == "unknown"
 
 
-@at_a_terminal
 def test_a_file_that_is_changed_while_the_question_is_asked_changes_nothing(home: Home, tmp_path: Path) -> None:
     """T23: what was shown is what is approved and started."""
     canary = tmp_path / "started"

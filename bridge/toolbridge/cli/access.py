@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,60 +26,6 @@ from toolbridge.trust.text.sanitise import for_error, for_terminal
 if TYPE_CHECKING:
     from toolbridge import ApprovalRequest, Config, ServerConfig, ServerManager, ServerStatus
     from toolbridge.trust.approval.store import StoredAnswer
-
-
-# How a server stands with the approvals that are kept, for the commands that show it.
-
-
-_IN_A_WORD: Mapping[str, str] = {"unknown": "needed", "unclear": "?"}
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalState:
-    """What the store says of a server as it is configured now."""
-
-    standing: Literal["approved", "unknown", "changed", "revoked", "unclear"]
-    """`unclear` where it can't be told: `problem` says why."""
-    digest: str | None = None
-    when: str = ""
-    changes: tuple[str, ...] = ()
-    problem: str = ""
-
-    @property
-    def in_a_word(self) -> str:
-        """For a table."""
-        return _IN_A_WORD.get(self.standing, self.standing)
-
-
-def approval_state(server: ServerConfig) -> ApprovalState:
-    """How a server stands. Nothing is started or reached."""
-    from toolbridge import ToolbridgeError
-    from toolbridge.servers.lifecycle import prepare
-    from toolbridge.trust.approval.store import ApprovalStore
-
-    digest = None
-    try:
-        request, _ = prepare(server, os.environ)
-        digest = request.digest
-        answer = ApprovalStore().answer(request)
-    except ToolbridgeError as error:
-        return ApprovalState("unclear", digest, problem=str(error))
-    return ApprovalState(answer.standing, digest, answer.when, answer.changes)
-
-
-def approval_words(facts: Mapping[str, Any]) -> list[str]:
-    """The lines of `toolbridge info` about it."""
-    approval: dict[str, str | None] = facts["approval"]
-    day = (approval["when"] or "").partition("T")[0]
-    words = {
-        "approved": f"approved on {day}",
-        "unknown": f"needed: {advised('approve ' + facts['name'])}",
-        "changed": f"needed again: {', '.join(facts['changes'])} changed since {day}",
-        "revoked": f"revoked on {day}",
-        "unclear": f"can't be told: {facts['approvalProblem']}",
-    }
-    lines = [f"approval   {for_error(words[approval['standing'] or 'unclear'])}"]
-    return [*lines, f"digest     {approval['digest']}"] if approval["digest"] else lines
 
 
 # `toolbridge disable`: never start a server, approved or not, until it is enabled.
@@ -423,3 +367,66 @@ def unseen_words(status: ServerStatus) -> str:
     which = "1 tool" if status.unseen == 1 else f"{status.unseen} tools"
     see = f"{advised(f'approve {status.name}')} shows what programs can call"
     return f"Nobody has seen {which} of {status.name} yet: {see}."
+
+
+# `toolbridge sign-out`: the end of what `sign-in` began.
+
+
+@click.command(
+    "sign-out",
+    epilog="Exit codes: 0 done; 2 there is no such server.",
+)
+@click.argument("name", shell_complete=complete_servers)
+@config_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sign_out(name: str, config_file: str | None, as_json: bool) -> int:
+    """Forget the sign-in to a server.
+
+    \b
+    Example:  toolbridge sign-out tracker
+    """
+
+    async def work(manager: ServerManager) -> bool:
+        return await manager.sign_out(name)
+
+    was_there = open_servers(read_config(config_file), work)
+    if as_json:
+        write(sys.stdout, json.dumps({"name": name, "wasSignedIn": was_there}) + "\n")
+    else:
+        write(sys.stdout, f"Signed out of {name}.\n" if was_there else f"There was no sign-in to {name}.\n")
+    return OK
+
+
+@click.command(
+    "sign-in",
+    epilog="Exit codes: 0 signed in, or there is nothing to sign in to; 2 there is no such server; 4 it did not work.",
+)
+@click.argument("name", shell_complete=complete_servers)
+@config_option
+@click.option("--no-browser", is_flag=True, help="Print the page's address, and ask for the one it leads to.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sign_in(name: str, config_file: str | None, no_browser: bool, as_json: bool) -> int:
+    """Sign in to a server that is reached by HTTP. The tokens are kept in the keyring, or in a file of yours alone.
+
+    \b
+    Examples:  toolbridge sign-in tracker
+               toolbridge sign-in tracker --no-browser
+    """
+    from toolbridge.servers.auth.sign_in import BrowserSignIn, HeadlessSignIn
+
+    how = HeadlessSignIn() if no_browser or not _has_browser() else BrowserSignIn()
+
+    async def work(manager: ServerManager) -> bool:
+        return await manager.sign_in(name, how)
+
+    wanted = open_servers(read_config(config_file), work, config_file=config_file, ask=True)
+    if as_json:
+        write(sys.stdout, json.dumps({"name": name, "wanted": wanted, "signedIn": wanted}) + "\n")
+    else:
+        write(sys.stdout, f"Signed in to {name}.\n" if wanted else f"{name} wants no sign-in.\n")
+    return OK
+
+
+def _has_browser() -> bool:
+    """Whether a browser can be expected to open: on Linux that takes a display."""
+    return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -7,26 +7,23 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolbridge import Limits, RunResult, Sandbox
-from toolbridge.cli import OF_FAILURE, OK
-from toolbridge.cli.server_options import config_option, refuse_inside_run
+from toolbridge import CheckReport, Limits, RunResult, Sandbox
+from toolbridge.cli import FAILED, OF_FAILURE, OK, PROGRAM_FAILED
+from toolbridge.cli.server_options import ServerChoice, choice_options, config_option, refuse_inside_run
 from toolbridge.cli.terminal import write
 from toolbridge.errors import LimitsError
 from toolbridge.sandbox.outcome import DIALECTS
 
 if TYPE_CHECKING:
-    from toolbridge import Config
     from toolbridge.observe.progress import TerminalLine
     from toolbridge.sandbox.outcome import SandboxLanguage
-    from toolbridge.sources.merge import Merged
 
 
 # Making a language's engine ready before a program needs it: the first time on a machine, that takes seconds.
@@ -112,89 +109,6 @@ def _draw_until_done(work: _Work, line: TerminalLine, text: str, began: float) -
             line.erase()
 
 
-# Which servers a run has: those of the configuration, or some of them, and what its task wants besides.
-
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def choice_options(command: _Command) -> _Command:
-    """`--server`, `--task` and `--capability`: which servers are wanted, those of plugins among them."""
-    for option in (
-        click.option("--capability", "capabilities", multiple=True, metavar="NAME", help=_CAPABILITY),
-        click.option("--task", metavar="TEXT", help=_TASK),
-        click.option("--server", "servers", multiple=True, metavar="NAME", help=_SERVER),
-    ):
-        command = option(command)
-    return command
-
-
-_SERVER = "Offer only this server. May be given more than once."
-_TASK = "What is to be done: attaches the servers of plugins that it mentions."
-_CAPABILITY = "Attach servers of plugins that have it."
-
-
-@dataclass(frozen=True, slots=True)
-class ServerChoice:
-    """What the options say."""
-
-    config_file: str | None = None
-    servers: tuple[str, ...] = ()
-    """Only these, and what the task wants; empty: all that are configured."""
-    task: str | None = None
-    capabilities: tuple[str, ...] = ()
-
-    @property
-    def is_made(self) -> bool:
-        """Whether anything was chosen at all."""
-        from toolbridge.cli.server_options import chosen_profiles
-
-        return bool(self.servers or self.config_file or self.task or self.capabilities or chosen_profiles())
-
-
-def chosen_servers(choice: ServerChoice) -> Merged:
-    """The servers that were chosen, and why each is there. Plugins are asked only if theirs may be wanted.
-
-    Raises:
-        ClickException: there is no such server.
-    """
-    from toolbridge.cli.server_options import installed_plugins, read_config, switched
-    from toolbridge.sources.merge import Merged, merge_sources
-    from toolbridge.sources.plugins import provided_servers
-    from toolbridge.sources.tasks import Task
-
-    config = read_config(choice.config_file)
-    if not config.gateway:
-        return Merged(config)
-    of_plugins = tuple(name for name in choice.servers if "__" in name)
-    is_by_name = choice.task is None and not choice.capabilities
-    if is_by_name and not of_plugins:
-        return merge_sources(_only(config, choice.servers))
-    from toolbridge.errors import UnknownServerError
-
-    task = Task(choice.task or "", of_plugins, choice.capabilities)
-    own = _only(config, tuple(name for name in choice.servers if name not in of_plugins), none_is_all=not of_plugins)
-    plugins = installed_plugins(config, named=of_plugins if is_by_name else None)
-    try:
-        merged = merge_sources(own, task=task, plugins=plugins)
-    except UnknownServerError as error:  # here, a plugin's is named in full only
-        known = sorted([*config.servers, *(each.config.name for each in provided_servers(plugins))])
-        raise click.ClickException(str(UnknownServerError(error.server, tuple(known)))) from None
-    return replace(merged, config=switched(merged.config))
-
-
-def _only(config: Config, servers: tuple[str, ...], *, none_is_all: bool = True) -> Config:
-    """The configuration with these servers, or with all of them."""
-    from toolbridge.cli.server_options import configured_server
-
-    for name in servers:
-        configured_server(config, name)
-    is_all = none_is_all and not servers
-    chosen = {name: server for name, server in config.servers.items() if is_all or name in servers}
-    others = {name: server for name, server in config.servers.items() if name not in chosen}
-    return replace(config, servers=chosen, optional={**config.optional, **others})
-
-
 # Reading the program that a command is to run.
 
 
@@ -270,7 +184,7 @@ _WORDS_OF_MODULES = {
 _UNITS = {"": 2**20, "k": 2**10, "m": 2**20, "g": 2**30}
 
 
-class _Memory(click.ParamType[int]):
+class _MemorySize(click.ParamType[int]):
     """A size: `64` (MiB), `512K`, `64M`, `1G`."""
 
     name = "size"
@@ -300,7 +214,7 @@ class _Memory(click.ParamType[int]):
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop after this long. Default: 30.")
 @click.option(
-    "--memory", type=_Memory(), metavar="SIZE", help="Memory the program may use (64, 64M, 1G). Default: 64M."
+    "--memory", type=_MemorySize(), metavar="SIZE", help="Memory the program may use (64, 64M, 1G). Default: 64M."
 )
 @config_option
 @choice_options
@@ -308,7 +222,7 @@ class _Memory(click.ParamType[int]):
 @click.option("--dry-run", is_flag=True, help="Print which servers there would be, and why. Nothing is run or started.")
 @click.option("--no-check", is_flag=True, help="Run it without checking it against the types of the tools first.")
 @click.option("--audit-log", metavar="FILE", help="Append a record of every call to this file, as lines of JSON.")
-def command(
+def run(
     files: tuple[str, ...],
     *,
     language: SandboxLanguage | None,
@@ -446,4 +360,82 @@ def _as_json(result: RunResult) -> dict[str, Any]:
         "servers": list(result.servers),
         "warnings": list(result.warnings),
         "usage": asdict(result.usage),
+    }
+
+
+# ── toolbridge check ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@click.command(
+    "check",
+    epilog=(
+        "Exit codes: 0 nothing was found; 1 something is wrong with the program; 2 wrong usage or a file that can't be "
+        "read; 4 the program could not be checked; 130 interrupted."
+    ),
+)
+@click.argument("file")
+@click.option(
+    "--language",
+    type=click.Choice(["javascript", "typescript", "python"]),
+    help="What the program is written in. Default: as the file's name says (.js, .ts, .py), else javascript.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as one JSON object.")
+@config_option
+@click.option(
+    "--server", "servers", multiple=True, metavar="NAME", help="Offer only this server. May be given more than once."
+)
+def check(
+    file: str,
+    *,
+    language: SandboxLanguage | None,
+    as_json: bool,
+    config_file: str | None,
+    servers: tuple[str, ...],
+) -> int:
+    """Check a program from FILE, or from standard input for "-", against the types of the tools it calls.
+
+    It is not run, and no tool is called; but the servers that it names are connected, as running it would.
+
+    \b
+    Example:  toolbridge check program.ts
+    """
+    written_in: SandboxLanguage = language or language_of(file) or "javascript"
+    source = read_source(file, Limits())
+    from toolbridge.cli.run_with_servers import check_with_servers
+
+    report = check_with_servers(source, written_in, ServerChoice(config_file, servers))
+    if as_json:
+        write(sys.stdout, json.dumps(_report_as_json(report), ensure_ascii=False) + "\n")
+    else:
+        _show_report(report)
+    if report.ok or report.unended is not None:
+        return OK if report.is_checked else FAILED
+    return PROGRAM_FAILED
+
+
+def _show_report(report: CheckReport) -> None:
+    if report.warning:
+        write(sys.stderr, f"Warning: {report.warning}\n")
+    failure = report.syntax or report.unended
+    if failure is not None:
+        write(sys.stdout, f"{failure}\n")
+    for problem in report.problems:
+        write(sys.stdout, f"{problem}\n\n")
+    if report.ok:
+        write(sys.stdout, "Nothing was found.\n" if report.is_checked else "Nothing was checked.\n")
+    elif report.problems:
+        count = len(report.problems)
+        write(sys.stdout, f"{count} problem{'' if count == 1 else 's'}.\n")
+
+
+def _report_as_json(report: CheckReport) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "ok": report.ok,
+        "checked": report.is_checked,
+        "problems": [asdict(problem) for problem in report.problems],
+        "syntax": None if report.syntax is None else {**asdict(report.syntax), "text": str(report.syntax)},
+        "unended": None if report.unended is None else str(report.unended),
+        "warning": report.warning,
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from observe.pseudo_terminal import PseudoTerminal
-from toolbridge.cli.run import make_ready
+from toolbridge.cli.run_program import make_ready
 from toolbridge.errors import GuestImageError
 from toolbridge.sandbox import engine as engines
 
