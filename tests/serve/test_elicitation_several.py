@@ -11,7 +11,7 @@ from servers.fault_servers import fault_server
 from servers.test_pool import until
 from toolbridge import ApprovalStore, Config, ServerManager
 from toolbridge.errors import ServerNotApprovedError
-from toolbridge.serve.clients import Answer, Caller, Client, News, Question, set_caller
+from toolbridge.serve.clients import Caller, Client, FormAnswer, Notification, Question, set_caller
 from toolbridge.serve.elicitation import ClientApprover
 
 pytestmark = pytest.mark.anyio
@@ -25,18 +25,18 @@ class Person:
     def __init__(self, name: str) -> None:
         self.asked = 0
         self.answers = anyio.Event()
-        self.answer = Answer("decline")
+        self.answer = FormAnswer("decline")
         self.caller = Caller(Client(("test", name)), self, ask_seconds=60)
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> FormAnswer:
         self.asked += 1
         await self.answers.wait()
         return self.answer
 
-    async def tell(self, news: News, number: int) -> None:
+    async def tell(self, news: Notification, number: int) -> None:
         pass
 
-    def says(self, answer: Answer) -> None:
+    def says(self, answer: FormAnswer) -> None:
         self.answer = answer
         self.answers.set()
 
@@ -65,10 +65,10 @@ async def test_a_client_whose_person_is_silent_or_refuses_does_not_keep_another_
         tasks.start_soon(connect, manager, bob, bobs)
         await until(lambda: bob.asked == 1)
         if not silent:
-            ann.says(Answer("decline"))
+            ann.says(FormAnswer("decline"))
             await until(lambda: bool(anns))
             assert "the person said no" in anns[0]
-        bob.says(Answer("accept", {"agree": True}))
+        bob.says(FormAnswer("accept", {"agree": True}))
     ann.caller.close()
     bob.caller.close()
     assert bobs == ["connected"]

@@ -20,7 +20,7 @@ from servers.fault_servers import FIXTURES, PYTHON
 from toolbridge import Config, Runtime, ServerConfig, load_config, open_runtime
 from toolbridge.errors import ServerNotApprovedError
 from toolbridge.serve.elicitation import OpenQuestions
-from toolbridge.serve.management import Connecting, Management
+from toolbridge.serve.management import Management, ServerConnector
 from toolbridge.servers.lifecycle import prepare
 from toolbridge.sources.sections import render
 from toolbridge.trust.approval.approvers import StoredApprovals
@@ -298,7 +298,7 @@ async def test_a_lock_that_a_tool_wrote_is_not_read_before_the_host_reloads(mach
         await runtime.switch_gateway(on=True)
         await runtime.switch_profiles()
         management = Management(
-            runtime, machine.store, Connecting(runtime, OpenQuestions()), lambda _: Counter(), seconds=10
+            runtime, machine.store, ServerConnector(runtime, OpenQuestions()), lambda _: Counter(), seconds=10
         )
         await management._change("enable", "off")
         await management._change("disable", "off")

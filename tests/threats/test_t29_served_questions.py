@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolbridge.approval import ElicitationRequest
-from toolbridge.serve.clients import Answer, Caller, Client, News, Question
+from toolbridge.serve.clients import Caller, Client, FormAnswer, Notification, Question
 from toolbridge.serve.elicitation import PassedOn
 
 pytestmark = pytest.mark.anyio
@@ -27,11 +27,11 @@ class Channel:
         self.can_ask = self.has_elicitation = can_ask
         self.asked: list[Question] = []
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> FormAnswer:
         self.asked.append(question)
-        return Answer("accept", {"password": "swordfish"})
+        return FormAnswer("accept", {"password": "swordfish"})
 
-    async def tell(self, news: News, number: int) -> None:
+    async def tell(self, news: Notification, number: int) -> None:
         raise AssertionError
 
 

@@ -27,7 +27,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from toolbridge.serve.clients import NOBODY, Answer, Caller, Client, News, Question
+from toolbridge.serve.clients import NOBODY, Caller, Client, FormAnswer, Notification, Question
 
 _MOST_ROUNDS = 8
 
@@ -58,7 +58,7 @@ class RequestChannel:
         """Whether the client announced elicitation, and can be reached."""
         return self._context.session.can_send_request and self.has_elicitation
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> FormAnswer:
         """Ask by a request that belongs to the client's own."""
         try:
             result = await self._context.session.elicit_form(
@@ -68,7 +68,7 @@ class RequestChannel:
             return NOBODY
         return _answer(result)
 
-    async def tell(self, news: News, number: int) -> None:
+    async def tell(self, news: Notification, number: int) -> None:
         """Progress, or a line of the log."""
         await tell_client(self._context, news, number)
 
@@ -80,7 +80,7 @@ class RoundsChannel:
         self._context = context
         self.has_elicitation = can_elicit(context.session.client_capabilities)
         """Whether the client announced it, with the call's first request."""
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _PendingQuestion] = {}
         self._shown: set[str] = set()
         self._rounds = 0
         self.changed = anyio.Event()
@@ -95,10 +95,10 @@ class RoundsChannel:
         """The client is back: from now on, progress is this request's."""
         self._context = context
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> FormAnswer:
         """Ask, and wait for as many rounds as it takes."""
         key = f"{question.key} {secrets.token_hex(4)}"
-        waiting = self._waiting[key] = _Waiting(question)
+        waiting = self._waiting[key] = _PendingQuestion(question)
         self.changed.set()
         try:
             await waiting.answered.wait()
@@ -134,12 +134,12 @@ class RoundsChannel:
                 waiting.answer = _answer(response) if isinstance(response, ElicitResult) else NOBODY
                 waiting.answered.set()
 
-    async def tell(self, news: News, number: int) -> None:
+    async def tell(self, news: Notification, number: int) -> None:
         """Progress, or a line of the log."""
         await tell_client(self._context, news, number)
 
 
-class _Waiting:
+class _PendingQuestion:
     """A question that somebody waits for the answer to."""
 
     def __init__(self, question: Question) -> None:
@@ -148,11 +148,11 @@ class _Waiting:
         self.answer = NOBODY
 
 
-def _answer(result: ElicitResult) -> Answer:
-    return Answer(result.action, cast("Mapping[str, Any]", result.content or {}))
+def _answer(result: ElicitResult) -> FormAnswer:
+    return FormAnswer(result.action, cast("Mapping[str, Any]", result.content or {}))
 
 
-async def tell_client(context: Context, news: News, number: int) -> None:
+async def tell_client(context: Context, news: Notification, number: int) -> None:
     """What a client hears besides the result. One that is gone hears nothing."""
     session = context.session
     try:

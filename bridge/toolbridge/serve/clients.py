@@ -61,18 +61,18 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FormAnswer:
     """What the person answered."""
 
     action: Action
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-NOBODY = Answer("cancel")
+NOBODY = FormAnswer("cancel")
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class Notification:
     """Something that happened in a run: shown as progress, or as a line of the log."""
 
     message: str
@@ -84,7 +84,7 @@ ClientKey: TypeAlias = tuple[str, str]
 """A kind of client, and which of them: no text that a client sends can be another's key."""
 
 
-class Channel(Protocol):
+class ClientChannel(Protocol):
     """The way to the client, as the protocol's era has it."""
 
     @property
@@ -97,11 +97,11 @@ class Channel(Protocol):
         """Whether it can be asked now."""
         ...
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> FormAnswer:
         """Ask; whatever goes wrong is no answer."""
         ...
 
-    async def tell(self, news: News, number: int) -> None:
+    async def tell(self, news: Notification, number: int) -> None:
         """Pass on what happens. `number` grows."""
         ...
 
@@ -125,7 +125,7 @@ class Client:
 class Caller:
     """One call of one of our tools."""
 
-    def __init__(self, client: Client, channel: Channel, *, ask_seconds: float) -> None:
+    def __init__(self, client: Client, channel: ClientChannel, *, ask_seconds: float) -> None:
         self.client = client
         self._channel = channel
         self._ask_seconds = ask_seconds
@@ -135,7 +135,7 @@ class Caller:
         """Of the program that runs for it."""
         self._asking: set[anyio.CancelScope] = set()
         self._is_over = False
-        self._news, self._inbox = anyio.create_memory_object_stream[News](_MOST_NEWS)
+        self._news, self._inbox = anyio.create_memory_object_stream[Notification](_MOST_NEWS)
 
     @property
     def has_elicitation(self) -> bool:
@@ -163,7 +163,7 @@ class Caller:
         if self.turn is not None:
             await self.turn.take()
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: Question) -> FormAnswer:
         """The person's answer; `cancel` when there is none in time, or the call is over. In the person's turn only."""
         if not self.can_ask:
             return NOBODY
@@ -176,7 +176,7 @@ class Caller:
                 self._asking.discard(scope)
         return answer
 
-    def tell(self, news: News) -> None:
+    def tell(self, news: Notification) -> None:
         """Pass on what happens, if the client wants it and keeps up."""
         if news.level is not None and LEVELS.index(news.level) < LEVELS.index(self.client.least_level):
             return
@@ -271,21 +271,21 @@ class Watch:
     def _tell(self, caller: Caller, event: _CallEvent | RunEnded) -> None:
         if isinstance(event, CallStarted):
             self._servers.setdefault(event.server, Counter())[caller] += 1
-            caller.tell(News(f"{_name(event)} …"))
+            caller.tell(Notification(f"{_name(event)} …"))
         elif isinstance(event, CallProgressed):
             words = for_error(event.message, self._secrets_of(event.server), limit=200)
-            caller.tell(News(f"{_name(event)}: {_amount(event)}{' ' if words else ''}{words}"))
+            caller.tell(Notification(f"{_name(event)}: {_amount(event)}{' ' if words else ''}{words}"))
         elif isinstance(event, CallEnded):
             self._ended(caller, event.server)
             words = f"{_name(event)}: {event.outcome}, {event.seconds:.1f} s"
-            caller.tell(News(words))
+            caller.tell(Notification(words))
             if event.outcome != "ok":
-                caller.tell(News(words, "notice"))
+                caller.tell(Notification(words, "notice"))
         elif isinstance(event, DecisionMade):
             if not event.allowed:
-                caller.tell(News(f"{_name(event)} was denied ({for_error(event.rule, limit=200)})", "warning"))
+                caller.tell(Notification(f"{_name(event)} was denied ({for_error(event.rule, limit=200)})", "warning"))
         else:
-            caller.tell(News(f"run {event.outcome}: {event.calls} calls, {event.seconds:.1f} s", "debug"))
+            caller.tell(Notification(f"run {event.outcome}: {event.calls} calls, {event.seconds:.1f} s", "debug"))
 
     def _ended(self, caller: Caller, server: str) -> None:
         counts = self._servers.get(server)

@@ -91,7 +91,7 @@ class ArgumentError(Exception):
     """An argument is missing, unknown, or not what it should be. The message is for the model."""
 
 
-class Arguments:
+class ArgumentReader:
     """The arguments of one call. Every one that is given has to be read."""
 
     def __init__(self, tool: str, given: Mapping[str, Any], known: Collection[str]) -> None:

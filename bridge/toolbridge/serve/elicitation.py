@@ -22,7 +22,7 @@ import anyio.to_thread
 
 from toolbridge import ApprovalRequest, ApprovalStore, StoredApprovals, ToolUse
 from toolbridge.approval import Approval, ApprovalStoreError, Decision, ElicitationAnswer, ElicitationRequest
-from toolbridge.serve.clients import Answer, Caller, Client, Question, current_caller
+from toolbridge.serve.clients import Caller, Client, FormAnswer, Question, current_caller
 from toolbridge.trust.approval.approvers import approval_prompt
 from toolbridge.trust.approval.store import StoredAnswer
 from toolbridge.trust.pins.prompt import tools_prompt
@@ -41,7 +41,7 @@ class OpenQuestions:
 
     def __init__(self) -> None:
         self._asked: dict[str, list[Client]] = {}
-        self._waiting: dict[str, list[_Waiting]] = {}
+        self._waiting: dict[str, list[_Countdown]] = {}
 
     @contextmanager
     def about(self, server: str, client: Client) -> Generator[None]:
@@ -59,7 +59,7 @@ class OpenQuestions:
     @contextmanager
     def patience(self, server: str, client: Client, seconds: float) -> Generator[anyio.CancelScope]:
         """Wait for a server, of which only so long for persons of other clients. Then the scope is cancelled."""
-        waiting = _Waiting(client, seconds)
+        waiting = _Countdown(client, seconds)
         self._waiting.setdefault(server, []).append(waiting)
         self._tell(server)
         try:
@@ -76,7 +76,7 @@ class OpenQuestions:
             waiting.count(bool(asked) and waiting.client not in asked)
 
 
-class _Waiting:
+class _Countdown:
     """A call that waits; its time counts only while somebody else's person is asked."""
 
     def __init__(self, client: Client, seconds: float) -> None:
@@ -194,7 +194,7 @@ def tools_question(server: str, prompt: str) -> Question:
     return _yes_or_no(f"tools {server} {key}", prompt, f"Let programs call the tools of {server}")
 
 
-def is_yes(answer: Answer) -> bool:
+def is_yes(answer: FormAnswer) -> bool:
     """Whether a person agreed, and did not just send the form off."""
     return answer.action == "accept" and answer.content.get("agree") is True
 
@@ -207,14 +207,14 @@ def call_question(use: ToolUse) -> Question:
     shown = given if len(given) <= _MOST_ARGUMENTS else f"{given[:_MOST_ARGUMENTS]}… ({len(given):,} characters)"
     text = (
         f"A program wants to call a tool.\nServer: {use.server}\nTool: {for_error(use.tool, limit=200)}\n"
-        f"Arguments: {for_terminal(shown)}\nWhy you are asked: {for_error(use.reason)}"
+        f"ArgumentReader: {for_terminal(shown)}\nWhy you are asked: {for_error(use.reason)}"
     )
     key = hashlib.sha256(f"{use.server}\0{use.tool}\0{given}".encode("utf-8", "replace")).hexdigest()
     choice = {"type": "string", "title": "Allow this call?", "enum": list(_GATE_CHOICES), "default": "no"}
     return Question(f"call {key}", text, _form({"allow": choice}))
 
 
-def gate_answer(answer: Answer) -> GateAnswer:
+def gate_answer(answer: FormAnswer) -> GateAnswer:
     """What the person said about a call."""
     said = answer.content.get("allow") if answer.action == "accept" else "no"
     return "once" if said == "once" else "run" if said == "for this run" else "no"
@@ -231,7 +231,7 @@ def passed_on(request: ElicitationRequest, secrets: frozenset[str] = frozenset()
     return Question(f"server {key}", f"{head}\n{shown}", form)
 
 
-def server_answer(answer: Answer) -> ElicitationAnswer:
+def server_answer(answer: FormAnswer) -> ElicitationAnswer:
     """The person's answer for the server that asked."""
     return ElicitationAnswer(answer.action, answer.content if answer.action == "accept" else None)
 
@@ -262,7 +262,7 @@ class ClientApprover:
         return caller.client if self._asks and caller is not None and caller.can_ask else None
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answer for exactly this snapshot: what the person is shown is what is kept and started."""
+        """FormAnswer for exactly this snapshot: what the person is shown is what is kept and started."""
         known = await self._stored.approve(request)
         caller = current_caller()
         if known.approved or not self._asks or caller is None or not caller.can_ask:

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import errno
 import json
+import resource
 import socket
-import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -61,10 +61,6 @@ class HttpLimits:
     @property
     def connections(self) -> int:
         """Two for each request, but never so many that the process runs out of file descriptors."""
-        if sys.platform == "win32":
-            return 2 * self.requests
-        import resource
-
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return 2 * self.requests if soft == resource.RLIM_INFINITY else min(2 * self.requests, soft * 3 // 4)
 

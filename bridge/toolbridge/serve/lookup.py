@@ -12,9 +12,9 @@ from mcp_types import CallToolResult
 
 from toolbridge import Runtime, ServerError
 from toolbridge.describe.modules import GuestLanguage, stub_language
-from toolbridge.describe.search import squashed
-from toolbridge.serve.definitions import LANGUAGES, MOST_HITS, MOST_NAMES, Arguments, answer
-from toolbridge.serve.management import Connecting, problem_text
+from toolbridge.describe.search import folded
+from toolbridge.serve.definitions import LANGUAGES, MOST_HITS, MOST_NAMES, ArgumentReader, answer
+from toolbridge.serve.management import ServerConnector, problem_text
 from toolbridge_codegen.stubs import generate
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ _SECONDS_BETWEEN = 60.0
 class Listings:
     """Connects servers that were never asked for their tools, before anybody looks for those."""
 
-    def __init__(self, runtime: Runtime, connecting: Connecting, *, seconds: float) -> None:
+    def __init__(self, runtime: Runtime, connector: ServerConnector, *, seconds: float) -> None:
         self._runtime = runtime
-        self._connecting = connecting
+        self._connector = connector
         self._seconds = seconds
         """How long one client waits for the person of another."""
         self._tried: dict[str, tuple[float, str]] = {}
@@ -63,7 +63,7 @@ class Listings:
             return before
         self._under_way.add(name)
         try:
-            await self._connecting.connect(name, self._seconds, place="in_turn")
+            await self._connector.connect(name, self._seconds, place="in_turn")
         except ServerError as error:
             problem = problem_text(self._runtime, name, error)
             if self._runtime.servers.status(name).state != "needs_approval":
@@ -75,7 +75,7 @@ class Listings:
         return ""
 
 
-async def search_tools(runtime: Runtime, listings: Listings, arguments: Arguments) -> CallToolResult:
+async def search_tools(runtime: Runtime, listings: Listings, arguments: ArgumentReader) -> CallToolResult:
     """The functions that fit a query best."""
     query = arguments.text("query", most=1_000)
     limit = int(arguments.number("limit", least=1, most=MOST_HITS, default=8))
@@ -105,7 +105,7 @@ async def search_tools(runtime: Runtime, listings: Listings, arguments: Argument
     return answer(text + _words(unavailable), {"hits": facts, "unavailable": unavailable})
 
 
-async def describe(runtime: Runtime, listings: Listings, arguments: Arguments) -> CallToolResult:
+async def describe(runtime: Runtime, listings: Listings, arguments: ArgumentReader) -> CallToolResult:
     """Declarations of modules and functions, in the language that a program is to be written in."""
     names = arguments.texts("names", most=MOST_NAMES)
     language = cast("GuestLanguage", arguments.choice("language", LANGUAGES, default=LANGUAGES[0]))
@@ -133,8 +133,8 @@ async def describe(runtime: Runtime, listings: Listings, arguments: Arguments) -
 
 def _found(catalog: Catalog, name: str) -> Sequence[tuple[ModuleSpec, Sequence[ToolSpec]]]:
     """What a name stands for: a module with all its tools, one tool of one module, or one tool of any."""
-    wanted = squashed(name)
-    for same in (str, squashed):  # exactly first: `github` is not `git-hub` if there are both
+    wanted = folded(name)
+    for same in (str, folded):  # exactly first: `github` is not `git-hub` if there are both
         for module in catalog.modules:
             if same(name) in {same(each) for each in (module.server, module.specifier, module.python_module)}:
                 return [(module, module.tools)]
@@ -145,7 +145,7 @@ def _found(catalog: Catalog, name: str) -> Sequence[tuple[ModuleSpec, Sequence[T
         (module, [tool])
         for module in catalog.modules
         for tool in module.tools
-        if wanted in {squashed(each) for each in _names(module, tool)}
+        if wanted in {folded(each) for each in _names(module, tool)}
     ]
 
 

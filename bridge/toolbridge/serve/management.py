@@ -18,10 +18,11 @@ import anyio.to_thread
 from mcp_types import CallToolResult
 
 from toolbridge import ApprovalStore, Runtime, ServerError, ServerStatus
-from toolbridge.describe.modules import count_of_tools, filter_lines, module_info, shown_schema
+from toolbridge.describe.module_info import module_info, shown_schema
+from toolbridge.describe.modules import count_of_tools, filter_lines
 from toolbridge.errors import ServerNotApprovedError, advised
 from toolbridge.serve.clients import Caller, current_caller
-from toolbridge.serve.definitions import ACTIONS, ArgumentError, Arguments, answer, refusal
+from toolbridge.serve.definitions import ACTIONS, ArgumentError, ArgumentReader, answer, refusal
 from toolbridge.serve.elicitation import OpenQuestions, change_question, is_yes
 from toolbridge.trust.approval.approver import masked_arguments
 from toolbridge.trust.text.sanitise import for_error, for_guest_error
@@ -44,7 +45,7 @@ class AskedElsewhereError(ServerNotApprovedError):
         super().__init__(server, "waits for the answer of another client's person. Try again later")
 
 
-class Connecting:
+class ServerConnector:
     """How our tools connect servers."""
 
     def __init__(self, runtime: Runtime, questions: OpenQuestions) -> None:
@@ -123,14 +124,14 @@ class Management:
         self,
         runtime: Runtime,
         store: ApprovalStore,
-        connecting: Connecting,
+        connector: ServerConnector,
         callers_of: Callable[[str], Counter[Caller]],
         *,
         seconds: float,
     ) -> None:
         self._runtime = runtime
         self._store = store
-        self._connecting = connecting
+        self._connector = connector
         self._callers_of = callers_of
         self._seconds = seconds
         """How long one client waits for the person of another."""
@@ -145,7 +146,7 @@ class Management:
             lines.append(f"Nobody can be asked through this client: {UNATTENDED_WORDS[unattended]}.")
         return answer("\n".join(lines), {"servers": facts, "attended": attended, "unattended": unattended})
 
-    async def server_info(self, arguments: Arguments) -> CallToolResult:
+    async def server_info(self, arguments: ArgumentReader) -> CallToolResult:
         """One server: how it is configured, without values, and which tools it offers, with their schemas."""
         name = self._name(arguments)
         await self._runtime.servers.note_approvals()
@@ -173,7 +174,7 @@ class Management:
             "\n".join([_line(facts), *(f"  {line}" for line in filter_lines(facts)), *lines]), {"server": facts}
         )
 
-    async def manage(self, arguments: Arguments, caller: Caller) -> CallToolResult:
+    async def manage(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
         """Do what takes nothing from the person, ask for the rest."""
         action = arguments.choice("action", ACTIONS)
         name = self._name(arguments)
@@ -222,13 +223,13 @@ class Management:
 
     async def _connect(self, name: str) -> CallToolResult:
         try:
-            await self._connecting.connect(name, self._seconds)
+            await self._connector.connect(name, self._seconds)
         except ServerError as error:
             return refusal(problem_text(self._runtime, name, error))
         status = self._runtime.servers.status(name)
         return _done(f"{name} is connected, with {count_of_tools(status.tools)}.")
 
-    def _name(self, arguments: Arguments) -> str:
+    def _name(self, arguments: ArgumentReader) -> str:
         name = arguments.text("server", most=200)
         known = [status.name for status in self._runtime.servers.statuses()]
         if name not in known:

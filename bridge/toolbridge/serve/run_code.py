@@ -13,9 +13,9 @@ from mcp_types import CallToolResult
 
 from toolbridge import Limits, RunResult, Runtime, RuntimeSession
 from toolbridge.serve.clients import STDIO, Caller, Client, ClientKey
-from toolbridge.serve.definitions import LANGUAGES, MOST_CODE, ArgumentError, Arguments, answer, fitting
+from toolbridge.serve.definitions import LANGUAGES, MOST_CODE, ArgumentError, ArgumentReader, answer, fitting
 from toolbridge.serve.fairness import Holder, Turn, Turns
-from toolbridge.serve.management import Connecting
+from toolbridge.serve.management import ServerConnector
 from toolbridge.trust.text.sanitise import for_error
 
 if TYPE_CHECKING:
@@ -161,15 +161,15 @@ class Runs:
     """Runs programs, so many at a time; others wait in line."""
 
     def __init__(
-        self, runtime: Runtime, sessions: GuestSessions, connecting: Connecting, limits: Limits, most_at_once: int
+        self, runtime: Runtime, sessions: GuestSessions, connector: ServerConnector, limits: Limits, most_at_once: int
     ) -> None:
         self._runtime = runtime
         self._sessions = sessions
-        self._connecting = connecting
+        self._connector = connector
         self._limits = limits
         self._turns = Turns(most_at_once)
 
-    async def run_code(self, arguments: Arguments, caller: Caller) -> CallToolResult:
+    async def run_code(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
         """Run a program for a client."""
         code = arguments.text("code", most=MOST_CODE)
         language = cast("Language", arguments.choice("language", LANGUAGES, default=LANGUAGES[0]))
@@ -183,7 +183,7 @@ class Runs:
         await servers.follow_revocations()
         missing = servers.unconnected(self._runtime.servers_named_in(code))
         if missing:  # before the run's time begins to count: a person may have to be asked
-            await self._connecting.connect_all(missing, seconds)
+            await self._connector.connect_all(missing, seconds)
         async with self._turn(caller):
             if not wanted:
                 return run_result(await self._runtime.run(code, language=language, limits=limits), None)

@@ -38,10 +38,10 @@ from toolbridge.events import Observer
 from toolbridge.pins import LockPins
 from toolbridge.serve.channels import Context, RequestChannel, Rounds
 from toolbridge.serve.clients import Caller, Client, ClientKey, Clients, Watch, gone_event, set_caller
-from toolbridge.serve.definitions import ArgumentError, Arguments, instructions, module_names, refusal, tools
+from toolbridge.serve.definitions import ArgumentError, ArgumentReader, instructions, module_names, refusal, tools
 from toolbridge.serve.elicitation import CallersPerson, ClientApprover, OpenQuestions, PassedOn, ToolAcceptance
 from toolbridge.serve.lookup import Listings, describe, search_tools
-from toolbridge.serve.management import Connecting, Management
+from toolbridge.serve.management import Management, ServerConnector
 from toolbridge.serve.run_code import GuestSessions, Runs, SessionLimits
 
 _log = logging.getLogger("toolbridge")
@@ -95,12 +95,12 @@ class Service:
         )
         self.clients = Clients()
         limits = self.options.limits
-        connecting = Connecting(self.runtime, questions)
+        connector = ServerConnector(self.runtime, questions)
         self.sessions = GuestSessions(self.runtime, self.options.sessions, limits)
-        self.listings = Listings(self.runtime, connecting, seconds=limits.wall_seconds)
-        self._runs = Runs(self.runtime, self.sessions, connecting, limits, self.options.runs_at_once)
+        self.listings = Listings(self.runtime, connector, seconds=limits.wall_seconds)
+        self._runs = Runs(self.runtime, self.sessions, connector, limits, self.options.runs_at_once)
         self._management = Management(
-            self.runtime, self._store, connecting, self.watch.callers_of, seconds=limits.wall_seconds
+            self.runtime, self._store, connector, self.watch.callers_of, seconds=limits.wall_seconds
         )
         self._rounds = Rounds(self.perform, ask_seconds=limits.ask_seconds, most=_MOST_ROUNDS)
         self._stack = AsyncExitStack()
@@ -193,14 +193,14 @@ class Service:
         name, definition = params.name, self.tool(params.name)
         known = () if definition is None else definition.input_schema["properties"]
         try:
-            return await self._tool(name, caller, Arguments(name, params.arguments or {}, known))
+            return await self._tool(name, caller, ArgumentReader(name, params.arguments or {}, known))
         except (ArgumentError, ToolbridgeError) as error:
             return refusal(str(error))
         except Exception:
             _log.exception("The tool %r failed inside toolbridge", name)
             return refusal("toolbridge failed in the middle of this; its log says why.")
 
-    async def _tool(self, name: str, caller: Caller, arguments: Arguments) -> CallToolResult:
+    async def _tool(self, name: str, caller: Caller, arguments: ArgumentReader) -> CallToolResult:
         if name == "search_tools":
             return await search_tools(self.runtime, self.listings, arguments)
         if name == "describe":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias, cast
@@ -141,8 +140,7 @@ def _message(line: bytes) -> SessionMessage | JSONRPCError | None:
 def _reader(source: int) -> Callable[[], Awaitable[bytes]]:
     """How to wait for bytes so that the wait can be cancelled."""
     mode = os.fstat(source).st_mode
-    is_waited_for = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)
-    if sys.platform == "win32" or not is_waited_for:  # an event loop can't wait for files, nor for /dev/null
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)):  # no event loop waits for a file
         return lambda: anyio.to_thread.run_sync(os.read, source, _PIECE, abandon_on_cancel=True)
 
     async def read() -> bytes:
