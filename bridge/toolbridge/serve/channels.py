@@ -1,4 +1,4 @@
-"""The two ways to a client: requests of our own (the handshake's era), or questions as interim results (2026-07-28)."""
+"""Channels to a client: elicitation requests (protocol ≤ 2025-11), or questions as interim results (2026-07-28)."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
 def can_elicit(capabilities: ClientCapabilities | None) -> bool:
-    """Whether a client shows forms to a person."""
+    """Whether a client supports form elicitation."""
     elicitation = None if capabilities is None else capabilities.elicitation
     if elicitation is None:
         return False
-    return elicitation.form is not None or elicitation.url is None  # an empty object has always meant forms
+    return elicitation.form is not None or elicitation.url is None  # an empty object means forms
 
 
 class RequestChannel:
-    """Sends requests to the client while it waits for its own."""
+    """Sends elicitation requests to the client during its own request."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     @property
     def has_elicitation(self) -> bool:
-        """Whether the client announced it."""
+        """Whether the client announced elicitation."""
         return can_elicit(self._context.session.client_capabilities)
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client announced elicitation, and can be reached."""
+        """Whether the client announced elicitation and can be reached."""
         return self._context.session.can_send_request and self.has_elicitation
 
     async def ask(self, question: Question) -> FormAnswer:
-        """Ask by a request that belongs to the client's own."""
+        """Send an elicitation request related to the client's own."""
         try:
             result = await self._context.session.elicit_form(
                 question.message, dict(question.schema), related_request_id=self._context.request_id
@@ -69,34 +69,34 @@ class RequestChannel:
         return _answer(result)
 
     async def tell(self, news: Notification, number: int) -> None:
-        """Progress, or a line of the log."""
+        """Send a progress or log notification."""
         await tell_client(self._context, news, number)
 
 
 class RoundsChannel:
-    """Gives questions back as an interim result; the client's next request brings the answers."""
+    """Returns questions as an interim result; the client's next request carries the answers."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self.has_elicitation = can_elicit(context.session.client_capabilities)
-        """Whether the client announced it, with the call's first request."""
+        """Whether the client announced elicitation, with the first request of the call."""
         self._waiting: dict[str, _PendingQuestion] = {}
         self._shown: set[str] = set()
         self._rounds = 0
         self.changed = anyio.Event()
-        """Set when there is something new to give back."""
+        """Wakeup event: a question or the result is ready to return."""
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client announced elicitation, and has not been sent away too often: clients give up at ten."""
+        """Whether the client supports elicitation and has rounds left: clients give up after ten."""
         return self.has_elicitation and self._rounds < _MOST_ROUNDS
 
     def continue_with(self, context: Context) -> None:
-        """The client is back: from now on, progress is this request's."""
+        """Send progress notifications over the client's newest request."""
         self._context = context
 
     async def ask(self, question: Question) -> FormAnswer:
-        """Ask, and wait for as many rounds as it takes."""
+        """Ask, and wait for as many rounds as needed."""
         key = f"{question.key} {secrets.token_hex(4)}"
         waiting = self._waiting[key] = _PendingQuestion(question)
         self.changed.set()
@@ -108,7 +108,7 @@ class RoundsChannel:
         return waiting.answer
 
     def questions(self, state: str) -> InputRequiredResult | None:
-        """What is to be asked now."""
+        """The interim result with the new questions; None if there is none."""
         fresh: dict[str, InputRequest] = {
             key: ElicitRequest(
                 params=ElicitRequestFormParams(
@@ -125,7 +125,7 @@ class RoundsChannel:
         return InputRequiredResult(input_requests=fresh, request_state=state)
 
     def answer(self, responses: InputResponses | None) -> None:
-        """Takes the answers to exactly what was asked. A question that was shown and has none is not answered."""
+        """Accept answers to the questions that were shown; a question without an answer counts as cancelled."""
         given: Mapping[str, object] = responses or {}
         for key in list(self._shown):
             waiting = self._waiting.get(key)
@@ -135,12 +135,12 @@ class RoundsChannel:
                 waiting.answered.set()
 
     async def tell(self, news: Notification, number: int) -> None:
-        """Progress, or a line of the log."""
+        """Send a progress or log notification."""
         await tell_client(self._context, news, number)
 
 
 class _PendingQuestion:
-    """A question that somebody waits for the answer to."""
+    """A question with an event for its answer."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -153,13 +153,13 @@ def _answer(result: ElicitResult) -> FormAnswer:
 
 
 async def tell_client(context: Context, news: Notification, number: int) -> None:
-    """What a client hears besides the result. One that is gone hears nothing."""
+    """Send a progress or log notification; a disconnected client is ignored."""
     session = context.session
     try:
         if news.level is None:
             await session.report_progress(float(number), None, news.message)
             return
-        with warnings.catch_warnings():  # logging is deprecated, and still what clients of both eras have
+        with warnings.catch_warnings():  # deprecated, and still supported by clients of both protocol versions
             warnings.simplefilter("ignore", MCPDeprecationWarning)
             sending = session.send_log_message(  # pyright: ignore[reportDeprecated]
                 news.level, news.message, logger="toolbridge", related_request_id=context.request_id
@@ -169,11 +169,11 @@ async def tell_client(context: Context, news: Notification, number: int) -> None
         return
 
 
-# SECURITY: calls that go on over several requests, as the protocol of 2026-07-28 has it (T23, T33).
-#
-# There, a server can't ask: it answers with its questions, and the client calls again with the answers. The program
-# waits meanwhile, where it is. What names it to the client is sealed by the SDK for exactly this call with these
-# arguments, and good for one round: an old or foreign state, or one that is used twice, continues nothing.
+# SECURITY: calls over several requests, as in protocol 2026-07-28 (T23, T33).
+# #
+# # There, a server can't send requests: it returns questions, and the client repeats the call with the answers. The
+# # program waits meanwhile. The SDK seals the call's state for exactly this call with these arguments, valid for one
+# # round: an old, foreign or reused state continues nothing.
 
 
 _log = logging.getLogger("toolbridge")
@@ -193,7 +193,7 @@ class _Call:
         self.result: CallToolResult | None = None
         self.is_over = False
         self.away_since: float | None = None
-        """When the client was sent away with questions; None while it waits here."""
+        """When questions were returned to the client; None while a request of it waits."""
 
     @property
     def state(self) -> str:
@@ -201,7 +201,7 @@ class _Call:
 
 
 class Rounds:
-    """The calls whose clients are here, or have been sent away with questions."""
+    """Calls with a waiting client, or with questions returned to it."""
 
     def __init__(self, perform: Perform, *, ask_seconds: float, most: int) -> None:
         self._perform = perform
@@ -215,19 +215,19 @@ class Rounds:
     async def call(
         self, context: Context, params: CallToolRequestParams, client: Client, tasks: anyio.abc.TaskGroup
     ) -> CallToolResult | InputRequiredResult:
-        """Begin a call, or continue the one that the client was sent away with."""
+        """Start a call, or continue one with its answers."""
         if params.request_state is None:
             call = self._begin(context, params, client, tasks)
         else:
             call = self._continued(context, params)
         try:
             return await self._outcome(call)
-        except BaseException:  # the client is gone, or does not want it any more
+        except BaseException:  # the client disconnected or cancelled
             self._end(call)
             raise
 
     def end_forgotten(self) -> None:
-        """End calls whose clients did not come back."""
+        """Cancel calls whose clients did not return in time."""
         for call in list(self._calls.values()):
             if call.away_since is not None and monotonic() - call.away_since > self._ask_seconds:
                 self._end(call)
@@ -247,7 +247,7 @@ class Rounds:
         try:
             with call.scope:
                 call.result = await self._perform(call.caller, params)
-        except Exception:  # one call's end is not that of all
+        except Exception:  # isolates calls from each other
             _log.exception("A call failed inside toolbridge")
         finally:
             call.is_over = True

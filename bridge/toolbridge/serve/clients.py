@@ -1,4 +1,4 @@
-"""Who is connected: one client over stdio, one for each HTTP session; 2026-07-28 over HTTP has no sessions."""
+"""Clients and their calls: one client over stdio, one per HTTP session; HTTP has no sessions in 2026-07-28."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from toolbridge.serve.channels import Context
 
 
-# Who called one of our tools: whom a run may ask, and where its progress goes.
-#
-# The caller of the moment is a context variable: what a run does on its way (approvals, permissions) happens in tasks
-# that were started from it, and finds the caller there. With none, nobody can be asked.
+# The caller of a tool: the client to ask, and the receiver of progress notifications.
+# #
+# # A context variable holds the current caller: a run's approvals and permissions are decided in tasks that inherit it.
+# # Without a caller, there is no person to ask.
 
 
 Action: TypeAlias = Literal["accept", "decline", "cancel"]
@@ -51,18 +51,18 @@ _MOST_NEWS = 256
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person is asked through the client."""
+    """A form for a person."""
 
     key: str
-    """Names what is asked about, digest included: an answer to one question is none to another."""
+    """Identifies the question by its subject's digest: an answer to one question never answers another."""
     message: str
     schema: Mapping[str, Any]
-    """The form: a flat JSON Schema, as elicitation has it."""
+    """The form: a flat JSON Schema, as elicitation requires."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormAnswer:
-    """What the person answered."""
+    """A person's answer to a question."""
 
     action: Action
     content: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -73,7 +73,7 @@ NOBODY = FormAnswer("cancel")
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Something that happened in a run: shown as progress, or as a line of the log."""
+    """A progress or log notification about a run."""
 
     message: str
     level: Level | None = None
@@ -81,45 +81,44 @@ class Notification:
 
 
 ClientKey: TypeAlias = tuple[str, str]
-"""A kind of client, and which of them: no text that a client sends can be another's key."""
+"""A kind of client and an identity within it: no client can forge another's key."""
 
 
 class ClientChannel(Protocol):
-    """The way to the client, as the protocol's era has it."""
+    """The channel to a client; one implementation per protocol version."""
 
     @property
     def has_elicitation(self) -> bool:
-        """Whether the client said that it can put questions to a person: the same for as long as a call lasts."""
+        """Whether the client announced elicitation; constant during a call."""
         ...
 
     @property
     def can_ask(self) -> bool:
-        """Whether it can be asked now."""
+        """Whether a question can be asked now."""
         ...
 
     async def ask(self, question: Question) -> FormAnswer:
-        """Ask; whatever goes wrong is no answer."""
+        """Ask; every failure counts as `cancel`."""
         ...
 
     async def tell(self, news: Notification, number: int) -> None:
-        """Pass on what happens. `number` grows."""
+        """Send a notification; `number` increases."""
         ...
 
 
 class Client:
-    """One client for as long as it is known: a connection, or an HTTP session."""
+    """One client: a connection, or an HTTP session."""
 
     def __init__(self, key: ClientKey, peer: str = "") -> None:
         self.key = key
         self.peer = peer
-        """The address that it connects from: what is limited for each client is counted by it, not by `key`."""
+        """Its address. Limits per client are counted by it, not by `key`."""
         self.turn = anyio.Lock()
-        """Its person is asked one thing at a time: see `Caller.persons_turn`."""
+        """Serialises questions to its person: see `Caller.persons_turn`."""
         self.refused: dict[str, str] = {}
-        """Digests that its person said no to, with their servers: they are not asked again about the same, unless the
-        model asks for it."""
+        """Digest → server of refused approvals: not asked again, unless the model requests the approval."""
         self.least_level: Level = "info"
-        """Of the lines of the log that it wants."""
+        """The minimum level of log notifications."""
 
 
 class Caller:
@@ -130,41 +129,40 @@ class Caller:
         self._channel = channel
         self._ask_seconds = ask_seconds
         self.unanswered: set[str] = set()
-        """Digests that were asked about without an answer: not again in the same call."""
+        """Digests whose question was not answered in this call: not asked again."""
         self.turn: Turn | None = None
-        """Of the program that runs for it."""
+        """The run permit of its program."""
         self._asking: set[anyio.CancelScope] = set()
         self._is_over = False
         self._news, self._inbox = anyio.create_memory_object_stream[Notification](_MOST_NEWS)
 
     @property
     def has_elicitation(self) -> bool:
-        """Whether there is a person behind the client who can be asked, if perhaps not now."""
+        """Whether the client announced elicitation; its person may be unreachable now."""
         return self._channel.has_elicitation
 
     @property
     def can_ask(self) -> bool:
-        """Whether a person can be asked now."""
+        """Whether its person can be asked now."""
         return self._channel.can_ask and not self._is_over
 
     @asynccontextmanager
     async def persons_turn(self) -> AsyncGenerator[None]:
-        """The person is asked by nobody else meanwhile, and the program's place is free for others: see `go_on`."""
+        """Hold the client's question lock, and release the run permit: other programs run while a person thinks."""
         with nullcontext() if self.turn is None else self.turn.given_up():
             async with self.client.turn:
                 yield
 
     async def go_on(self) -> None:
-        """Take the program's place back, outside the person's turn: who waits for one of the two never holds the other.
+        """Reacquire the run permit, after the question lock is released: no task waits for one holding the other.
 
-        For the program's own tasks. Others may wait for that of a connection, and hold places: there, the program goes
-        on without one.
+        For the program's own tasks. A connect task is shared with callers that hold permits: it continues without.
         """
         if self.turn is not None:
             await self.turn.take()
 
     async def ask(self, question: Question) -> FormAnswer:
-        """The person's answer; `cancel` when there is none in time, or the call is over. In the person's turn only."""
+        """The person's answer; `cancel` on timeout or when the call is over. Requires `persons_turn`."""
         if not self.can_ask:
             return NOBODY
         answer = NOBODY
@@ -177,26 +175,26 @@ class Caller:
         return answer
 
     def tell(self, news: Notification) -> None:
-        """Pass on what happens, if the client wants it and keeps up."""
+        """Queue a notification; dropped below the client's level, or if the client is too slow."""
         if news.level is not None and LEVELS.index(news.level) < LEVELS.index(self.client.least_level):
             return
         with suppress(anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._news.send_nowait(news)
 
     async def deliver(self) -> None:
-        """Passes news on until the call is over."""
+        """Send queued notifications until the call is over."""
         number = 0
-        with suppress(anyio.ClosedResourceError):  # closed while we waited: the call is over
+        with suppress(anyio.ClosedResourceError):  # closed during the wait: the call is over
             async for news in self._inbox:
                 number += 1
                 await self._channel.tell(news, number)
 
     def finish(self) -> None:
-        """No more news. What was told is still delivered."""
+        """Accept no more notifications; queued ones are still sent."""
         self._news.close()
 
     def close(self) -> None:
-        """The call is over: nobody waits for its questions any more, wherever they are asked from."""
+        """End the call: cancel its open questions and release its run permit."""
         self._is_over = True
         if self.turn is not None:
             self.turn.end()
@@ -210,23 +208,23 @@ _current: ContextVar[Caller | None] = ContextVar("toolbridge_caller", default=No
 
 
 def current_caller() -> Caller | None:
-    """On whose behalf this task works."""
+    """The caller of the current task."""
     return _current.get()
 
 
 def set_caller(caller: Caller) -> None:
-    """From here on this task, and those that it starts, work for this caller."""
+    """Set the caller of the current task and of tasks started from it."""
     _current.set(caller)
 
 
-# What happens in runs, told to their callers: progress for each call, and lines of a log.
+# Events of runs, sent to their callers as progress and log notifications.
 
 
 _CallEvent: TypeAlias = CallStarted | CallProgressed | CallEnded | DecisionMade
 
 
 class Watch:
-    """An observer. `on_change` is called when modules may have changed; `secrets_of` are a server's."""
+    """Observer: counts runs and calls, and notifies callers. `on_change` fires when modules may have changed."""
 
     def __init__(self, on_change: Callable[[], None], secrets_of: Callable[[str], frozenset[str]]) -> None:
         self._on_change = on_change
@@ -237,15 +235,15 @@ class Watch:
 
     @property
     def running(self) -> int:
-        """How many programs run now."""
+        """The number of running programs."""
         return len(self._callers)
 
     def callers_of(self, server: str) -> Counter[Caller]:
-        """Who has calls under way at a server."""
+        """The callers with calls in progress at a server."""
         return self._servers.get(server, Counter())
 
     def __call__(self, event: Event) -> None:
-        """Is told of everything, on the event loop's thread."""
+        """Handle an event, on the event loop's thread."""
         if isinstance(event, RunStarted):
             self.runs += 1
             caller = current_caller()
@@ -308,11 +306,11 @@ def _amount(event: CallProgressed) -> str:
 
 STDIO: ClientKey = ("stdio", "")
 HTTP: ClientKey = ("http", "")
-"""Every client of 2026-07-28 over HTTP: they are told apart by what only they were given, such as a session's id."""
+"""All clients of 2026-07-28 over HTTP: identified by secrets that only they hold, such as a session's id."""
 OPENING: ClientKey = ("opening", "")
-"""Requests that come before there is a session."""
+"""Requests before there is a session."""
 GONE = "toolbridge.gone"
-"""Where an HTTP request's scope has the event of its client's going away."""
+"""Scope key of an HTTP request's disconnect event."""
 SESSION_HEADER = "mcp-session-id"
 _VERSION_HEADER = "mcp-protocol-version"
 _MOST = 10_000
@@ -321,7 +319,7 @@ _log = logging.getLogger("toolbridge")
 
 
 class Clients:
-    """The clients that are known, and how each can be told of changes."""
+    """The known clients and their SDK sessions; LRU eviction above a cap."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[ClientKey, tuple[Client, ServerSession]] = OrderedDict()
@@ -335,7 +333,7 @@ class Clients:
         key, peer = (STDIO, "") if request is None else (request_key(request.headers), peer_of(request.scope))
         if key == HTTP:
             client = Client(key, peer)
-            client.least_level = "debug"  # there, each request says what it wants, and the SDK obeys
+            client.least_level = "debug"  # each request states its level, and the SDK filters by it
             return client
         known = self._known.get(key)
         client = known[0] if known else Client(key, peer)
@@ -348,11 +346,11 @@ class Clients:
         return client
 
     def forget(self, key: ClientKey) -> None:
-        """It is gone."""
+        """Remove a client."""
         self._known.pop(key, None)
 
     async def tell_changed(self) -> None:
-        """Tell clients of the handshake's era that the tools changed. The others listen for themselves."""
+        """Notify clients of protocol ≤ 2025-11 of changed tools; others subscribe."""
         for key, (_, session) in list(self._known.items()):
             if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 continue
@@ -363,31 +361,31 @@ class Clients:
 
 
 def gone_event(context: Context) -> anyio.Event | None:
-    """Set when the client of an HTTP request no longer waits for its answer."""
+    """The disconnect event of an HTTP request; None over stdio."""
     request: Any = context.request
     return None if request is None else request.scope.get(GONE)
 
 
 def request_key(headers: Headers) -> ClientKey:
-    """Whose an HTTP request says it is, by the header that the SDK tells the eras apart by.
+    """The client key that an HTTP request claims, by the header that tells protocol versions apart.
 
-    The SDK refuses a session that it did not open, or that has ended.
+    The SDK refuses unknown and ended sessions.
     """
     version = headers.get(_VERSION_HEADER)
     if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
-        return HTTP  # there are no sessions in 2026-07-28: whoever names one there has made it up
+        return HTTP  # 2026-07-28 has no sessions: a session id there is made up
     session = headers.get(SESSION_HEADER)
     return ("session", session) if session else OPENING
 
 
 def peer_of(scope: Scope) -> str:
-    """The address that a request comes from."""
+    """The peer of an HTTP request."""
     client: tuple[str, int] | None = scope.get("client")
     return peer_at(client[0] if client else "")
 
 
 def peer_at(host: str) -> str:
-    """The peer at an address: of IPv6 the /64, since one host has all of those, and one for all of loopback."""
+    """The peer of an address: the /64 of IPv6, as one host has it all; one peer for all of loopback."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -1,4 +1,4 @@
-"""SECURITY: who decides while we serve: what was approved before, else the person behind the client (T1, T21, T29).
+"""SECURITY: decisions while serving: stored approvals, else elicitation from the client's person (T1, T21, T29).
 
 No answer, no client that can ask, no caller at all: a refusal, which says what the person can do instead. A client that
 can ask, but not now, is no client that can't: what is allowed where nobody can be asked is not allowed there. A model
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from toolbridge.trust.pins.pins import FirstListing
 
 
-# Who is asked about which server's tools: nobody waits for another client's person longer than they want to.
+# Open questions about servers' tools: calls of other clients wait only so long for the answer.
 
 
 class OpenQuestions:
-    """Questions about servers' tools that are open now, and the calls that wait for those servers."""
+    """Open questions about servers' tools, and the calls that wait for those servers."""
 
     def __init__(self) -> None:
         self._asked: dict[str, list[Client]] = {}
@@ -45,7 +45,7 @@ class OpenQuestions:
 
     @contextmanager
     def about(self, server: str, client: Client) -> Generator[None]:
-        """While a client's person is asked about a server's tools."""
+        """Mark a client's person as being asked about a server's tools."""
         self._asked.setdefault(server, []).append(client)
         self._tell(server)
         try:
@@ -58,7 +58,7 @@ class OpenQuestions:
 
     @contextmanager
     def patience(self, server: str, client: Client, seconds: float) -> Generator[anyio.CancelScope]:
-        """Wait for a server, of which only so long for persons of other clients. Then the scope is cancelled."""
+        """Wait for a server; cancels the scope after so many seconds of waiting for other clients' persons."""
         waiting = _Countdown(client, seconds)
         self._waiting.setdefault(server, []).append(waiting)
         self._tell(server)
@@ -77,7 +77,7 @@ class OpenQuestions:
 
 
 class _Countdown:
-    """A call that waits; its time counts only while somebody else's person is asked."""
+    """A waiting call's timeout: runs only while another client's person is asked."""
 
     def __init__(self, client: Client, seconds: float) -> None:
         self.client = client
@@ -93,22 +93,22 @@ class _Countdown:
             self.scope.deadline = inf
 
 
-# SECURITY: a form that a server wants a person to fill in, as it may be shown (T4, T20, T29).
-#
-# Titles and descriptions are cleaned. Everything else in a form goes back to the server or is compared with the
-# answer: names of fields, choices, defaults. Such a text is shown as it is; if that would not do, the form is not
-# shown at all.
+# SECURITY: forms of servers, as shown to a person (T4, T20, T29).
+# #
+# # Titles and descriptions are sanitised. The rest of a form goes back to the server or is compared with the answer:
+# answer: names of fields, choices, defaults. Such text is shown unchanged; a form that sanitising would change is
+# # refused.
 
 
 _MOST_WORDS = 1_000
 """Characters of one title or description."""
 _MOST_CHARACTERS = 16_000
-"""Of all texts of a form."""
+"""Of all text of a form."""
 _MOST_PARTS = 1_000
 _DEEPEST = 8
 _WORDS = ("title", "description")
 _NAMING = ("properties",)
-"""Where the keys are the server's own: a field may be called `title`."""
+"""Keywords whose keys the server chooses: a field may be named `title`."""
 
 Form: TypeAlias = Mapping[str, Any]
 
@@ -118,7 +118,7 @@ class _UnfitError(Exception):
 
 
 def shown_form(form: Form, secrets: frozenset[str]) -> dict[str, Any] | None:
-    """The form for a person; None for one that is too large, or has something hidden or secret where it can't go."""
+    """The form for a person; None if it is too large, or needs sanitising or redaction outside its descriptions."""
     try:
         return cast("dict[str, Any]", _Cleaning(secrets).clean(dict(form), depth=0))
     except _UnfitError:
@@ -161,10 +161,10 @@ class _Cleaning:
         return text
 
 
-# SECURITY: what a person is asked through a client, and what counts as a yes (T1, T2, T20, T23, T29).
-#
-# A yes is an answer with the right field set to the right value: a client that accepts forms unseen, as they are,
-# says no. Each question's key names exactly what is asked about.
+# SECURITY: questions to a person, and answers that count as a yes (T1, T2, T20, T23, T29).
+# #
+# # A yes needs the right field set to the right value: a client that accepts forms unseen says no. Each question's key
+# # identifies its subject.
 
 
 _WIDTH = 100
@@ -176,7 +176,7 @@ _GATE_CHOICES = ("no", "once", "for this run")
 
 
 def approval_question(request: ApprovalRequest, answer: StoredAnswer) -> Question:
-    """May this server be started or reached? With all that the prompt at a terminal has, digest included."""
+    """Ask whether to start or connect a server, with all that the terminal prompt shows, digest included."""
     server = request.server
     verb = "Start it with YOUR permissions, NOT sandboxed" if server.transport == "stdio" else "Connect to it"
     text = approval_prompt(request, answer, width=_WIDTH).strip("\n")
@@ -184,23 +184,23 @@ def approval_question(request: ApprovalRequest, answer: StoredAnswer) -> Questio
 
 
 def change_question(action: str, server: str, words: str) -> Question:
-    """May this setting of the user's be changed? The model asks, the person decides."""
+    """Ask whether to change a setting, as the model requested."""
     return _yes_or_no(f"{action} {server}", words, f"{action.capitalize()} {server}")
 
 
 def tools_question(server: str, prompt: str) -> Question:
-    """May the tools of a new server, in whose texts the audit found something, be used?"""
+    """Ask whether programs may call a new server's tools, in whose text the audit has findings."""
     key = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
     return _yes_or_no(f"tools {server} {key}", prompt, f"Let programs call the tools of {server}")
 
 
 def is_yes(answer: FormAnswer) -> bool:
-    """Whether a person agreed, and did not just send the form off."""
+    """Whether a person agreed explicitly; submitting the form unchanged is no."""
     return answer.action == "accept" and answer.content.get("agree") is True
 
 
 def call_question(use: ToolUse) -> Question:
-    """May this call be made? Shows the server, the tool, the arguments and why it is asked."""
+    """Ask whether to allow a call: shows the server, the tool, the arguments and the reason."""
     given = json.dumps(
         dict(use.arguments), ensure_ascii=False, indent=2, default=lambda each: f"<{type(each).__name__}>"
     )
@@ -215,13 +215,13 @@ def call_question(use: ToolUse) -> Question:
 
 
 def gate_answer(answer: FormAnswer) -> GateAnswer:
-    """What the person said about a call."""
+    """The decision in a person's answer about a call."""
     said = answer.content.get("allow") if answer.action == "accept" else "no"
     return "once" if said == "once" else "run" if said == "for this run" else "no"
 
 
 def passed_on(request: ElicitationRequest, secrets: frozenset[str] = frozenset()) -> Question | None:
-    """A server's own question, under its name; None for one that is no form, or none that can be shown as it is."""
+    """A server's own question, under its name; None if its form can't be shown."""
     form = None if request.schema is None else shown_form(request.schema, secrets)
     if form is None:
         return None
@@ -232,7 +232,7 @@ def passed_on(request: ElicitationRequest, secrets: frozenset[str] = frozenset()
 
 
 def server_answer(answer: FormAnswer) -> ElicitationAnswer:
-    """The person's answer for the server that asked."""
+    """A person's answer, for the server that asked."""
     return ElicitationAnswer(answer.action, answer.content if answer.action == "accept" else None)
 
 
@@ -249,7 +249,7 @@ _DECLINED = ElicitationAnswer("decline")
 
 
 class ClientApprover:
-    """Approves what the store has an approval for, and asks the caller's person about the rest."""
+    """Approves by the store, else asks the caller's person."""
 
     def __init__(self, store: ApprovalStore, *, config_file: str | None, asks: bool = True) -> None:
         self._store = store
@@ -257,12 +257,12 @@ class ClientApprover:
         self._stored = StoredApprovals(store, config_file=config_file)
 
     def asker(self) -> object:
-        """The client whose person is asked; None where nobody can be."""
+        """The client whose person can be asked; None without one."""
         caller = current_caller()
         return caller.client if self._asks and caller is not None and caller.can_ask else None
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """FormAnswer for exactly this snapshot: what the person is shown is what is kept and started."""
+        """Decide about exactly this snapshot: it is shown, stored and started."""
         known = await self._stored.approve(request)
         caller = current_caller()
         if known.approved or not self._asks or caller is None or not caller.can_ask:
@@ -273,11 +273,11 @@ class ClientApprover:
             return Approval(False, str(error).rstrip("."))
 
     def stamp(self) -> object:
-        """That of the store."""
+        """The store's change stamp."""
         return self._store.stamp()
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
-        """What the store says now."""
+        """Whether the store still has the approval."""
         return await self._stored.still_approves(request)
 
     async def _ask(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
@@ -287,7 +287,7 @@ class ClientApprover:
     async def _answered(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
         answer = await anyio.to_thread.run_sync(self._store.answer, request)
         refusal = self._stored.refusal(request, answer)
-        if refusal is None:  # approved while we waited for our turn
+        if refusal is None:  # approved while this call waited for the question lock
             return Approval(True)
         if answer.disabled:
             return refusal
@@ -298,7 +298,7 @@ class ClientApprover:
         return Approval(True)
 
     async def _said(self, request: ApprovalRequest, answer: StoredAnswer, caller: Caller) -> str:
-        """Empty for a yes. A no holds for as long as the client is known, no answer at all for this call."""
+        """Empty for a yes. A no holds while the client is known; no answer holds for this call."""
         if request.digest in caller.client.refused:
             return "said no"
         if request.digest in caller.unanswered:
@@ -314,15 +314,15 @@ class ClientApprover:
 
 
 class CallersPerson:
-    """Decides about calls that the permissions leave open: asks the person behind the caller's client."""
+    """Decides calls that the permissions leave open: asks the person of the caller's client."""
 
     def can_ask(self) -> bool:
-        """Whether the client has elicitation; one that can't ask now is none that can't."""
+        """Whether the client has elicitation, even if it can't ask now."""
         caller = current_caller()
         return caller is not None and caller.has_elicitation
 
     async def __call__(self, use: ToolUse) -> Decision:
-        """Whether a call may be made."""
+        """Whether to allow a call."""
         caller = current_caller()
         if caller is None or not caller.has_elicitation:
             if use.only_if_asked:
@@ -341,10 +341,10 @@ class CallersPerson:
 
 
 class ToolAcceptance:
-    """Puts definitions to a person that they have not accepted, if the audit finds something in them.
+    """Asks a person to accept tool definitions with audit findings; the others are used unseen.
 
-    What it finds nothing in is used unseen. Where nobody can be asked, what has grave findings stays hidden, and the
-    problems of the server name the command that shows it: `toolbridge approve NAME`.
+    Definitions without findings are used unseen. Without a person to ask, high findings stay hidden, and the server's
+    problems name the command that shows them: `toolbridge approve NAME`.
     """
 
     def __init__(self, questions: OpenQuestions, *, asks: bool = True) -> None:
@@ -352,7 +352,7 @@ class ToolAcceptance:
         self._asks = asks
 
     async def __call__(self, first: FirstListing) -> PinAnswer:
-        """A person's yes or no, None without either, or "unseen" where nobody is asked."""
+        """True or False by a person's answer, None without one, "unseen" if there is no person to ask."""
         caller = current_caller()
         if not self._asks or caller is None or not caller.has_elicitation:
             return "unseen"
@@ -367,7 +367,7 @@ class ToolAcceptance:
 
 
 class PassedOn:
-    """Puts questions of servers to the one client that has a call under way there; any other is declined."""
+    """Passes a server's elicitation to the one client with calls in progress there; declines any other."""
 
     def __init__(
         self,
@@ -378,7 +378,7 @@ class PassedOn:
         self._secrets_of = secrets_of
 
     async def elicit(self, request: ElicitationRequest) -> ElicitationAnswer:
-        """The person's answer. With calls of two clients under way nobody knows whose question it is."""
+        """The person's answer; declined if calls of two clients are in progress: the question could be either's."""
         callers = [caller for caller in self._callers_of(request.server) if caller.can_ask]
         if len({caller.client for caller in callers}) != 1:
             _log.warning("A question of server %r was declined: it belongs to no one client.", request.server)

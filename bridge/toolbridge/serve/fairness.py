@@ -1,4 +1,4 @@
-"""Run concurrency: a semaphore that clients share fairly, by a dynamic threshold and in round-robin order."""
+"""Run concurrency: a per-client fair semaphore, with a dynamic threshold and fair scheduling in round-robin order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 LOOPBACK = "loopback"
-"""The peer of every client on this machine: each of its programs has all of 127.0.0.0/8 to connect from."""
+"""The peer of every local client: any local program can connect from all of 127.0.0.0/8."""
 
 
 class Holder(NamedTuple):
@@ -28,7 +28,7 @@ class Holder(NamedTuple):
 
 
 class Shares:
-    """What is free is shared: an address holds at most as much as is free (alone: half).
+    """Dynamic threshold: an address holds at most as much as is free (alone: half).
 
     A client of it holds at most as much as its address may still take (alone: a quarter of all). However many are
     greedy, each leaves room for one more. Loopback is the whole machine: there, each client has an address's threshold.
@@ -40,12 +40,12 @@ class Shares:
         self._of_peer: Counter[str] = Counter()
 
     def may_take(self, holder: Holder) -> bool:
-        """Whether it may have one more."""
+        """Whether a client may take one more."""
         room = self.free if holder.peer == LOOPBACK else (self.free - self._of_peer[holder.peer] + 1) // 2
         return self._of[holder] < room
 
     def held_by(self, peer: str) -> int:
-        """How much an address holds."""
+        """The amount that an address holds."""
         return self._of_peer[peer]
 
     def greediest(self) -> str:
@@ -53,13 +53,13 @@ class Shares:
         return max(self._of_peer, key=self._of_peer.__getitem__, default="")
 
     def take(self, holder: Holder) -> None:
-        """It has one more."""
+        """Take one share."""
         self.free -= 1
         self._of[holder] += 1
         self._of_peer[holder.peer] += 1
 
     def give_back(self, holder: Holder) -> None:
-        """It has one less."""
+        """Give one share back."""
         self.free += 1
         self._of[holder] -= 1
         self._of_peer[holder.peer] -= 1
@@ -70,14 +70,14 @@ class Shares:
 
 
 class Turns:
-    """A fair semaphore: clients hold their shares; addresses that wait take turns, and so do the clients of each."""
+    """Per-client fair semaphore: waiting addresses take turns, and so do the clients of each."""
 
     def __init__(self, total: int) -> None:
         self._shares = Shares(total)
         self._waiting: dict[str, dict[Holder | None, deque[anyio.Event]]] = {}
 
     async def acquire(self, owner: Holder | None) -> None:
-        """Wait for a place. None as an owner may hold all of them: there is nobody else."""
+        """Wait for a permit. An owner of None may hold all of them: it is the only client."""
         waiter = anyio.Event()
         self._waiting.setdefault(_peer(owner), {}).setdefault(owner, deque()).append(waiter)
         self._grant()
@@ -91,17 +91,17 @@ class Turns:
             raise
 
     def release(self, owner: Holder | None) -> None:
-        """Give a place back."""
+        """Release a permit."""
         self._shares.give_back(owner or _ALONE)
         self._grant()
 
     def _grant(self) -> None:
-        """Each waiting owner gets a place in turn, while it may have one."""
+        """Grant free permits in round-robin order."""
         while self._shares.free and (found := self._next()):
             (owner,) = found
             peer, waiter = _peer(owner), self._waiting[_peer(owner)][owner][0]
             self._leave(owner, waiter)
-            if peer in self._waiting:  # to the end: others are next
+            if peer in self._waiting:  # to the end of the queue
                 owners = self._waiting[peer] = self._waiting.pop(peer)
                 if owner in owners:
                     owners[owner] = owners.pop(owner)
@@ -123,7 +123,7 @@ class Turns:
 
 
 _ALONE = Holder("", ("", ""))
-"""Whose places those of no owner are."""
+"""The holder of permits without an owner."""
 
 
 def _peer(owner: Holder | None) -> str:
@@ -131,7 +131,7 @@ def _peer(owner: Holder | None) -> str:
 
 
 class Turn:
-    """One program's place. It is given up while a person thinks: others may run meanwhile."""
+    """A program's run permit, released while a person thinks."""
 
     def __init__(self, turns: Turns, owner: Holder | None) -> None:
         self._turns = turns
@@ -142,7 +142,7 @@ class Turn:
         self._taking = anyio.Lock()
 
     async def take(self) -> None:
-        """Wait for it, unless it is held, or a question is open: whoever asked that takes it afterwards."""
+        """Acquire the permit, unless it is held or a question is open; the asking task acquires it afterwards."""
         async with self._taking:
             if self._is_held or self._questions or self._is_over:
                 return
@@ -152,13 +152,13 @@ class Turn:
                 self._give_up()
 
     def end(self) -> None:
-        """The program is over."""
+        """End the program: release the permit for good."""
         self._is_over = True
         self._give_up()
 
     @contextmanager
     def given_up(self) -> Generator[None]:
-        """While a question is open; `take` takes it back. A program may have several questions at once."""
+        """Release the permit while a question is open; `take` reacquires it. Questions may overlap."""
         self._questions += 1
         self._give_up()
         try:

@@ -1,4 +1,4 @@
-"""Our tools over HTTP: /mcp, /healthz and, if wanted, /metrics."""
+"""The HTTP server: /mcp, /healthz and /metrics."""
 
 from __future__ import annotations
 
@@ -36,37 +36,37 @@ _BUSY = Refused(503, "Too many requests are under way: of one client, or of all.
 _FULL = Refused(503, "Too many sessions are open, and all of them in use.", _LATER)
 _ENDING = Refused(503, "This server is about to end.", ((b"connection", b"close"),))
 _ENDED = {"DELETE": (200, 404), "GET": (404,), "POST": (404,)}
-"""Statuses that tell that a request's session has ended."""
+"""Response statuses of an ended session."""
 _NOT_FOUND = Refused(404, "There is /mcp here, and /healthz.")
 _NOT_ALLOWED = Refused(405, "Use GET, POST or DELETE.", ((b"allow", b"GET, POST, DELETE"),))
 
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """How much one client, or all of them together, may ask of us."""
+    """Limits per client and in total."""
 
     body_bytes: int = 4 * 2**20
     body_seconds: float = 10.0
     header_seconds: float = 10.0
     send_seconds: float = 30.0
-    """In which a client reads more of its response, or is hung up on."""
+    """Time for a client to read the next part of its response; else it is disconnected."""
     requests: int = 512
-    """At the same time, streams that wait for news included, beside one call of each client: see `Shares`."""
+    """Concurrent requests, open streams included, besides one call of each client: see `Shares`."""
     clients: int = 1_000
-    """HTTP sessions; above that, the least recently used idle one is evicted."""
+    """HTTP sessions; above that, LRU eviction of idle ones."""
     client_idle_seconds: float = 1800.0
     shutdown_seconds: float = 5.0
-    """For calls that are under way when we are told to end."""
+    """Grace period for calls in progress at shutdown."""
 
     @property
     def connections(self) -> int:
-        """Two for each request, but never so many that the process runs out of file descriptors."""
+        """Two per request, bounded by the limit on file descriptors."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return 2 * self.requests if soft == resource.RLIM_INFINITY else min(2 * self.requests, soft * 3 // 4)
 
 
 class HttpApp:
-    """The ASGI application. `async with` its `manager.run()` while it serves."""
+    """The ASGI application. Serve within `async with manager.run()`."""
 
     def __init__(
         self, server: CodeModeServer, service: Service, guard: Guard, limits: HttpLimits, *, metrics: bool
@@ -85,7 +85,7 @@ class HttpApp:
         self.sessions = HttpSessions(limits.clients)
         self._refused = 0
         self.calls = 0
-        """Requests under way that somebody waits for the answer of."""
+        """Calls in progress."""
         self.is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,7 +149,7 @@ class HttpApp:
         return None if self.requests.has_room(client, is_call=method != "GET") else _BUSY
 
     async def _body(self, scope: Scope, receive: Receive, reading: anyio.CancelScope) -> bytes | Refused | None:
-        """The body; None if its sender is gone."""
+        """Read the body; None if its sender disconnected."""
         limits = self._limits
         try:
             body = await read_body(scope, receive, most=limits.body_bytes, within=reading)
@@ -175,10 +175,10 @@ class HttpApp:
             replay.gone.set()
 
     async def _note_session(self, scope: Scope, client: Holder, answer: Message) -> None:
-        """A session was opened, so that another may have to go; or it has ended."""
+        """Register a new session, evicting others above the cap; forget an ended one."""
         method, status = scope["method"], answer["status"]
         kind, name = client.key
-        if kind == "session":  # only one that there was: else anybody could end what others have
+        if kind == "session":  # only known sessions, or any client could end those of others
             if status in _ENDED[method]:
                 self._forget(name)
             return
@@ -190,7 +190,7 @@ class HttpApp:
             await self._evict(victim)
 
     async def _evict(self, session: str) -> None:
-        """End a session as its client would: it may open another."""
+        """End a session with a DELETE, as its client would."""
         self._forget(session)
         headers = [(SESSION_HEADER.encode(), session.encode())]
         scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": headers}
@@ -235,7 +235,7 @@ async def _answer(
 
 
 def _metrics(facts: Mapping[str, Any]) -> str:
-    """In the form that Prometheus reads."""
+    """Metrics in Prometheus' text format."""
     lines: list[str] = []
     for name, value in facts.items():
         kind = "counter" if name.endswith("_total") else "gauge"
@@ -243,14 +243,14 @@ def _metrics(facts: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# Serving over HTTP, from the socket to a graceful end.
+# From the listening socket to graceful shutdown.
 
 
 _BACKLOG = 256
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Open a listening socket.
 
     Raises:
         ToolbridgeError: the address can't be had.
@@ -260,7 +260,7 @@ def open_socket(host: str, port: int) -> socket.socket:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
     except OSError as error:
         words = error.strerror or str(error)
-        # A port may be taken, or not be ours to take; whatever else it is, it is the address.
+        # A port may be in use or privileged; any other error is the host's.
         option = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
         raise ToolbridgeError(
             f"Nothing can be served at {host} port {port}: {words}. Choose another {option}."
@@ -270,7 +270,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 async def serve_http(
     app: HttpApp, listening: socket.socket, limits: HttpLimits, *, ready: Callable[[], None], stop: anyio.Event
 ) -> None:
-    """Serve until `stop`; then let calls that are under way end, for a while. Cancelling ends everything at once."""
+    """Serve until `stop`, then wait for calls in progress, for a while. Cancelling ends all at once."""
     config = uvicorn.Config(
         app,
         http=_protocol(limits, Connections(limits.connections, app.requests.shed)),
@@ -286,7 +286,7 @@ async def serve_http(
     server = _Server(config)
 
     async def run() -> None:
-        with anyio.CancelScope(shield=True):  # it ends when it is told to
+        with anyio.CancelScope(shield=True):  # ends by `should_exit`
             await server.serve(sockets=[listening])
         stop.set()
 
@@ -297,12 +297,12 @@ async def serve_http(
                 ready()
                 await stop.wait()
                 await _finish_calls(app, limits.shutdown_seconds)
-        finally:  # streams that wait for news have ended with the manager
+        finally:  # open streams have ended with the manager
             server.should_exit = True
 
 
 async def _finish_calls(app: HttpApp, seconds: float) -> None:
-    """No new calls, and a while for those that are under way."""
+    """Refuse new calls, and wait for those in progress."""
     app.is_ending = True
     with anyio.move_on_after(seconds):
         while app.calls:  # noqa: ASYNC110  # a moment, once
@@ -310,11 +310,11 @@ async def _finish_calls(app: HttpApp, seconds: float) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to the command, which closes servers, too."""
+    """Leaves signals to the command, which also closes servers."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """No signals."""
+        """Install no signal handlers."""
         yield
 
 
@@ -337,7 +337,7 @@ class Connections:
         self._kept_alive: dict[H11Protocol, str] = {}
 
     def add(self, connection: H11Protocol) -> None:
-        """A client connected. If its address has no room for it, it is hung up on."""
+        """Admit a connection, or abort it if its address has no room."""
         peer = peer_at(connection.client[0] if connection.client else "")
         holder = Holder(peer, ("connection", str(id(connection))))
         if not self._shares.may_take(holder) and not self._make_room(peer):
@@ -363,24 +363,24 @@ class Connections:
         return False
 
     def use(self, connection: H11Protocol) -> None:
-        """A request is under way."""
+        """Mark a connection as busy."""
         self._idle.pop(connection, None)
         self._kept_alive.pop(connection, None)
 
     def keep_alive(self, connection: H11Protocol) -> None:
-        """Its request is over."""
+        """Mark a connection as kept alive."""
         if connection in self._open:
             self._kept_alive[connection] = self._open[connection].peer
 
     def remove(self, connection: H11Protocol) -> None:
-        """It is closed."""
+        """Remove a closed connection."""
         self.use(connection)
         if (holder := self._open.pop(connection, None)) is not None:
             self._shares.give_back(holder)
 
 
 def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Protocol]:
-    """HTTP with limits on connections, and on how long headers and a response's way may take: uvicorn has none."""
+    """The HTTP protocol with timeouts for headers and for reading responses, which uvicorn lacks."""
 
     class BoundedProtocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
@@ -403,7 +403,7 @@ def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Prot
         def on_response_complete(self) -> None:
             connections.keep_alive(self)
             super().on_response_complete()
-            if self._has_request():  # the next one was pipelined
+            if self._has_request():  # a pipelined request
                 connections.use(self)
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -422,7 +422,7 @@ def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Prot
             super().resume_writing()
 
         def _expect_reading(self) -> None:
-            """Abort a client that reads too little: its request would be under way for as long as it likes."""
+            """Abort a client that reads too slowly, and holds its request open."""
             unread: int = self.transport.get_write_buffer_size()
             self._stalled = self.loop.call_later(limits.send_seconds, self._abort_unless_read, unread)
 

@@ -1,4 +1,4 @@
-"""SECURITY: who may talk to us over HTTP (T27): decided before a byte of a request's body is read.
+"""SECURITY: HTTP access control (T27): Host, Origin and bearer token, checked before a request's body is read.
 
 A web page in the user's browser can reach loopback. It can't choose its Origin, nor the Host that its name was bound
 to, so both are compared: with the addresses that we serve at, and what the operator added.
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope
 
 
-# SECURITY: admission control over HTTP (T27): requests, HTTP sessions and connections, shared among clients.
-#
-# Without authentication a client is its peer address. A session counts as one of its clients only if we opened it: a
-# session id that a request merely names is its peer's, and so is every request of 2026-07-28, which has no sessions.
+# SECURITY: admission control (T27): requests, HTTP sessions and connections, shared among clients.
+# #
+# # Without authentication a client is its peer address. A session counts as one of its clients only if we opened it: an
+# # unknown session id counts for its peer, and so does every request of 2026-07-28, which has no sessions.
 
 
 class Requests:
-    """Requests under way. Each client may always have one call; of all that is beside that, it has its share."""
+    """Requests in progress: one call per client for free, all else by its share."""
 
     def __init__(self, total: int) -> None:
         self._shares = Shares(total)
         self._calling: set[Holder] = set()
-        """Clients with their one call. It is bounded by connections, and takes no share."""
+        """Clients with their free call in progress; bounded by the cap on connections."""
         self._bodies: dict[anyio.CancelScope, tuple[Holder, bool]] = {}
-        """Awaited, the oldest first, and whether in their client's one call."""
+        """Bodies being read, oldest first: the client, and whether in its free call."""
         self.count = 0
 
     def has_room(self, client: Holder, *, is_call: bool) -> bool:
-        """Whether a client may have another one. An older one whose body has yet to arrive makes room for it."""
+        """Whether a client may start a request. Sheds its oldest unread body to make room."""
         return self._is_only_call(client, is_call) or self._shares.may_take(client) or self._shed_for(client)
 
     @contextmanager
     def under_way(self, client: Holder, *, is_call: bool) -> Generator[bool]:
-        """One more is under way. Whether it is its client's one call."""
+        """Count a request; yields whether it is its client's free call."""
         is_only_call = self._is_only_call(client, is_call)
         self.count += 1
         if is_only_call:
@@ -66,7 +66,7 @@ class Requests:
 
     @contextmanager
     def awaiting_body(self, client: Holder, reading: anyio.CancelScope, *, is_only_call: bool) -> Generator[None]:
-        """A body has yet to arrive."""
+        """Register a body that is being read."""
         self._bodies[reading] = client, is_only_call
         try:
             yield
@@ -74,11 +74,11 @@ class Requests:
             self._bodies.pop(reading, None)
 
     def shed(self, peer: str) -> bool:
-        """Give up the body that an address owes the longest, so that its connection ends."""
+        """Shed the oldest unread body of an address, which closes its connection."""
         return self._give_up(lambda client, _: client.peer == peer)
 
     def _shed_for(self, client: Holder) -> bool:
-        """Of the client itself, else of its address, but nobody's one call."""
+        """Shed of the client itself, else of its address; never a free call."""
         return self._give_up(lambda owes, is_only_call: owes == client and not is_only_call) or self._give_up(
             lambda owes, is_only_call: owes.peer == client.peer and not is_only_call
         )
@@ -97,23 +97,23 @@ class Requests:
 
 @dataclass(slots=True)
 class HttpSession:
-    """One that we opened."""
+    """A session that we opened."""
 
     owner: tuple[str, str]
-    """Peer address and User-Agent. The latter is a hint, and only for whose sessions to evict first."""
+    """Peer address and User-Agent. The latter is only a hint for eviction."""
     used: float
     requests: int = 0
     calls: int = 0
-    """Under way."""
+    """In progress."""
     streams: int = 0
 
 
 _HANDSHAKE = 1
-"""Requests that carry the new session's id before it is put to use: `notifications/initialized`."""
+"""Requests with the new session's id before its first use: `notifications/initialized`."""
 
 
 class HttpSessions:
-    """The sessions that we opened: segmented LRU. The address with the most loses first.
+    """The sessions that we opened: segmented LRU eviction, from the address with the most.
 
     Of its sessions: those of a User-Agent with more than half of all, then those that were never used, then the least
     recently used. A User-Agent can be made up, so a few of the same are held against no client.
@@ -127,7 +127,7 @@ class HttpSessions:
         return len(self._known)
 
     def of(self, headers: Headers) -> str | None:
-        """The session of a request, if it names one that we opened."""
+        """The session of a request, if we opened it."""
         kind, name = request_key(headers)
         return name if kind == "session" and name in self._known else None
 
@@ -136,13 +136,13 @@ class HttpSessions:
         return method == "POST" and request_key(headers) == OPENING
 
     def begin(self, name: str, method: str) -> None:
-        """A request of it is under way."""
+        """Count a request of a session."""
         session = self._known[name]
         session.requests += 1
         self._use(session, method, 1)
 
     def end(self, name: str, method: str) -> None:
-        """It is over."""
+        """Uncount a request of a session."""
         if session := self._known.get(name):
             self._use(session, method, -1)
 
@@ -154,15 +154,15 @@ class HttpSessions:
             session.calls += change
 
     def add(self, name: str, owner: tuple[str, str]) -> None:
-        """It was opened."""
+        """Register a session."""
         self._known[name] = HttpSession(owner, monotonic())
 
     def forget(self, name: str) -> None:
-        """It has ended."""
+        """Remove a session."""
         self._known.pop(name, None)
 
     def victim(self, *, new: str | None = None) -> str | None:
-        """The session to evict for a new one, if there are too many: an idle one, least recently used."""
+        """The session to evict for a new one: the least recently used idle one; None below the cap."""
         if len(self._known) <= self._most:
             return None
         held = Counter(session.owner for session in self._known.values())
@@ -177,7 +177,7 @@ class HttpSessions:
         return min(idle, key=order, default=None)
 
     def is_full(self) -> bool:
-        """Whether there are too many, and none of them is idle."""
+        """Whether the cap is reached and no session is idle."""
         return len(self._known) >= self._most and next(self._idle(), None) is None
 
     def _idle(self) -> Iterator[str]:
@@ -188,7 +188,7 @@ LEAST_TOKEN = 16
 
 
 class Refused(NamedTuple):
-    """Why a request is not served."""
+    """An HTTP refusal."""
 
     status: int
     words: str
@@ -197,16 +197,16 @@ class Refused(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The rules."""
+    """The access rules."""
 
     hosts: frozenset[str]
-    """Values of Host that mean us, in lower case, with the port."""
+    """Accepted values of Host, in lower case, with the port."""
     origins: frozenset[str]
-    """Values of Origin that may use us. None at all is no browser's."""
+    """Accepted values of Origin. Requests without one are not a browser's."""
     token: str | None = None
 
     def refusal(self, scope: Scope) -> Refused | None:
-        """Why not, or None."""
+        """The refusal of a request; None if it is accepted."""
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or _text(hosts[0]).lower() not in self.hosts:
@@ -222,7 +222,7 @@ class Guard:
 def guard_of(
     host: str, port: int, *, more_hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), token: str | None = None
 ) -> Guard:
-    """The rules for an address that we serve at."""
+    """The access rules of a listening address."""
     names: set[str] = set() if is_everywhere(host) else {_bracketed(host).lower()}
     if is_loopback(host):
         names |= {"127.0.0.1", "localhost", "[::1]"}
@@ -240,7 +240,7 @@ def guard_of(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to an address."""
+    """Whether an address is loopback."""
     if host.lower() == "localhost":
         return True
     try:
@@ -250,7 +250,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether an address stands for all of a machine's."""
+    """Whether an address is unspecified: all interfaces."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -273,22 +273,22 @@ def _text(value: bytes) -> str:
     return value.decode("latin-1")
 
 
-# SECURITY: reading a request's body: only so much of it, and only for so long (T27).
+# SECURITY: request bodies, bounded in size and time (T27).
 
 
 _BREAK = ((b"connection", b"close"),)
 
 
 class BodyError(Exception):
-    """A body that is not read to its end."""
+    """A body that can't be read to its end."""
 
     def __init__(self, refused: Refused | None) -> None:
         self.refused = refused
-        """None when nobody is there any more to be told."""
+        """None if the client disconnected."""
 
 
 async def read_body(scope: Scope, receive: Receive, *, most: int, within: anyio.CancelScope) -> bytes | None:
-    """The whole body; None if it did not arrive before its scope was cancelled.
+    """Read the whole body; None if the scope was cancelled before its end.
 
     Raises:
         BodyError: it is too long, or its sender is gone.
@@ -311,7 +311,7 @@ async def read_body(scope: Scope, receive: Receive, *, most: int, within: anyio.
 
 
 class Replay:
-    """Gives a body that was read once more, and then whatever else comes. `gone` is set when the client is."""
+    """An ASGI `receive` that replays a body that was read. Sets `gone` when the client disconnects."""
 
     def __init__(self, body: bytes, receive: Receive) -> None:
         self._body: bytes | None = body
@@ -319,7 +319,7 @@ class Replay:
         self.gone = anyio.Event()
 
     async def __call__(self) -> Message:
-        """The next message."""
+        """The next ASGI message."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}

@@ -1,4 +1,4 @@
-"""search_tools and describe: which functions there are, and how they are called."""
+"""search_tools and describe: finding functions, and their types."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec
 
 _MOST_TEXT = 100_000
-"""Characters of declarations. More is given in the compact form, and then cut."""
+"""Characters of declarations. Above, the compact form, then truncated."""
 _SECONDS_BETWEEN = 60.0
-"""Between two tries to reach a server that could not be reached, for the sake of its listing."""
+"""Seconds before an unreachable server is retried for its listing."""
 
 
 class Listings:
-    """Connects servers that were never asked for their tools, before anybody looks for those."""
+    """Connects servers without a listing before a search."""
 
     def __init__(self, runtime: Runtime, connector: ServerConnector, *, seconds: float) -> None:
         self._runtime = runtime
         self._connector = connector
         self._seconds = seconds
-        """How long one client waits for the person of another."""
+        """The longest wait for another client's person."""
         self._tried: dict[str, tuple[float, str]] = {}
         self._under_way: set[str] = set()
 
     async def complete(self) -> list[dict[str, str]]:
-        """Servers whose tools are still not known, each with the reason and what to do."""
+        """Connect servers without a listing; gives those that failed, with reason and remedy."""
         manager = self._runtime.servers
         enabled = set(manager.enabled_servers())
         unknown = [each.name for each in manager.statuses() if each.tools is None and each.name in enabled]
@@ -51,7 +51,7 @@ class Listings:
 
         async with anyio.create_task_group() as tasks:
             for name in unknown:
-                if name in self._under_way:  # perhaps somebody else's person is thinking about it
+                if name in self._under_way:  # another client's person may be deciding
                     problems[name] = "It is being connected for another call: try again later."
                 else:
                     tasks.start_soon(ask, name)
@@ -76,7 +76,7 @@ class Listings:
 
 
 async def search_tools(runtime: Runtime, listings: Listings, arguments: ArgumentReader) -> CallToolResult:
-    """The functions that fit a query best."""
+    """Search functions, best match first."""
     query = arguments.text("query", most=1_000)
     limit = int(arguments.number("limit", least=1, most=MOST_HITS, default=8))
     unavailable = await listings.complete()
@@ -106,7 +106,7 @@ async def search_tools(runtime: Runtime, listings: Listings, arguments: Argument
 
 
 async def describe(runtime: Runtime, listings: Listings, arguments: ArgumentReader) -> CallToolResult:
-    """Declarations of modules and functions, in the language that a program is to be written in."""
+    """Declare modules and functions in the language of the program."""
     names = arguments.texts("names", most=MOST_NAMES)
     language = cast("GuestLanguage", arguments.choice("language", LANGUAGES, default=LANGUAGES[0]))
     detail = cast('Literal["full", "compact"]', arguments.choice("detail", ("full", "compact"), default="full"))
@@ -132,9 +132,9 @@ async def describe(runtime: Runtime, listings: Listings, arguments: ArgumentRead
 
 
 def _found(catalog: Catalog, name: str) -> Sequence[tuple[ModuleSpec, Sequence[ToolSpec]]]:
-    """What a name stands for: a module with all its tools, one tool of one module, or one tool of any."""
+    """Resolve a name: a module with all its tools, a tool of one module, or a tool of any module."""
     wanted = folded(name)
-    for same in (str, folded):  # exactly first: `github` is not `git-hub` if there are both
+    for same in (str, folded):  # exact match first: `github` is not `git-hub` if both exist
         for module in catalog.modules:
             if same(name) in {same(each) for each in (module.server, module.specifier, module.python_module)}:
                 return [(module, module.tools)]
@@ -165,7 +165,7 @@ def _part(catalog: Catalog, chosen: dict[str, set[str]]) -> Iterable[ModuleSpec]
 def _declarations(runtime: Runtime, part: Catalog, language: GuestLanguage, detail: Literal["full", "compact"]) -> str:
     written = stub_language(language)
     files = generate(part, language=written, detail=detail, errors=runtime.config.errors).files
-    # The twins whose functions are asynchronous say nothing new, and host:bridge is told of in the instructions.
+    # The asynchronous twins add nothing, and the instructions cover host:bridge.
     kept = {
         name: text
         for name, text in files.items()

@@ -1,4 +1,4 @@
-"""SECURITY: the management tools: what a model may see of the servers, and what it may ask the person for (T1, T26).
+"""SECURITY: the management tools: a model's view of servers, and changes that a person has to confirm (T1, T26).
 
 A model can look, connect what is approved, and disconnect. Everything that is kept (approvals, switches) is changed by
 the person's answer only; where nobody can be asked, the refusal names the command for a terminal. Nothing here reads
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec
 
 
-# Connects a server for one caller, which other callers may want at the same time.
-#
-# An attempt to connect is shared. Whether to start the server, each caller's own person is asked; whether to take its
-# tools, the one whose caller began. So another client's person may be the one who is silent.
+# Connecting a server for one caller among several.
+# #
+# # Connection attempts are shared. Approving a server is asked of each caller's own person; accepting its tools, of the
+# # first caller's person: so one client may wait for the person of another.
 
 
 class AskedElsewhereError(ServerNotApprovedError):
-    """The person of another client is being asked about a server's tools, and has not answered in time."""
+    """Another client's person has not answered in time about a server's tools."""
 
     def __init__(self, server: str) -> None:
         super().__init__(server, "waits for the answer of another client's person. Try again later")
 
 
 class ServerConnector:
-    """How our tools connect servers."""
+    """Connects servers for callers, with a bounded wait for other clients' persons."""
 
     def __init__(self, runtime: Runtime, questions: OpenQuestions) -> None:
         self._runtime = runtime
@@ -55,7 +55,7 @@ class ServerConnector:
     async def connect(
         self, server: str, seconds: float, *, place: Literal["make_room", "in_turn"] = "make_room"
     ) -> None:
-        """Connect a server, and wait so long, at most, for the persons of other clients.
+        """Connect a server; waits at most `seconds` for the persons of other clients.
 
         Raises:
             AskedElsewhereError: it took longer.
@@ -71,7 +71,7 @@ class ServerConnector:
             raise AskedElsewhereError(server)
 
     async def connect_all(self, servers: Sequence[str], seconds: float) -> None:
-        """Connect what a program names. What can't be connected, the program hears of when it imports the module.
+        """Connect the servers that a program names. Other failures are raised where the program imports the module.
 
         Raises:
             AskedElsewhereError: of one of them, when all others are connected or can't be.
@@ -96,11 +96,11 @@ class ServerConnector:
             raise elsewhere[0]
 
 
-# What a model is told when a server can't be used: what to do about it, and nothing of this machine.
+# Why a server can't be used, for a model: the remedy, without details of this machine.
 
 
 def problem_text(runtime: Runtime, server: str, error: ServerError) -> str:
-    """Why a server can't be used. The command that approves it is ours, and left as it is; the rest is cleaned."""
+    """Why a server can't be used; sanitised and redacted, but for the command that approves it."""
     if isinstance(error, ServerNotApprovedError):
         return for_error(str(error), limit=2_000)
     servers = runtime.servers
@@ -114,11 +114,11 @@ UNATTENDED_WORDS: Mapping[str, str] = {
     "deny": "only calls that permissions.allow names are made (unattended: deny)",
 }
 _MOST_SCHEMAS = 60_000
-"""Characters of all schemas of one server, about; of each, its share."""
+"""Characters of all schemas of one server; each gets an equal share."""
 
 
 class Management:
-    """What is asked of the servers themselves."""
+    """The management tools."""
 
     def __init__(
         self,
@@ -134,10 +134,10 @@ class Management:
         self._connector = connector
         self._callers_of = callers_of
         self._seconds = seconds
-        """How long one client waits for the person of another."""
+        """The longest wait for another client's person."""
 
     async def list_servers(self, caller: Caller, *, asks: bool) -> CallToolResult:
-        """Every configured server and how it fares, and which calls this client's programs may make unasked."""
+        """List the servers with their states, and the calls that are allowed without asking."""
         await self._runtime.servers.note_approvals()
         facts = [self._facts(status) for status in self._runtime.servers.statuses()]
         lines = [_line(each) for each in facts] or ["No servers are configured."]
@@ -147,7 +147,7 @@ class Management:
         return answer("\n".join(lines), {"servers": facts, "attended": attended, "unattended": unattended})
 
     async def server_info(self, arguments: ArgumentReader) -> CallToolResult:
-        """One server: how it is configured, without values, and which tools it offers, with their schemas."""
+        """One server's configuration without values, and its functions with their schemas."""
         name = self._name(arguments)
         await self._runtime.servers.note_approvals()
         manager = self._runtime.servers
@@ -175,14 +175,14 @@ class Management:
         )
 
     async def manage(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
-        """Do what takes nothing from the person, ask for the rest."""
+        """Perform an action; asks the person first unless the action is harmless."""
         action = arguments.choice("action", ACTIONS)
         name = self._name(arguments)
         if action == "connect":
             return await self._connect(name)
         if action == "disconnect":
             return await self._disconnect(name, caller)
-        if action == "approve":  # the model asks on purpose: the person may have changed their mind
+        if action == "approve":  # at the model's explicit request: the person may have changed their mind
             refused = caller.client.refused
             for digest in [digest for digest, server in refused.items() if server == name]:
                 del refused[digest]
@@ -200,7 +200,7 @@ class Management:
         return await self._change(action, name)
 
     async def _change(self, action: str, name: str) -> CallToolResult:
-        """After a yes."""
+        """Apply a confirmed change."""
         config = self._runtime.servers.config_of(name)
         if action == "revoke":
             await self._runtime.revoke(name, approvals=self._store)
@@ -215,7 +215,7 @@ class Management:
         await self._runtime.reload(replace(now, servers={**now.servers, server.name: server}))
 
     async def _disconnect(self, name: str, caller: Caller) -> CallToolResult:
-        """Nobody is asked, so it must cost nobody else anything."""
+        """Disconnect, unless another client's calls are in progress: no person confirms this."""
         if any(each.client is not caller.client for each in self._callers_of(name)):
             return refusal(f"{name} is not disconnected: other clients have calls under way there. Try again later.")
         await self._runtime.servers.close_server(name)
@@ -281,7 +281,7 @@ def _shown(catalog: Catalog, module: ModuleSpec | None) -> tuple[dict[str, str],
 
 
 def _schemas(tool: ToolSpec, room: int) -> dict[str, Any]:
-    """What a function takes and gives; `describe` has it as types."""
+    """A function's input and output schemas."""
     given = {} if tool.output_schema is None else {"output": shown_schema(tool.output_schema, room)}
     return {"input": shown_schema(tool.definition.input_schema, room), **given}
 
@@ -291,7 +291,7 @@ def _done(words: str) -> CallToolResult:
 
 
 def _command(config: ServerConfig) -> str | None:
-    """What is started, without what is probably a secret: a model reads this."""
+    """A server's command line, redacted."""
     if config.command is None:
         return None
     return for_error(" ".join([config.command, *masked_arguments(config.args)]))

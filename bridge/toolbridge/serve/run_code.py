@@ -1,4 +1,4 @@
-"""run_code: one program, one result."""
+"""run_code: runs one program per call; sessions keep guests with their state."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from toolbridge.runtime import Language
 
 
-# SECURITY: state that programs leave for the next, one client's only, within limits (T33).
-#
-# A session's id is random and its owner is compared: a guessed, expired or foreign id are all the same, unknown.
+# SECURITY: guest sessions: state for later programs of the same client, within limits (T33).
+# #
+# # A session's id is random and its owner is compared: guessed, expired and foreign ids are all unknown.
 
 
 NEW = "new"
@@ -33,24 +33,24 @@ NEW = "new"
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """How much state is kept."""
+    """Limits on kept guests."""
 
     total: int = 16
-    """Sessions of all clients together. 0 for none at all."""
+    """Sessions of all clients. 0 disables sessions."""
     of_client: int = 4
-    """Of one peer address over HTTP, through however many HTTP sessions. More if there are more than 16 in all."""
+    """Of one peer address, over all its HTTP sessions. A quarter of `total`, if that is more."""
     idle_seconds: float = 900.0
     memory_bytes: int = 64 * 2**20
-    """Of each session's guest."""
+    """Of each guest."""
 
     @property
     def share(self) -> int:
-        """Of one client: a quarter, if that is more."""
+        """The sessions of one client."""
         return max(self.of_client, self.total // 4)
 
 
 class GuestSession:
-    """One guest that is kept."""
+    """A kept guest."""
 
     def __init__(self, name: str, owner: Client, language: Language, session: RuntimeSession) -> None:
         self.id = name
@@ -63,7 +63,7 @@ class GuestSession:
 
 
 class GuestSessions:
-    """All sessions of all clients."""
+    """The sessions of all clients."""
 
     def __init__(self, runtime: Runtime, limits: SessionLimits, run_limits: Limits) -> None:
         self._runtime = runtime
@@ -75,7 +75,7 @@ class GuestSessions:
         return len(self._sessions)
 
     def find(self, wanted: str, owner: Client, language: Language) -> GuestSession:
-        """The session to run in, taken: give it back with `release`.
+        """Acquire the session to run in; `release` it afterwards.
 
         Raises:
             ArgumentError: there is none like this, it is busy, or there are too many.
@@ -97,25 +97,25 @@ class GuestSessions:
         return session
 
     def release(self, session: GuestSession) -> None:
-        """The program is over."""
+        """Release a session."""
         session.is_busy = False
         session.used = monotonic()
 
     def close_idle(self) -> None:
-        """Forget those that nobody used for too long."""
+        """Close sessions after the idle timeout."""
         now = monotonic()
         for session in list(self._sessions.values()):
             if not session.is_busy and now - session.used > self._limits.idle_seconds:
                 self._close(session)
 
     def close_of(self, owner: ClientKey) -> None:
-        """A client is gone."""
+        """Close the sessions of a client."""
         for session in list(self._sessions.values()):
             if session.owner == owner:
                 self._close(session)
 
     def close(self) -> None:
-        """All of them."""
+        """Close all sessions."""
         for session in list(self._sessions.values()):
             self._close(session)
 
@@ -133,7 +133,7 @@ class GuestSessions:
         return session
 
     def _make_room(self, owner: Client, own: list[GuestSession]) -> None:
-        """Of one address, who has none evicts the least recently used idle session; who has one is told to use it."""
+        """Evict an address's least recently used idle session for a client without one; a client with one reuses it."""
         idle = [each for each in own if not each.is_busy]
         if not idle or any(each.owner == owner.key for each in own):
             raise self._too_many(owner, own)
@@ -152,13 +152,13 @@ class GuestSessions:
 
 
 _MOST_CALLS = 100
-"""Listed of a run's calls; the rest are counted."""
+"""Of a run's calls in the result; the rest are counted."""
 _MOST_NOTES = 20
 _LONGEST_NOTE = 400
 
 
 class Runs:
-    """Runs programs, so many at a time; others wait in line."""
+    """Runs programs, with per-client fair concurrency."""
 
     def __init__(
         self, runtime: Runtime, sessions: GuestSessions, connector: ServerConnector, limits: Limits, most_at_once: int
@@ -170,7 +170,7 @@ class Runs:
         self._turns = Turns(most_at_once)
 
     async def run_code(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
-        """Run a program for a client."""
+        """Run a program, in a session if requested."""
         code = arguments.text("code", most=MOST_CODE)
         language = cast("Language", arguments.choice("language", LANGUAGES, default=LANGUAGES[0]))
         most = self._limits.wall_seconds
@@ -189,7 +189,7 @@ class Runs:
                 return run_result(await self._runtime.run(code, language=language, limits=limits), None)
             session = self._sessions.find(wanted, caller.client, language)
             try:
-                # What a person allowed "for this run" ends with it: the session goes on without.
+                # Calls that a person allowed "for this run" are asked again in the session's next run.
                 return run_result(await session.session.run(code, limits=limits, keeps_answers=False), session.id)
             finally:
                 self._sessions.release(session)
@@ -197,7 +197,7 @@ class Runs:
     @asynccontextmanager
     async def _turn(self, caller: Caller) -> AsyncGenerator[None]:
         client = caller.client
-        # Over stdio, one client has us to itself.
+        # stdio has a single client.
         caller.turn = Turn(self._turns, None if client.key == STDIO else Holder(client.peer, client.key))
         try:
             await caller.turn.take()
@@ -207,7 +207,7 @@ class Runs:
 
 
 def run_result(result: RunResult, session: str | None) -> CallToolResult:
-    """What a client gets: for its program, and as text for its model."""
+    """A run's result for a client: structured for its program, text for its model."""
     value, text, note = fitting(result.value)
     failure = result.failure
     notes = [*([note] if note else []), *result.warnings]
@@ -233,7 +233,7 @@ def _call(call: CallRecord) -> dict[str, Any]:
 
 
 def _call_notes(calls: Iterable[CallRecord]) -> list[str]:
-    """What was changed or is odd about calls that succeeded, each thing once."""
+    """The distinct notes on successful calls."""
     noted = dict.fromkeys(
         for_error(f"{call.server}.{call.tool}: {note}", limit=_LONGEST_NOTE) for call in calls for note in call.notes
     )
@@ -242,7 +242,7 @@ def _call_notes(calls: Iterable[CallRecord]) -> list[str]:
 
 
 def _text(result: RunResult, value: str, notes: list[str], session: str | None) -> str:
-    """For a model: the value as it is, all else under its name."""
+    """The text for a model: the value as is, all else labelled."""
     parts: list[str] = []
     if result.failure is not None:
         parts.append(str(result.failure))

@@ -1,4 +1,4 @@
-"""One runtime behind our tools: whoever calls one of them, on whatever transport, comes through here."""
+"""The service behind all transports: one runtime, its tools, and the MCP server that exposes them."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ _MOST_ROUNDS = 256
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """How to serve."""
+    """Options of a service."""
 
     limits: Limits = field(default_factory=Limits)
-    """Of each program; its wall clock is also the longest timeout that a model may ask for."""
+    """Of each program; `wall_seconds` is also the longest timeout a model can request."""
     sessions: SessionLimits = field(default_factory=SessionLimits)
     runs_at_once: int = 16
     asks: bool = True
-    """Whether people are asked through their clients."""
+    """Whether persons are asked through their clients."""
     management: bool = True
     config_file: str | None = None
-    """What `--config` was, for the commands that refusals name."""
+    """The value of `--config`, for commands in error messages."""
     observers: tuple[Observer, ...] = ()
 
 
 class Service:
-    """What our tools do. Use it as `async with`."""
+    """The tools over one runtime. An asynchronous context manager."""
 
     def __init__(
         self,
@@ -144,17 +144,17 @@ class Service:
 
     @property
     def has_management(self) -> bool:
-        """Whether there are management tools: only while MCP is switched on."""
+        """Whether the management tools are offered: only while MCP is enabled."""
         return self.options.management and self.runtime.config.gateway
 
     def instructions(self) -> str:
-        """What a client is told at the start."""
+        """The instructions for a client."""
         return instructions(self.runtime.list_modules())
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        """Answer a client's call, or give back what has to be asked first."""
+        """Answer a client's call with its result, or with questions to answer first."""
         if self.tool(params.name) is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         client = self.clients.of(context)
@@ -167,7 +167,7 @@ class Service:
     async def perform(
         self, caller: Caller, params: CallToolRequestParams, gone: anyio.Event | None = None
     ) -> CallToolResult:
-        """Do what a tool does, with news of it on the way, until it is done or the client is gone."""
+        """Perform a call, sending its notifications; cancelled when the client disconnects."""
         set_caller(caller)
         result = refusal("The client is gone.")
 
@@ -214,18 +214,18 @@ class Service:
         return await self._management.manage(arguments, caller)
 
     def forget(self, client: ClientKey) -> None:
-        """A client has said that it is gone."""
+        """Remove a disconnected client and its sessions."""
         self.clients.forget(client)
         self.sessions.close_of(client)
 
     # ── in the background ────────────────────────────────────────────────────────────────────────────────────────
 
     def on_change(self, listener: Callable[[], Awaitable[None]]) -> None:
-        """Call this when the tools, as clients see them, have changed."""
+        """Register a listener for changes of the tools that clients see."""
         self._listeners.append(listener)
 
     def facts(self) -> Mapping[str, Any]:
-        """For health and metrics."""
+        """Counters and gauges for /metrics."""
         watch = self.watch
         return {
             "runs_total": watch.runs,
@@ -245,7 +245,7 @@ class Service:
         self._changed.set()
 
     async def _announce(self) -> None:
-        """Tells of changes, once for many that come together."""
+        """Notify listeners of changes, debounced."""
         self._shown = self._seen()
         while True:
             await self._changed.wait()
@@ -277,16 +277,16 @@ class Service:
 __all__ = ["Client", "ServeOptions", "Service"]
 
 
-# Our tools as an MCP server of both eras: the handshake's, and 2026-07-28.
+# The MCP server, for both protocol versions: the handshake (≤ 2025-11) and 2026-07-28.
 
 
 NAME = "toolbridge"
 _STATE_SECONDS = 3600.0
-"""How long a sealed state can be unsealed. What it names ends sooner."""
+"""The lifetime of a seal; the call that it names ends sooner."""
 
 
 class CodeModeServer(Server[Any]):
-    """Tells every client at its start which modules there are then."""
+    """The MCP server. Instructions list the modules at the time of the handshake."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -316,7 +316,7 @@ class CodeModeServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """What `initialize` answers: asked for by the SDK at every handshake."""
+        """The answer to `initialize`; the SDK calls this at every handshake."""
         self.instructions = self._service.instructions()
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
@@ -341,7 +341,7 @@ class CodeModeServer(Server[Any]):
         return EmptyResult()
 
     async def _noted(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """A client that has only just come is told of changes, too."""
+        """Register a client after its handshake, for notifications of changes."""
         result = await call_next(ctx)
         if ctx.method == "notifications/initialized":
             self._service.clients.of(ctx)

@@ -1,4 +1,4 @@
-"""SECURITY: serving over stdin and stdout, which carry the protocol and nothing else (T8).
+"""SECURITY: serving over stdin and stdout, which carry JSON-RPC only (T8).
 
 Both are taken away from everybody else in this process and its children: what is printed goes to stderr, what reads
 finds nothing. Reading waits in the event loop, not in a thread, so that a signal ends it at once.
@@ -21,11 +21,11 @@ from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jso
 
 from toolbridge.serve.service import CodeModeServer
 
-# The answer to a line that is no message of the protocol: without one, its sender would wait for ever.
+# JSON-RPC errors for lines that are no message: without one, the sender would wait forever.
 
 
 def refusal_of(line: bytes) -> JSONRPCError | None:
-    """What to say of it; None where nobody expects an answer, as to a notification, or to a bad answer of theirs."""
+    """The error to answer with; None for notifications and malformed responses, which get none."""
     try:
         message = json.loads(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
@@ -41,7 +41,7 @@ def refusal_of(line: bytes) -> JSONRPCError | None:
 
 
 def refusal(problem: str, code: int = INVALID_REQUEST, *, of: dict[str, Any] | None = None) -> JSONRPCError:
-    """An error for a request, as far as it can be told for which."""
+    """A JSON-RPC error, with the request's id if it can be told."""
     identity = (of or {}).get("id")
     if isinstance(identity, bool) or not isinstance(identity, (int, str)) or _has_half(identity):
         identity = None
@@ -69,7 +69,7 @@ _LONGEST_LINE = 16 * 2**20
 
 
 async def serve_stdio(server: CodeModeServer) -> None:
-    """Serve the one client at the other end, until it closes stdin."""
+    """Serve the client on stdin and stdout until it closes stdin."""
     async with _streams() as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
 
@@ -86,14 +86,14 @@ async def _streams() -> AsyncGenerator[tuple[Inbound, Outbound]]:
         try:
             yield inbound, outbound
             outbound.close()
-            with anyio.move_on_after(_SECONDS_TO_WRITE):  # what was answered before the end is still sent
+            with anyio.move_on_after(_SECONDS_TO_WRITE):  # flushes queued responses
                 await written.wait()
         finally:
             tasks.cancel_scope.cancel()
 
 
 def _taken(descriptor: int, instead: str | None, flags: int) -> int:
-    """A copy of a descriptor that only we know; in its place something harmless, or stderr."""
+    """Duplicate a descriptor for us alone, and replace it by a harmless file or stderr."""
     own = os.dup(descriptor)
     os.set_inheritable(own, False)
     other = os.dup(2) if instead is None else os.open(instead, flags)
@@ -105,7 +105,7 @@ def _taken(descriptor: int, instead: str | None, flags: int) -> int:
 async def _read(
     source: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: Outbound
 ) -> None:
-    """Line by line; one that is no message, or has no end, is an error to the client."""
+    """Read JSON-RPC framing: one message per line. A malformed or oversized line is answered with an error."""
     read_some = _reader(source)
     line = bytearray()
     is_too_long = False
@@ -138,9 +138,9 @@ def _message(line: bytes) -> SessionMessage | JSONRPCError | None:
 
 
 def _reader(source: int) -> Callable[[], Awaitable[bytes]]:
-    """How to wait for bytes so that the wait can be cancelled."""
+    """A cancellable read function for a descriptor."""
     mode = os.fstat(source).st_mode
-    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)):  # no event loop waits for a file
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)):  # no event loop waits for files
         return lambda: anyio.to_thread.run_sync(os.read, source, _PIECE, abandon_on_cancel=True)
 
     async def read() -> bytes:
@@ -161,7 +161,7 @@ async def _write(target: int, from_server: MemoryObjectReceiveStream[SessionMess
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             try:
                 await anyio.to_thread.run_sync(_write_all, target, text.encode() + b"\n", abandon_on_cancel=True)
-            except OSError:  # nobody reads
+            except OSError:  # the client closed stdout
                 break
     written.set()
 
