@@ -23,7 +23,8 @@ from toolbridge.calls.tool_call import CallRules
 from toolbridge.composition import CurrentServers
 from toolbridge.config.config import Config, ConfigSource, config_reader
 from toolbridge.config.policy import Errors
-from toolbridge.describe import module_info, modules
+from toolbridge.describe import module_info as details
+from toolbridge.describe import modules
 from toolbridge.describe.search import SearchHit, ToolSearch
 from toolbridge.describe.system_prompt import PromptForm, SystemPrompt, system_prompt
 from toolbridge.errors import (
@@ -339,13 +340,13 @@ class Runtime:
         """Lists every module, also of servers that were never connected."""
         return modules.list_modules(self.catalog, self._manager.statuses())
 
-    def module_info(self, specifier: str, *, language: StubLanguage = "typescript") -> module_info.ModuleInfo:
+    def module_info(self, specifier: str, *, language: StubLanguage = "typescript") -> details.ModuleInfo:
         """Describes one module in full: `host:mcp-weather`.
 
         Raises:
             UnknownModuleError: there is none, or its server was never asked for its tools.
         """
-        info = module_info.module_info(self.catalog, specifier, language=language, errors=self._errors_as)
+        info = details.module_info(self.catalog, specifier, language=language, errors=self._errors_as)
         if info is None:
             raise UnknownModuleError(specifier, tuple(module.specifier for module in self.list_modules()))
         return info
