@@ -43,6 +43,8 @@ from toolbridge.errors import (
 from toolbridge.events import CallEnded, CallStarted, RunEnded, RunStarted
 from toolbridge.prompt import Visibility, render
 from toolbridge.runtime import Language
+from toolbridge.sandbox.engine import Guests
+from toolbridge.sandbox.outcome import Dialect
 from toolbridge.sandbox.sandbox import Sandbox
 
 pytestmark = pytest.mark.anyio
@@ -238,11 +240,13 @@ async def test_an_engine_that_is_compiled_first_takes_none_of_the_calls_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[object] = []
+    prepare = Sandbox._prepare
 
-    async def compile_for_long(_: Sandbox, dialect: object) -> None:
+    async def compile_for_long(sandbox: Sandbox, dialect: Dialect, limits: Limits) -> Guests:
         if dialect not in compiled:
             compiled.append(dialect)
             await anyio.sleep(3.1)  # longer than the run may take
+        return await prepare(sandbox, dialect, limits)
 
     async with runtime_of(tmp_path, weather()) as runtime:
         await runtime.start_all()
