@@ -19,7 +19,7 @@ from toolbridge.boundary.host_call import HostFunction, PendingCall, Reply
 from toolbridge.boundary.wire import CallRequest
 from toolbridge.sandbox.scheduler import (
     BackgroundLoop,
-    LoopInbox,
+    LoopTasks,
     TaskScheduler,
     event_loop_poster,
     is_in_event_loop,
@@ -214,7 +214,7 @@ async def test_calls_posted_from_any_thread_are_started_in_the_context_of_the_gr
         return setting.get()
 
     async with anyio.create_task_group() as tasks:
-        scheduler = TaskScheduler(Limits(), LoopInbox(tasks).post)
+        scheduler = TaskScheduler(Limits(), LoopTasks(tasks).post)
         call = call_of(seen, is_async=True)
         await anyio.to_thread.run_sync(scheduler.start, call, replies.deliver)
         arrived = await anyio.to_thread.run_sync(replies.next)
@@ -224,7 +224,7 @@ async def test_calls_posted_from_any_thread_are_started_in_the_context_of_the_gr
 @pytest.mark.anyio
 async def test_a_call_posted_when_the_group_is_over_is_dropped(replies: Replies) -> None:
     tasks = anyio.create_task_group()
-    inbox = LoopInbox(tasks)
+    inbox = LoopTasks(tasks)
     async with tasks:
         inbox.close()
     scheduler = TaskScheduler(Limits(), inbox.post)
@@ -236,7 +236,7 @@ async def test_a_call_posted_when_the_group_is_over_is_dropped(replies: Replies)
 @pytest.mark.anyio
 async def test_waking_an_inbox_ends_the_wait_with_nothing_to_start() -> None:
     async with anyio.create_task_group() as tasks:
-        inbox = LoopInbox(tasks)
+        inbox = LoopTasks(tasks)
         for _ in range(3):
             inbox.wake()
             with anyio.fail_after(60):

@@ -20,11 +20,11 @@ from toolbridge.boundary import library
 from toolbridge.boundary.host_call import Deliver, HostSide, PendingCall, Reply, Scheduler, failed, reply_with
 from toolbridge.boundary.run_state import Ending, RunState
 from toolbridge.sandbox.engine import Engine, shared_engine
-from toolbridge.sandbox.execution import Execution, wait_for, wait_for_async
+from toolbridge.sandbox.execution import Execution
 from toolbridge.sandbox.instance import GuestTrap, Image, Instance
 from toolbridge.sandbox.outcome import JAVASCRIPT
-from toolbridge.sandbox.sandbox import host_modules
-from toolbridge.sandbox.scheduler import LoopInbox, TaskScheduler
+from toolbridge.sandbox.sandbox import host_modules, wait_for, wait_for_async
+from toolbridge.sandbox.scheduler import LoopTasks, TaskScheduler
 
 MEMORY_BYTES = 2 * 65536
 REQUEST, REPLY, REPLY_BYTES, OUTCOME = 0, 65536, 32768, 120_000
@@ -135,7 +135,7 @@ class MaliciousGuest:
         """The same on an event loop."""
         result: RunResult | None = None
         async with anyio.create_task_group() as calls:
-            inbox = LoopInbox(calls)
+            inbox = LoopTasks(calls)
             scheduler = TaskScheduler(limits, inbox.post)
             result = await wait_for_async(self._execution(functions, limits, scheduler), inbox, scheduler)
             calls.cancel_scope.cancel()

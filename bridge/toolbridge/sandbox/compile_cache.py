@@ -1,8 +1,8 @@
-"""SECURITY: compiled code on disk. It is native code, so only what we ourselves wrote is ever loaded.
+"""SECURITY: cache of compiled images on disk. They are native code, so only our own entries are ever loaded.
 
-An entry is named by everything it was made from (image, Wasmtime, settings, platform) and by the
-SHA-256 of its own content. It is loaded only from a directory, and a file, that belong to this user
-and that nobody else can write; anything else is treated as absent and compiled anew.
+An entry is named by a hash of its sources (image, Wasmtime, settings, platform) and the SHA-256 of its content. It is
+loaded only from a directory and a file that belong to this user and that no other user can write; other entries are
+ignored, and the image is compiled anew.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from dataclasses import dataclass
 
 from toolbridge.files import UnsafePathError, cache_directory, open_private_file, private_directory, write_private_file
 
-# One process compiles an image, and others that want it at the same time wait for that: it takes all their cores.
+# One process compiles an image while others wait for it: compiling takes all cores.
 
 
-# Longer than any compilation: then something is stuck, and whoever waits compiles for itself.
+# Longer than any compilation: after that, a waiting process compiles for itself.
 _MOST_SECONDS = 120.0
 _LOOK_SECONDS = 0.05
 
 
 @contextlib.contextmanager
 def compile_turn(path: str, seconds: float = _MOST_SECONDS) -> Generator[None]:
-    """Holds the lock file at `path`, in a directory of ours. Where there are no such locks, everybody goes ahead."""
+    """Holds a lock file between processes; proceeds without it where file locks are not supported."""
     descriptor = _taken(path, time.monotonic() + seconds)
     try:
         yield
@@ -35,11 +35,11 @@ def compile_turn(path: str, seconds: float = _MOST_SECONDS) -> Generator[None]:
         if descriptor is not None:
             with contextlib.suppress(OSError):
                 os.unlink(path)
-            os.close(descriptor)  # which gives the lock back
+            os.close(descriptor)  # releases the lock
 
 
 def _taken(path: str, until: float) -> int | None:
-    """The locked file; None when there is no lock to be had, or not in time."""
+    """Locks the file; None if locks are not supported, or the wait timed out."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     while time.monotonic() < until:
         try:
@@ -54,7 +54,7 @@ def _taken(path: str, until: float) -> int | None:
                 return descriptor
         except OSError:
             time.sleep(_LOOK_SECONDS)
-        os.close(descriptor)  # another's turn, or the file of one that has just ended
+        os.close(descriptor)  # held by another process, or removed by one that just ended
     return None
 
 
@@ -62,34 +62,34 @@ SUFFIX = ".cwasm"
 _ENTRY = re.compile(r"[0-9a-f]{32}-[0-9a-f]{64}\.cwasm")
 _UNUSED_FOR = 30 * 24 * 3600.0
 _MOST_BYTES = 1024 * 1024 * 1024
-# Opened files by number, where the system shows them as files.
+# Open files by descriptor, on Linux.
 _OPEN_FILES = "/proc/self/fd"
 
 
 def entry_key(*facts: str) -> str:
-    """What an entry's name says of its origin."""
+    """The hash of an entry's sources, as in its name."""
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry that was verified, and is held open."""
+    """A verified entry, held open."""
 
     path: str
     loadable: str
-    """Where to load it from: what was verified itself, whatever has become of its name. Elsewhere than on Linux, the
-    name again; then what protects it is that nobody else can write in its directory."""
+    """Path to load from: on Linux the verified open file itself (no TOCTOU), elsewhere its name, which is protected by the
+    permissions of its directory."""
 
 
 class CompileCache:
-    """The compiled images in one directory."""
+    """Compiled images in one directory."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self._directory = None if directory is None else os.fspath(directory)
 
     @contextlib.contextmanager
     def find(self, key: str) -> Generator[Entry | None]:
-        """A verified entry, or None. A damaged or foreign one is removed where possible."""
+        """Opens a verified entry, or None; damaged or foreign entries are removed where possible."""
         found = self._open(key)
         if found is None:
             yield None
@@ -102,22 +102,22 @@ class CompileCache:
             os.close(descriptor)
 
     def _open(self, key: str) -> tuple[str, int] | None:
-        with contextlib.suppress(OSError):  # store() will say why, if that matters
+        with contextlib.suppress(OSError):  # store() reports why, if it matters
             for path in _entries(self._trusted_directory(create=False), key):
                 descriptor = _open_trustworthy(path)
                 if descriptor is not None:
-                    with contextlib.suppress(OSError):  # a cache that can only be read is as good
-                        os.utime(path)  # it is in use
+                    with contextlib.suppress(OSError):  # a read-only cache works as well
+                        os.utime(path)  # marks it as used
                     return path, descriptor
                 self.discard(path)
         return None
 
     def store(self, key: str, code: bytes) -> str | None:
-        """Keeps compiled code; None when there is no safe place for it."""
+        """Stores compiled code; returns its path, or None if there is no private directory for it."""
         try:
             directory = self._trusted_directory(create=True)
             path = os.path.join(directory, f"{key}-{_digest(key, code)}{SUFFIX}")
-            write_private_file(path, code)  # all or nothing: a mapped file is never written to
+            write_private_file(path, code)  # atomic: a mapped file is never written to
             _remove_unused(directory, keep=path)
         except OSError as error:
             import logging
@@ -128,16 +128,16 @@ class CompileCache:
         return path
 
     def turn(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Held while an image is compiled, so that other processes wait for it and then find it here."""
+        """Locks out other processes while an image is compiled, so that they find it in the cache."""
         try:
-            # Named so that it is removed with other leftovers.
+            # The name makes clean-up remove it.
             path = os.path.join(self._trusted_directory(create=True), f"{key}.turn.tmp")
         except OSError:
             return contextlib.nullcontext()
         return compile_turn(path)
 
     def discard(self, path: str) -> None:
-        """Removes an entry that turned out not to be usable."""
+        """Removes an unusable entry."""
         with contextlib.suppress(OSError):
             os.unlink(path)
 
@@ -155,7 +155,7 @@ def _entries(directory: str, key: str) -> Iterator[str]:
 
 
 def _open_trustworthy(path: str) -> int | None:
-    """A file of ours that nobody else can use, whose content is what its name says, opened; else None."""
+    """Opens a private file whose content matches the hash in its name; else None."""
     try:
         descriptor = open_private_file(path, limit=_MOST_BYTES)
     except OSError:
@@ -176,14 +176,14 @@ def _is_named_by(name: str, content: bytes) -> bool:
 
 
 def _digest(key: str, code: bytes) -> str:
-    """Of the code and of what it was made from: an entry renamed to another key doesn't match."""
+    """Hash of code and key: an entry renamed to another key doesn't match."""
     digest = hashlib.sha256(key.encode())
     digest.update(code)
     return digest.hexdigest()
 
 
 def _remove_unused(directory: str, keep: str, now: Callable[[], float] = time.time) -> None:
-    """Entries of other versions, and what an interrupted writer left, after a month."""
+    """Removes entries of other versions, and leftovers of interrupted writers, after a month."""
     for name in os.listdir(directory):
         path = os.path.join(directory, name)
         if path == keep or not (_ENTRY.fullmatch(name) or name.endswith(".tmp")):

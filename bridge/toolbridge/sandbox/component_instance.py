@@ -1,4 +1,4 @@
-"""One instance of a guest image that is a component: the Python guest. The counterpart of `instance.py`."""
+"""Instances of a component image, the Python guest: the counterpart of `instance.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolbridge.boundary.imports import current, epoch_callback
 from toolbridge.boundary.run_state import RunState
 from toolbridge.errors import EngineError
 from toolbridge.limits import Limits
-from toolbridge.sandbox.execution import Execution, wait_for
+from toolbridge.sandbox.execution import Execution
 from toolbridge.sandbox.instance import STACK_OVERFLOW, GuestTrap, Steps
 from toolbridge.sandbox.outcome import PYTHON, RunResult
 from toolbridge.sandbox.scheduler import TaskScheduler
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _EACH_TICK = 1
 _NO_TICK = 1 << 40
 _UNLIMITED = -1
-# CPython and what it is linked with are some thirty modules that share one memory.
+# CPython and its libraries are some thirty modules that share one memory.
 _MOST_INSTANCES, _MOST_TABLES, _MOST_MEMORIES = 200, 50, 10
 
 _STACK_EXHAUSTED = re.compile(r"wasm trap: call stack exhausted|memory fault at wasm address 0xff[0-9a-f]{6}\b")
@@ -51,7 +51,7 @@ class ComponentImage:
 
 
 class ComponentInstance:
-    """A fresh guest. Used by one thread at a time; dead after a trap."""
+    """A guest. Used by one thread at a time; unusable after a trap."""
 
     _store: int | None = None
 
@@ -65,7 +65,7 @@ class ComponentInstance:
         self._function = components.FunctionBuffer()
         self._outcome = b""
         library.store_epoch_deadline_callback(self._store, epoch_callback, None, library.NO_FINALIZER)
-        # Instantiating runs code of the image, before there is a run that a tick could belong to.
+        # Instantiating runs code of the image, before any run that an epoch tick could belong to.
         library.context_set_epoch_deadline(self._context, _NO_TICK)
         try:
             self._instantiate(image)
@@ -83,9 +83,9 @@ class ComponentInstance:
             raise EngineError("instantiate the guest", "the image doesn't export run")
 
     def run(self, state: RunState, frame: bytes, here: bool) -> Steps:
-        """Runs the program of a run frame: pointer and length of the outcome frame, for `memory.read`.
+        """Runs the program of a run frame; returns pointer and length of the outcome frame, for `memory.read`.
 
-        `here`: on a thread that guest code must not keep. So it yields, and is gone on with on a guest thread.
+        `here`: on a thread that guest code must not block, so it yields first, to continue on a guest thread.
 
         Raises:
             GuestTrap: the guest was stopped; the instance must not be used again.
@@ -124,7 +124,7 @@ class ComponentInstance:
         return content
 
     def abandon(self) -> None:
-        """Gives the instance up without freeing it: its engine's threads don't exist in this process."""
+        """Drops the instance without freeing it: after a fork, its engine's threads don't exist."""
         self._store = None
 
     def __del__(self) -> None:
@@ -142,21 +142,21 @@ def _trap(message: str) -> GuestTrap:
         return GuestTrap(STACK_OVERFLOW, message)
     denied = _DENIED.search(message)
     asked = f"{denied[1]}/{denied[2]}" if denied else ""
-    # The interpreter's own last words go to stderr: it has crashed.
+    # A crashing interpreter reports that on stderr.
     return GuestTrap(None, message, denied=asked if asked != "cli/stderr" else "")
 
 
-# SECURITY: tries whether a compiled Python image is closed where it has to be, before its code is kept or used (T31).
+# SECURITY: tries that a compiled Python image can't block its host or read real clocks, before it is cached (T31).
 #
-# CPython comes with calls of the system that would block its host beyond every deadline, or tell the real time. That
-# they are ours, or traps, rests on how the image and Wasmtime spell the names and versions of WASI's interfaces. So
-# it is not believed but tried, once for each compilation: what is found in the compile cache has been tried.
+# CPython imports WASI functions that block, or tell the real time. Whether they are ours, or traps, depends on how image
+# and Wasmtime spell the names and versions of WASI's interfaces, so each compiled image is tried once; images in the
+# compile cache have been tried.
 
 
 _LIMITS = Limits(wall_seconds=30.0, cpu_seconds=20.0)
 _TIME = 1_234_567_890.0
 _CLOCKS_AND_RANDOM = "import os, time\n[time.time(), time.monotonic() < 60, len(os.urandom(8))]"
-# The module as CPython has it, without what ours puts in its place.
+# CPython's own `time` module, without our replacements.
 _SLEEP = """
 import _imp, importlib.machinery
 module = _imp.create_builtin(importlib.machinery.ModuleSpec("time", importlib.machinery.BuiltinImporter))
@@ -166,10 +166,10 @@ module.sleep(1)
 
 
 def check_component(engine: Engine, image: ComponentImage) -> None:
-    """Runs two small programs in it.
+    """Tries a compiled image with two small programs.
 
     Raises:
-        EngineError: it can block its host, or has other clocks or random numbers than those that are granted.
+        EngineError: it can block its host, or has clocks or random numbers that were not granted.
     """
     result = _run(engine, image, _CLOCKS_AND_RANDOM)
     if result.value != [_TIME, True, 8]:
@@ -184,6 +184,8 @@ def check_component(engine: Engine, image: ComponentImage) -> None:
 
 
 def _run(engine: Engine, image: ComponentImage, source: str) -> RunResult:
+    from toolbridge.sandbox.sandbox import wait_for  # which imports the engine, and so this module
+
     def no_loop(_task: object) -> None:
         raise RuntimeError("nothing is called here")
 

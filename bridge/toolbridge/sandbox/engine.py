@@ -1,4 +1,4 @@
-"""The engine: Wasmtime configured for hostile code, one per process, and the images it runs."""
+"""The engine: Wasmtime configured for hostile code, one per process, with epoch interruption and the compiled images."""
 
 from __future__ import annotations
 
@@ -27,16 +27,13 @@ if TYPE_CHECKING:
     from toolbridge.sandbox.instance import GuestInstance
 
 
-# The epoch ticker: advances the engine's epoch while runs are active, and sleeps otherwise.
-
-
 TICK_SECONDS = 0.005
-# A few idle ticks before going to sleep: runs that follow each other needn't wake the thread each time.
+# Idle ticks before the ticker sleeps: consecutive runs needn't wake it each time.
 _LINGER_TICKS = 10
 
 
 class EpochTicker:
-    """One thread per engine, started by the first run."""
+    """Thread that advances the engine's epoch while runs are active (epoch interruption), and sleeps otherwise."""
 
     def __init__(self, engine: int) -> None:
         self._engine = engine
@@ -48,11 +45,11 @@ class EpochTicker:
 
     @property
     def is_ticking(self) -> bool:
-        """Whether the epoch advances at the moment."""
+        """Whether the epoch is advancing."""
         return self._thread is not None and self._wake.is_set()
 
     def enter(self) -> None:
-        """A run begins."""
+        """Counts a run as active, and wakes the ticker."""
         with self._lock:
             self._active += 1
             if self._thread is None:
@@ -62,7 +59,7 @@ class EpochTicker:
                 self._wake.set()
 
     def leave(self) -> None:
-        """A run has ended."""
+        """Counts a run as ended."""
         with self._lock:
             self._active -= 1
 
@@ -75,7 +72,7 @@ class EpochTicker:
                 counted_until = time.monotonic()
             time.sleep(TICK_SECONDS)
             library.engine_increment_epoch(self._engine)
-            # Where the host's own threads are busy, this one gets its turn late: it counts the ticks that it missed.
+            # Where the host's threads are busy, this thread is late: it counts missed ticks too.
             passed = max(1, int((time.monotonic() - counted_until) / TICK_SECONDS))
             counted_until += passed * TICK_SECONDS
             self.ticks.count += passed
@@ -91,11 +88,11 @@ class EpochTicker:
 
 # Measured: with a native stack of 32 times the engine's own, no recursion overruns it first.
 WASM_STACK_BYTES = 32 * MOST_STACK
-# Of a guest that runs in steps (fiber_call.py). The library's own code runs on it too, below all of the guest's.
+# Stack of a fiber (instance.py). The library's own code runs on it too.
 _FIBER_STACK_BYTES = WASM_STACK_BYTES + STACK_HEADROOM
 _OPTIMISE_FOR_SPEED = 1
 
-# Part of a cached entry's key: change it with the configuration below.
+# Part of the cache key: change it with the configuration below.
 _SETTINGS = f"epoch speed core-1 fixed-memory stack={WASM_STACK_BYTES}"
 
 CompileNotice = Callable[[str], object]
@@ -103,7 +100,7 @@ CompileNotice = Callable[[str], object]
 
 
 class _Form(NamedTuple):
-    """How an image of one form, a module or a component, is compiled, kept and found again."""
+    """Functions that compile, serialise and load an image of one form: module or component."""
 
     compile: Callable[..., Any]
     serialise: Callable[..., Any]
@@ -126,7 +123,7 @@ def _new_engine() -> int:
     library.config_max_wasm_stack_set(config, WASM_STACK_BYTES)
     library.config_cranelift_opt_level_set(config, _OPTIMISE_FOR_SPEED)
     library.config_memory_may_move_set(config, False)  # GuestMemory relies on it
-    # Our images need plain WebAssembly; what they don't need is not there to be attacked.
+    # Our images need plain WebAssembly; other features only add attack surface.
     for switch_off in (
         library.config_wasm_threads_set,
         library.config_wasm_tail_call_set,
@@ -156,7 +153,7 @@ class Guests(NamedTuple):
 
 
 class Engine:
-    """Wasmtime's engine with everything that lives as long as it does."""
+    """Wasmtime's engine with its ticker, guest threads, compiled images and instance pools."""
 
     def __init__(self, cache: CompileCache | None = None) -> None:
         self.pointer = _new_engine()
@@ -165,14 +162,14 @@ class Engine:
         self._cache = cache or CompileCache()
         self._linker = library.linker_new(self.pointer)
         define_imports(self._linker, self.pointer)
-        # One for each image: whoever wants a small one doesn't wait while a large one is compiled.
+        # One per image: a small image doesn't wait while a large one is compiled.
         self._locks: dict[str, threading.Lock] = {}
         self._ready: dict[str, Image] = {}
         self._pools: dict[str, InstancePool] = {}
         self._python: ComponentImage | None = None
 
     def image(self, language: str, on_compile: CompileNotice | None = None) -> Image:
-        """The image for a language, compiled and linked, ready to be instantiated.
+        """Loads the image of a language, compiled and linked. Blocks while it is compiled.
 
         Raises:
             GuestImageError: the image is missing or damaged.
@@ -213,11 +210,11 @@ class Engine:
         return pool
 
     def is_ready(self, language: str) -> bool:
-        """Whether an image is ready: making it so may take a dozen seconds."""
+        """Whether an image is loaded: loading may take a dozen seconds."""
         return self._python is not None if language == "python" else language in self._ready
 
     def python_image(self, on_compile: CompileNotice | None = None) -> ComponentImage:
-        """The Python image, which is a component, ready to be instantiated.
+        """Loads the Python image, which is a component. Blocks while it is compiled.
 
         Raises:
             GuestImageError: the image is missing or damaged.
@@ -254,7 +251,7 @@ class Engine:
         *,
         check: Callable[[int], None] | None = None,
     ) -> int:
-        """Code from the cache, or compiled; `check` is for what was compiled, and raises if it must not be used."""
+        """Loads code from the cache, or compiles it; `check` raises if newly compiled code must not be used."""
         key = _cache_key(image)
         module = self._find(key, form)
         if module is not None:
@@ -264,7 +261,7 @@ class Engine:
 
             call_in_thread(on_compile, image.language)
         with self._cache.turn(key):
-            module = self._find(key, form)  # another process may have compiled it while this one waited
+            module = self._find(key, form)  # compiled by another process meanwhile
             if module is None:
                 module = self._compile(image, form)
                 if check is not None:
@@ -278,7 +275,7 @@ class Engine:
                 return None
             module = self._deserialise(entry.loadable, form)
             if module is None:
-                self._cache.discard(entry.path)  # for another processor, say
+                self._cache.discard(entry.path)  # compiled for another processor, for instance
             return module
 
     def _deserialise(self, path: str, form: _Form) -> int | None:
@@ -332,7 +329,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_engine() -> Engine:
-    """The engine of this process, made on first use."""
+    """The engine of this process, created on first use."""
     global _shared
     if _shared is None:
         with _shared_lock:
@@ -342,7 +339,7 @@ def shared_engine() -> Engine:
 
 
 def _forget_engine() -> None:
-    """After a fork the child has none of the engine's threads: it makes an engine of its own."""
+    """After a fork: the child has none of the engine's threads, so it creates its own engine."""
     global _shared, _shared_lock
     _shared = None
     _shared_lock = threading.Lock()

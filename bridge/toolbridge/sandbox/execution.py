@@ -1,4 +1,4 @@
-"""One run from start to result: begun by whoever waits for it, gone on with on a guest thread, and watched."""
+"""Executes one run: on the caller's thread in steps, on a guest thread, or on an event loop."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import TICK_SECONDS, Engine
 from toolbridge.sandbox.instance import GuestInstance, GuestTrap
 from toolbridge.sandbox.outcome import Dialect, Failure, FailureKind, RunResult, Usage, notes_of_calls
-from toolbridge.sandbox.scheduler import LoopInbox, TaskScheduler
+from toolbridge.sandbox.scheduler import LoopTasks, TaskScheduler
 
-# How long after its deadline a run may take to notice, before whoever waits stops waiting: a plain
-# host function can't be interrupted.
+# How long after its deadline a run is still waited for: a plain host function can't be interrupted.
 GRACE_SECONDS = 0.1
 
-# Runs that are on a guest thread of this process.
+# Runs on guest threads of this process.
 _active: set[Execution] = set()
 
 RunSteps: TypeAlias = Generator[Asked | None, int | None, None]
-"""As `instance.Steps`, from the making of the guest to the result."""
+"""As `instance.Steps`, from making the guest to the result."""
 
 
 class Execution:
-    """A run that has been set up and not yet begun."""
+    """One run: its guest, its state and its result."""
 
     def __init__(
         self,
@@ -77,8 +76,8 @@ class Execution:
         self._on_done: Callable[[], None] | None = None
         self._put_aside: tuple[RunSteps, Asked | None] | None = None
 
-    def _give_up_at(self) -> float:
-        """When whoever waits should stop waiting (monotonic clock)."""
+    def _abandon_at(self) -> float:
+        """When to stop waiting for the run (monotonic clock)."""
         calling, ended_at = self.state.calling, self.state.ended_at
         deadline = self.state.deadline
         if calling is not None:
@@ -88,14 +87,14 @@ class Execution:
             deadline = min(deadline, ended_at)
         return deadline + GRACE_SECONDS
 
-    def patience(self) -> float:
-        """How long to wait before asking `give_up`: calls come and go, so not for long."""
-        return min(max(self._give_up_at() - monotonic(), 0.01), 0.25)
+    def poll_seconds(self) -> float:
+        """Seconds to wait before the next `abandon_if_stuck`."""
+        return min(max(self._abandon_at() - monotonic(), 0.01), 0.25)
 
-    def begin_here(self) -> bool:
-        """Runs on this thread until the end, a host call or a tick, whichever is first; whether it was the end.
+    def run_until_wait(self) -> bool:
+        """Runs on this thread until the end, a host call or a tick; returns whether it was the end (fast path).
 
-        It is put aside in the middle for `begin`; or for `leave_undone`, when something comes between.
+        Otherwise the run is suspended until `begin` or `discard`.
         """
         words = self._dialect.words_of_calls
         if words is None or any(word in self._source for word in words):
@@ -108,14 +107,14 @@ class Execution:
         return False
 
     def begin(self, on_done: Callable[[], None]) -> None:
-        """Starts the run on a guest thread, or goes on with it; `on_done` is called on that thread at the end."""
+        """Starts or resumes the run on a guest thread; `on_done` is called on that thread at the end."""
         self._on_done = on_done
         steps, asked = self._put_aside or (self._execute(here=False), None)
         self._put_aside = None
-        self.submit(lambda: self._exhaust(steps, asked))
+        self.submit(lambda: self._take_all_steps(steps, asked))
 
     def submit(self, job: Callable[[], None]) -> None:
-        """Has something of this run done on a guest thread. The job must not raise."""
+        """Runs a job of this run on a guest thread. The job must not raise."""
 
         def work() -> None:
             try:
@@ -130,32 +129,32 @@ class Execution:
             _active.discard(self)
             raise
 
-    def leave_undone(self) -> bool:
-        """Ends a run that was put aside and hasn't gone on. False if there is none."""
+    def discard(self) -> bool:
+        """Ends a suspended run; returns whether there was one."""
         aside, self._put_aside = self._put_aside, None
         if aside is None:
             return False
         aside[0].close()
         return True
 
-    # ---- in steps
+    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def can_run_on_loop(self) -> bool:
-        """Whether an event loop's thread may run it, in steps: nothing that it can call would keep the loop."""
+        """Whether the run may take steps on an event loop's thread: no host function of it blocks."""
         if self._dialect.words_of_calls is None:
             return False
         functions = [each for module in self._host.modules.values() for each in module.values()]
         return all(each.is_async or each.is_quick for each in functions)
 
     def steps(self) -> RunSteps:
-        """The run, for a thread that it must not keep."""
+        """Returns the run as steps of less than a tick."""
         return self._execute(here=True)
 
-    def proceed(self, steps: RunSteps, asked: Asked | None) -> Asked | None:
-        """Does what the guest asked for, on this thread, and goes on to the next step.
+    def step(self, steps: RunSteps, asked: Asked | None) -> Asked | None:
+        """Performs the guest's request on this thread, and advances to the next step.
 
         Raises:
-            StopIteration: that was the last.
+            StopIteration: the run has ended.
         """
         if asked is None:
             return next(steps)
@@ -165,23 +164,23 @@ class Execution:
             return steps.throw(RunOver())
         return steps.send(number)
 
-    def _exhaust(self, steps: RunSteps, asked: Asked | None) -> None:
-        """Goes through all the steps that are left, on a guest thread."""
+    def _take_all_steps(self, steps: RunSteps, asked: Asked | None) -> None:
+        """Takes all remaining steps, on a guest thread."""
         with contextlib.suppress(StopIteration):
             while True:
-                asked = self.proceed(steps, asked)
+                asked = self.step(steps, asked)
 
     def cancel(self) -> None:
-        """Ends the run soon, from any thread."""
+        """Cancels the run. Thread-safe."""
         self.state.cancel()
 
-    def give_up(self) -> bool:
-        """Whether to stop waiting: the guest thread is stuck in a plain host function.
+    def abandon_if_stuck(self) -> bool:
+        """Ends a run whose thread is stuck in a plain host function past the deadline; returns whether it did.
 
-        The thread is left to itself: it ends when that function returns.
+        The thread ends when that function returns.
         """
         calling = self.state.calling
-        if self.is_done or calling is None or monotonic() < self._give_up_at():
+        if self.is_done or calling is None or monotonic() < self._abandon_at():
             return False
         stuck = self.state.log_of_calls.unfinished(calling)
         request = calling.request
@@ -192,11 +191,11 @@ class Execution:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is a result."""
+        """Whether the run has a result, or an error of the installation."""
         return self._result is not None or self._error is not None
 
     def result(self) -> RunResult:
-        """The result, once the run is done.
+        """The result of a run that is done.
 
         Raises:
             ToolbridgeError: the host's own installation failed, not the guest.
@@ -206,7 +205,7 @@ class Execution:
         assert self._result is not None
         return self._result
 
-    # ---- on the thread of whoever waits, until the first step is done; then on the guest thread
+    # ── on the thread that takes the steps ───────────────────────────────────────────────────────────────────────
 
     def _execute(self, *, here: bool) -> RunSteps:
         self._engine.ticker.enter()
@@ -218,26 +217,26 @@ class Execution:
                 self._keep_instance(instance)
                 instance = None
             self._finish(result, None)
-        except GeneratorExit:  # interrupted between two steps: there is nobody to tell
+        except GeneratorExit:  # discarded between two steps
             raise
         except BaseException as raised:
             self._finish(None, raised)
         finally:
             self._engine.ticker.leave()
-            if instance is not None:  # before anybody goes on: a next run would contend for the same memory map
+            if instance is not None:  # before `on_done`: the next run would contend for the same memory map
                 instance.close()
         if self._on_done is not None:
             self._on_done()
 
     def _finish(self, result: RunResult | None, error: BaseException | None) -> None:
-        with self._lock:  # the first of the guest thread and whoever gave up waiting
+        with self._lock:  # the guest thread and `abandon_if_stuck` may race: the first wins
             if self._result is None and self._error is None:
                 self._result, self._error = result, error
 
     def _run_in(
         self, instance: GuestInstance, *, here: bool
     ) -> Generator[Asked | None, int | None, tuple[RunResult, bool]]:
-        """The run's result, and whether the instance can be used again."""
+        """Returns the run's result, and whether the instance can be reused."""
         state = self.state
         if state.ending is not None:
             return self._ended_result(state.calls()), True
@@ -250,14 +249,14 @@ class Execution:
         except RunOver:
             return self._ended_result(state.calls()), False
         result = self._read_outcome(instance, pointer, length)
-        if result is None and here:  # the frames of whoever waits count too; a guest thread has few
+        if result is None and here:  # the caller's Python frames count; a guest thread has few
             yield None
             result = self._read_outcome(instance, pointer, length)
         too_deep = "The run's value is nested too deeply. Return something flatter."
         return result or self._result_of("limit", too_deep, instance), True
 
     def _read_outcome(self, instance: GuestInstance, pointer: int, length: int) -> RunResult | None:
-        """The result that the guest's outcome frame tells of; None if Python's recursion limit is in the way."""
+        """Decodes the outcome frame; None if Python's recursion limit is in the way."""
         if length > self._limits.frame_bytes:
             message = f"The run's value is {length} bytes, more than the limit of {self._limits.frame_bytes}."
             return self._result_of("limit", f"{message} Return less: filter or summarise.", instance)
@@ -269,12 +268,12 @@ class Execution:
             return None
         except (WireError, OutOfBoundsError) as error:
             return self._result_of("protocol", f"The guest's outcome was not understood: {error}.", instance)
-        if monotonic() > self.state.deadline + GRACE_SECONDS:  # reading it was part of the run
+        if monotonic() > self.state.deadline + GRACE_SECONDS:  # decoding is part of the run
             self.state.end("timeout", f"The run took longer than {self._limits.wall_seconds:g} s.")
             return self._ended_result(self.state.calls())
         return self._outcome_result(outcome, instance)
 
-    # ---- results
+    # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _outcome_result(self, outcome: OutcomeFrame, instance: GuestInstance) -> RunResult:
         calls = self.state.calls()
@@ -330,12 +329,12 @@ class Execution:
 
 
 def fresh_seed() -> bytes:
-    """A seed that nobody can guess."""
+    """An unpredictable seed."""
     return os.urandom(32)
 
 
 def _cancel_all() -> None:
-    """At exit no guest may call into an interpreter that is going away."""
+    """At exit: no guest may call into an interpreter that shuts down."""
     executions = list(_active)
     for execution in executions:
         execution.cancel()
@@ -347,23 +346,22 @@ def _cancel_all() -> None:
 atexit.register(_cancel_all)
 
 
-# A run on an event loop: its calls are awaited right there, and only what it computes goes to a guest thread.
-#
-# A guest runs on the loop's thread for less than a tick at a time. Whatever it wants of its host it asks by mailbox,
-# is put aside, and goes on when the answer has been awaited: nothing has to wake another thread. When a tick finds it
-# computing, it goes on on a guest thread until it next asks for something.
-
-
-# How long a cancelled run is waited for: long enough for a guest to end.
-_CANCEL_SECONDS = 0.045
-# What a guest thread answers itself: printing in the middle of a computation is no reason to come back.
+# ── on an event loop ──────────────────────────────────────────────────────────────────────────────────────────────
+# How long a cancelled run is waited for: enough for a guest to end, not for a plain host function.
+CANCEL_SECONDS = 0.045
+# Requests that a guest thread answers itself: printing doesn't bring the run back to the loop.
 _ANSWERED_ANYWHERE = frozenset({TAKE, LOG, NOW})
 
 
 class LoopRun:
-    """One run. Used on the event loop's thread."""
+    """A run whose calls are awaited on the event loop; only its computing moves to a guest thread.
 
-    def __init__(self, execution: Execution, inbox: LoopInbox, scheduler: TaskScheduler) -> None:
+    The guest runs on the loop's thread for less than a tick at a time. It makes requests by mailbox and is suspended
+    until they are answered: no other thread has to be woken. When a tick finds it computing, it continues on a guest
+    thread until its next request.
+    """
+
+    def __init__(self, execution: Execution, inbox: LoopTasks, scheduler: TaskScheduler) -> None:
         import anyio
 
         self._execution = execution
@@ -372,12 +370,12 @@ class LoopRun:
         self._asked: Asked | None = None
         self._requests = AwaitedRequests(execution.state, scheduler.perform)
         self._scope = anyio.CancelScope()
-        """Cancelled when the run's time is up, or when it was ended."""
+        """Cancelled when the run's time is up, or the run is ended."""
         self._is_left = False
-        """Whether nobody waits for it any more; the guest thread that has it then ends it."""
+        """Whether the caller stopped waiting: then the guest thread ends the run."""
 
     async def result(self) -> RunResult:
-        """Runs it to its end. Cancelling ends the guest.
+        """Runs to the end. Cancelling ends the guest.
 
         Raises:
             ToolbridgeError: the host's own installation failed, not the guest.
@@ -401,8 +399,8 @@ class LoopRun:
             with scope:
                 scope.deadline = state.deadline + shift
                 state.on_change = on_change
-                await self._go_on()
-            if not self._execution.is_done:  # the scope was cancelled: the time is up, or the run was ended
+                await self._drive()
+            if not self._execution.is_done:  # the scope was cancelled
                 state.time_out()
                 self._end()
         finally:
@@ -411,7 +409,7 @@ class LoopRun:
                 self._steps.close()
         return self._execution.result()
 
-    async def _go_on(self) -> None:
+    async def _drive(self) -> None:
         import anyio.lowlevel
 
         self._advance(None)
@@ -429,11 +427,11 @@ class LoopRun:
             except RunOver:
                 self._end()
                 return
-            if monotonic() > turn_ends:  # functions that never wait would keep the loop
+            if monotonic() > turn_ends:  # functions that never wait would block the loop
                 await anyio.lowlevel.checkpoint()
                 turn_ends = monotonic() + TICK_SECONDS
             self._advance(answer)
-        if self._execution.state.pending.can_settle():  # what was started last has begun, here as on any thread
+        if self._execution.state.pending.can_settle():  # let calls that were just started begin
             await anyio.lowlevel.checkpoint()
 
     def _advance(self, answer: int | None) -> None:
@@ -447,7 +445,7 @@ class LoopRun:
             self._steps.throw(RunOver())
 
     async def _compute_elsewhere(self) -> None:
-        """Goes on on a guest thread, until the guest asks for something that only the loop can do, or ends."""
+        """Continues on a guest thread until the guest ends, or makes a request for the loop."""
         import anyio
 
         done = anyio.Event()
@@ -455,8 +453,8 @@ class LoopRun:
         try:
             await done.wait()
         except BaseException:
-            patience = _CANCEL_SECONDS
-            if self._scope.cancel_called:  # whoever waits wants a result, which there is at the next tick
+            patience = CANCEL_SECONDS
+            if self._scope.cancel_called:  # the time is up: the result follows at the next tick
                 self._execution.state.time_out()
                 patience = inf
             self._execution.cancel()
@@ -466,72 +464,13 @@ class LoopRun:
             raise
 
     def _compute(self, on_done: Callable[[], None]) -> None:
-        """On a guest thread."""
+        """Takes steps on a guest thread."""
         asked: Asked | None = None
         with contextlib.suppress(StopIteration):
             while asked is None or asked.operation in _ANSWERED_ANYWHERE:
-                asked = self._execution.proceed(self._steps, asked)
+                asked = self._execution.step(self._steps, asked)
             self._asked = asked
         if self._is_left:
             self._steps.close()
         with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
             self._inbox.run_soon(on_done)
-
-
-# Waiting for a run: on a thread, or in an event loop.
-
-
-# How long a cancelled run is waited for: long enough for a guest to end, not for a plain host function.
-
-
-def wait_for(execution: Execution) -> RunResult:
-    """Begins a run and waits for its result on this thread.
-
-    Raises:
-        ToolbridgeError: the host's own installation failed, not the guest.
-    """
-    done = threading.Lock()
-    done.acquire()
-    try:
-        if not execution.begin_here():
-            execution.begin(done.release)
-            while not done.acquire(timeout=execution.patience()):
-                if execution.give_up():
-                    break
-    except BaseException:  # Ctrl-C: the guest goes first
-        execution.cancel()
-        if not execution.leave_undone():
-            done.acquire(timeout=_CANCEL_SECONDS)
-        raise
-    return execution.result()
-
-
-async def wait_for_async(execution: Execution, inbox: LoopInbox, scheduler: TaskScheduler) -> RunResult:
-    """The same in an event loop, where the run's calls are made; cancelling it ends the guest.
-
-    Raises:
-        ToolbridgeError: the host's own installation failed, not the guest.
-    """
-    if execution.can_run_on_loop():
-        return await LoopRun(execution, inbox, scheduler).result()
-
-    from anyio import move_on_after
-
-    def on_done() -> None:
-        with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
-            inbox.wake()
-
-    execution.begin(on_done)
-    try:
-        while not execution.is_done:
-            with move_on_after(execution.patience()):
-                await inbox.wait()
-            if execution.give_up():
-                break
-    except BaseException:
-        execution.cancel()
-        with move_on_after(_CANCEL_SECONDS, shield=True):
-            while not execution.is_done:
-                await inbox.wait()
-        raise
-    return execution.result()

@@ -1,4 +1,4 @@
-"""One instance of a guest image: a store, its memory, and the one call that runs a program in it."""
+"""Instances of a guest image, and the copy-on-write instance pool that reuses them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from toolbridge.boundary.run_state import RunOver, RunState, TextMemory
 from toolbridge.errors import EngineError
 from toolbridge.limits import MIB
 
-# A call into a guest on a stack of its own: it can be put aside, and gone on with on any thread.
+# ── fibers: calls into a guest on a native stack of their own, suspended and resumed on any thread ─────────────────
 #
-# A program that computes `1 + 1` takes less time than waking a guest thread. So a run begins on the caller's own
-# thread, on a fiber: the library switches to a native stack that is as large as a guest thread's. When the epoch
-# advances (every tick, or because the guest called `leave`), the library switches back. If the guest has put
-# something into its mailbox, it is answered; and the run goes on.
+# A short program takes less time than waking a guest thread, so a run begins on the caller's thread, on a fiber: the
+# library switches to a native stack as large as a guest thread's, and back when the epoch advances: at a tick, or
+# because the guest called `leave` (epoch interruption). A request in the mailbox is then answered, and the fiber
+# resumes.
 #
-# No Python code runs on the fiber, on whichever thread: a signal handler, a debugger or a timeout library may raise
-# an exception in any Python code, and the library would not get to know; and Pythons from 3.14 on compare the stack's
-# address with what they know of the thread's own.
+# No Python code runs on a fiber: the library wouldn't notice an exception raised there by a signal handler, debugger
+# or timeout library, and Python ≥ 3.14 compares stack addresses with those of the thread.
 
 
 _I32 = 0
@@ -33,7 +32,7 @@ _EACH_TICK = 1
 
 
 class FiberCall:
-    """One call of an export that takes a number and answers with one. Used by one thread at a time."""
+    """One call of an export, number → number, on a fiber. Used by one thread at a time."""
 
     future: int | None = None
     """Polling it resumes the guest until it ends or the epoch advances."""
@@ -51,11 +50,11 @@ class FiberCall:
         )
 
     def answer(self) -> tuple[int, int | None, int | None]:
-        """The number that it gave; or an error, or a trap, which are then the caller's to free."""
+        """The result; or an error, or a trap, which the caller has to free."""
         return self._answer.number, self._error.value, self._trap.value
 
     def close(self) -> None:
-        """Ends the call, wherever it is. Must come before the end of the store."""
+        """Ends the call. Must precede the end of the store."""
         future, self.future = self.future, None
         if future is not None:
             library.call_future_delete(future)
@@ -65,7 +64,7 @@ STACK_OVERFLOW, _OUT_OF_BOUNDS = 0, 1
 # The engine's own stack lies at the beginning of memory, so that overrunning it wraps around to its very end.
 _BELOW_ZERO = re.compile(r"memory fault at wasm address 0xfff[0-9a-f]{5}\b")
 
-# The structures that the library fills in: at most this large, used by address only.
+# Structures that the library fills in, at most this large, used by address only.
 _InstanceBuffer = c_uint64 * 2
 _ExternBuffer = c_uint64 * 8
 _EXTERN_PAYLOAD = 8
@@ -75,33 +74,33 @@ _NO_TICK = 1 << 40
 
 
 class GuestTrap(Exception):  # noqa: N818  # a fact about the guest, not an error of the host
-    """The guest's code was stopped. `code` says how, where WebAssembly itself did."""
+    """The guest was stopped. `code` is the trap's code, if WebAssembly itself trapped."""
 
     def __init__(self, code: int | None, message: str, *, denied: str = "") -> None:
         self.code = code
         self.denied = denied
-        """What it asked of the system that isn't there."""
+        """The WASI function that it called, which the sandbox doesn't have."""
         super().__init__(message)
 
     @property
     def is_stack_overflow(self) -> bool:
-        """Whether the guest recursed deeper than its stack, or the engine's own, allows."""
+        """Whether the guest overran its stack, or the engine's."""
         return self.code == STACK_OVERFLOW or (
             self.code == _OUT_OF_BOUNDS and _BELOW_ZERO.search(str(self)) is not None
         )
 
 
 Steps: TypeAlias = Generator[Asked | None, int | None, tuple[int, int]]
-"""A run in steps. It yields what the guest asks for, and goes on with the answer; or None: it wants to go on on a guest
-thread. To end it, `RunOver` is thrown in. It returns pointer and length of the outcome frame."""
+"""A run in steps: yields requests of the guest and is sent the answers; yields None to continue on a guest thread.
+`RunOver` is thrown in to end it. Returns pointer and length of the outcome frame."""
 
 
 class GuestInstance(Protocol):
-    """What a run needs of a guest, whatever kind of image it is made from."""
+    """An instance of either kind of image, as a run uses it."""
 
     @property
     def memory(self) -> TextMemory:
-        """Where its outcome is read from."""
+        """Holds the outcome."""
         ...
 
     def run(self, state: RunState, frame: bytes, here: bool) -> Steps:
@@ -109,11 +108,11 @@ class GuestInstance(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Gives it up without freeing it."""
+        """Drops the instance without freeing it."""
         ...
 
     def close(self) -> None:
-        """Frees it."""
+        """Frees the instance."""
         ...
 
 
@@ -125,15 +124,14 @@ class Image:
     def __init__(self, pre: int) -> None:
         self.pre = pre
         self.inbox: tuple[int, int] | None = None
-        """Where a run frame may be put, and how long it may be; known once there was an instance. Length 0: nowhere.
+        """Address and capacity of the inbox for the run frame, known after the first instance. Capacity 0: none.
 
-        The mailbox is in front of it. Both were allocated before the image was baked: they are the same in every
-        instance.
+        The mailbox precedes it. Both were allocated before the image was baked, so they are the same in every instance.
         """
 
 
 class Instance:
-    """A fresh guest. Used by one thread at a time; dead after a trap."""
+    """A guest. Used by one thread at a time; unusable after a trap."""
 
     _store: int | None = None
 
@@ -148,14 +146,14 @@ class Instance:
             self._instantiate()
             self._memory_export = self._export(b"memory")
             self.memory = GuestMemory(self._context, ctypes.addressof(self._memory_export) + _EXTERN_PAYLOAD)
-            if image.inbox is None:  # asked now: a guest that has run a program might lie
+            if image.inbox is None:  # before any program runs: its guest might lie
                 image.inbox = self._find_inbox()
         except BaseException:
             self.close()
             raise
 
     def limit(self, memory_bytes: int) -> None:
-        """How much memory it may have."""
+        """Sets the memory limit."""
         library.store_limiter(self._store, memory_bytes, _UNLIMITED, 1, 4, 1)
 
     def _instantiate(self) -> None:
@@ -190,7 +188,7 @@ class Instance:
         return pointer, length
 
     def _call(self, function: ctypes.Array[c_uint64], argument: int, ticks: int) -> int:
-        """What an export answers, called on this thread's own stack; `ticks`: until the epoch is looked at."""
+        """Calls an export on this thread's own stack; `ticks`: epoch ticks until the callback."""
         slots = (c_uint64 * 2)(argument)
         trap = c_void_p()
         library.store_epoch_deadline_callback(self._store, epoch_callback, None, library.NO_FINALIZER)
@@ -202,10 +200,9 @@ class Instance:
         return _answer(slots[0], error, trap.value)
 
     def run(self, state: RunState, frame: bytes, here: bool) -> Steps:
-        """Runs the program of a run frame, which `state` holds too: pointer and length of the outcome frame.
+        """Runs the program of a run frame; returns pointer and length of the outcome frame.
 
-        `here`: on a thread that guest code must not keep, so in steps. Otherwise this is a guest thread, and it runs to
-        its end at once.
+        `here`: in steps, on a thread that guest code must not block. Otherwise on a guest thread, to the end.
 
         Raises:
             GuestTrap: the guest was stopped; the instance must not be used again.
@@ -245,7 +242,7 @@ class Instance:
                     answer = yield asked
                     assert answer is not None
                     mailbox.answer(answer)
-                elif state.has_ticked():  # else another guest asked its host, for which the epoch advances, too
+                elif state.has_ticked():  # else the epoch advanced for another guest's request
                     state.ensure_time()
                     yield None
             return _answer(*call.answer())
@@ -256,7 +253,7 @@ class Instance:
             del state.memory
 
     def abandon(self) -> None:
-        """Gives the instance up without freeing it: its engine's threads don't exist in this process."""
+        """Drops the instance without freeing it: after a fork, its engine's threads don't exist."""
         self._store = None
 
     def __del__(self) -> None:
@@ -270,8 +267,8 @@ class Instance:
 
 
 def _proceed(call: FiberCall, state: RunState) -> bool:
-    """Resumes a guest without host functions: one that it calls all the same ends it. Whether it has ended."""
-    before, current.run = current.run, None  # another run's, whose host function uses a sandbox
+    """Resumes a guest until it ends or suspends; returns whether it ended. Calling an import ends it."""
+    before, current.run = current.run, None  # of an outer run, whose host function uses a sandbox
     try:
         state.enter_guest()
         ended = library.call_future_poll(call.future)
@@ -304,34 +301,33 @@ def _describe_trap(trap: int) -> GuestTrap:
     return GuestTrap(code.value if has_code else None, text)
 
 
-# SECURITY: guests that serve again, once every byte of theirs is that of a fresh one (T33).
+# ── SECURITY: copy-on-write instance pool: an instance is reused once every byte is that of a fresh one (T33) ─────
 #
-# A guest begins as a copy of its image, whose pages the system copies when they are first written to. That copying,
-# and giving the pages back, takes most of the time of a short run. So a guest that ended well is not thrown away: the
-# pages that it wrote to get the image's content again. Which those are, the system tells (`/proc/self/pagemap`), not
-# the guest.
+# A guest begins as a copy-on-write mapping of its image. Copying pages, and unmapping them, takes most of the time of
+# a short run, so an instance whose run ended well is restored instead: the pages written to get the image's content
+# again. The kernel tells which those are (`/proc/self/pagemap`), not the guest.
 #
-# Besides its memory a guest has nothing that lasts: its only mutable global is the stack pointer, which is back where
-# it was when `run` returns, and no code of the image changes a table (test_component_instance_image_state.py looks).
-# What can't be told, or has grown, or is too much, is thrown away. So is everything where the system doesn't tell.
+# An instance has no other lasting state: its only mutable global is the stack pointer, which is reset when `run`
+# returns, and no code of the image mutates a table (test_component_instance_image_state.py verifies that).
+# An instance that has grown, or has written too much, is freed; so are all where there is no page map.
 
 
 _MOST_INSTANCES = 4
-# More than this is cheaper to map anew, and not to be held on to.
+# More pages than this are cheaper to map anew.
 _MOST_PAGES = 192
-# A second copy of the image's memory is held, too.
+# The pool holds a second copy of the image's memory.
 _MOST_MEMORY = 32 * MIB
 _ENTRY_BYTES = 8
 _PAGE_MAP = "/proc/self/pagemap"
 _RUNS_BEFORE, _MOST_TRIES = 2, 10
-# The highest byte of an entry. 0: never touched. Present, and a page of the file: only read. All else is written.
+# Highest byte of an entry. 0: untouched. Present and of the file: only read. Anything else: written.
 _PRESENT_OF_FILE, _NOT_SHARED = 0xA0, 0x01
 _IS_WRITTEN = bytes(flags & ~_NOT_SHARED not in (0, _PRESENT_OF_FILE) for flags in range(256))
 _WRITTEN = re.compile(rb"\x01+")
 
 
 class InstancePool:
-    """The spare guests of one image. Safe to use from any thread."""
+    """Copy-on-write instance pool of one image. Thread-safe."""
 
     def __init__(self, engine: int, image: Image) -> None:
         self._engine = engine
@@ -341,10 +337,10 @@ class InstancePool:
         self._fresh: ctypes.Array[ctypes.c_char] | None = None
         self._runs = 0
         self._works: bool | None = None
-        """Whether guests are restored here; None until that is known."""
+        """Whether restoring works on this system; None until tried."""
 
     def take(self, memory_bytes: int) -> Instance:
-        """A guest that nobody has used, or that can't be told from one."""
+        """Takes a fresh instance, or one restored to be indistinguishable from it."""
         try:
             instance = self._instances.pop()
         except IndexError:
@@ -353,7 +349,7 @@ class InstancePool:
         return instance
 
     def put(self, instance: GuestInstance) -> None:
-        """A guest whose run has ended well, and that nobody else will use."""
+        """Returns an instance whose run has ended well; it is restored or freed."""
         if isinstance(instance, Instance) and self._can_reuse(instance):
             self._instances.append(instance)
         else:
@@ -368,9 +364,9 @@ class InstancePool:
         return self._works and len(self._instances) < _MOST_INSTANCES and self._restore(instance)
 
     def _try(self, instance: Instance) -> None:
-        """Finds out what a fresh guest looks like, and whether restoring works here, by comparing all of a memory.
+        """Copies a fresh instance's memory, and tries whether restoring works here by comparing all of it.
 
-        Not for a process that runs one program; and this guest is no spare: reading all of it has mapped all of it.
+        Not in a process of one run. This instance is not reused: reading all of its memory has mapped all of it.
         """
         self._runs += 1
         if self._runs < _RUNS_BEFORE:
@@ -383,11 +379,11 @@ class InstancePool:
         fresh.close()
         self._fresh = ctypes.create_string_buffer(content, len(content))
         restored = self._restore(instance)
-        if restored or self._runs > _MOST_TRIES:  # else it has grown, or written much: another may tell
+        if restored or self._runs > _MOST_TRIES:  # else it has grown, or has written much: try with another
             self._works = restored and instance.memory.read(0, len(content)) == content
 
     def _restore(self, instance: Instance) -> bool:
-        """Gives every page that was written to its first content; whether that could be done."""
+        """Restores every written page; returns whether it could."""
         fresh, memory = self._fresh, instance.memory
         assert fresh is not None
         size = len(fresh)
@@ -409,7 +405,7 @@ class InstancePool:
 
 
 def _read_page_map(at: int, size: int) -> bytes:
-    """Opened each time: an open one goes on telling of the process that opened it, also after a fork."""
+    """Reads the page map, opened anew each time: after a fork, an open one still describes the parent."""
     try:
         page_map = os.open(_PAGE_MAP, os.O_RDONLY)
     except OSError:

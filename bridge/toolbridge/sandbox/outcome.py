@@ -1,4 +1,4 @@
-"""What a run gives back: values for programs, and failures that a model can repair its code from."""
+"""Results of runs: values, and failures from which a model can repair its code."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a run has no value. `str(failure)` is the whole text that a model needs."""
+    """Why a run has no value. `str(failure)` is the complete text for a model."""
 
     kind: FailureKind
     message: str
-    """One line: the error's name and what it says."""
+    """One line: the error's name and message."""
     line: int | None = None
-    """Of the program, from 1; None when no line of it is to blame."""
+    """Line of the program, from 1; None if no line is to blame."""
     column: int | None = None
     excerpt: str = ""
-    """The program's lines around it, the place marked."""
+    """The lines around it, with the place marked."""
     trace: tuple[str, ...] = ()
     """The program's own stack frames, innermost first."""
     notes: tuple[str, ...] = ()
-    """Hints, causes, and which calls had already been made."""
+    """Hints, causes, and the calls already made."""
 
     def __post_init__(self) -> None:
-        """Half a surrogate pair, which a program's text may have, is written out: nobody could print it."""
+        """Escapes lone surrogates of the program's text, which can't be printed."""
         for name in ("message", "excerpt"):
             object.__setattr__(self, name, _printable(getattr(self, name)))
         for name in ("trace", "notes"):
@@ -69,36 +69,36 @@ def _printable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run used."""
+    """Resources used by a run."""
 
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """Time in guest code, looked at every few milliseconds. In TypeScript, removing the types is part of it."""
+    """CPU time of guest code, sampled every few milliseconds; removing TypeScript types is part of it."""
     memory_bytes: int = 0
-    """The guest's memory at the end; it never shrinks."""
+    """Memory of the guest at the end, which is its peak."""
     output_bytes_dropped: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """The time of both."""
+        """Adds the times of two steps of a run."""
         return Usage(self.wall_seconds + other.wall_seconds, self.cpu_seconds + other.cpu_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The outcome of one run."""
+    """The result of one run."""
 
     value: Any = None
-    """What the program gave back, as JSON types; None when it failed."""
+    """The program's value in JSON types; None if it failed."""
     stdout: str = ""
     stderr: str = ""
     calls: tuple[CallRecord, ...] = ()
-    """Every host call, in the order in which they ended."""
+    """All host calls, in the order of their ends."""
     failure: Failure | None = None
     usage: Usage = field(default_factory=Usage)
     servers: tuple[str, ...] = ()
-    """The MCP servers that were called: whatever they say may be in the value and the output."""
+    """MCP servers that the run is tainted by: their text may be in the value and the output."""
     warnings: tuple[str, ...] = ()
-    """What the host could not do for this run: a type check that failed, tools that its pins keep from it."""
+    """Problems of the host: a failed type-check, tools blocked by their pins."""
 
     @property
     def ok(self) -> bool:
@@ -106,7 +106,7 @@ class RunResult:
         return self.failure is None
 
 
-# A program's lines, found without splitting it: eight megabytes of hostile text may be as many lines.
+# A program's lines are found without splitting it: eight megabytes of hostile text may be as many lines.
 
 
 JAVASCRIPT_LINE_ENDS = ("\r", "\u2028", "\u2029")
@@ -114,15 +114,15 @@ PYTHON_LINE_ENDS = ("\r",)
 
 _MOST_LINE = 160
 _CONTEXT_LINES = 2
-# Counting is quick, and stepping from one line to the next is not: at most so many steps are taken for a line.
+# Counting is fast, stepping from line to line is not: limit of steps per line.
 _BLOCK = 4096
 
 
 class SourceLines:
-    """The lines of one program, numbered from 1. `ends`: what ends a line in its language, besides a newline.
+    """Index of a program's lines, from 1. `ends`: line terminators of its language, besides a newline.
 
-    Describing a failure is done after the run's deadline was last looked at. So all of the text is gone through once,
-    by what the interpreter does in one go, and however many places are asked for.
+    A failure is described after the run's deadline, so the text is scanned once, in C, however many places are asked
+    for.
     """
 
     def __init__(self, source: str, ends: tuple[str, ...] = JAVASCRIPT_LINE_ENDS) -> None:
@@ -131,7 +131,7 @@ class SourceLines:
             text = text.replace(end, "\n")
         self._text = text
         self._ends_up_to: list[int] = []
-        """How many lines have ended by the end of each block."""
+        """Line ends up to the end of each block."""
         self._encoded: dict[int, bytes] = {}
         ended = 0
         for start in range(0, len(text), _BLOCK):
@@ -140,7 +140,7 @@ class SourceLines:
         self._count = ended + 1
 
     def character_column(self, line: int, byte: int) -> int:
-        """The engines count a line's bytes; people count characters. Both from 1."""
+        """Converts a column from the engine's bytes to characters, both from 1."""
         if not 1 <= line <= self._count:
             return byte
         encoded = self._encoded.get(line)
@@ -149,7 +149,7 @@ class SourceLines:
         return len(encoded[: byte - 1].decode("utf-8", "ignore")) + 1
 
     def excerpt(self, line: int, column: int | None) -> str:
-        """The lines around a place, the line marked and the column pointed at."""
+        """Formats the lines around a place, with a marker at line and column."""
         if not 1 <= line <= self._count:
             return ""
         first = max(1, line - _CONTEXT_LINES)
@@ -172,7 +172,7 @@ class SourceLines:
         return "\n".join(shown)
 
     def _line(self, line: int) -> str:
-        """A line that exists, without its end."""
+        """The text of an existing line, without its end."""
         start = self._start(line)
         end = self._text.find("\n", start)
         return self._text[start:] if end < 0 else self._text[start:end]
@@ -193,7 +193,7 @@ def excerpt(source: str, line: int, column: int | None, ends: tuple[str, ...] = 
     return SourceLines(source, ends).excerpt(line, column)
 
 
-# From what the JavaScript guest says of an error to a failure with the author's own lines.
+# ── errors of the JavaScript guest ────────────────────────────────────────────────────────────────────────────────
 
 
 PROGRAM_FILE = "main.js"
@@ -207,7 +207,7 @@ _LONGEST_NAME = 32
 _MOST_GUESSES = 200
 _ERROR_CLASS = re.compile(r"(?:new )?\w*(?:Error|Exception|Err)")
 
-# Names that other runtimes have, and what there is here instead.
+# Names of other runtimes, and their replacement here.
 _ELSEWHERE = {
     "fetch": "There is no network here: call a tool of a host module.",
     "XMLHttpRequest": "There is no network here: call a tool of a host module.",
@@ -231,13 +231,13 @@ _NOT_DEFINED = re.compile(r"^'?([\w$]+)'? is not defined$")
 def describe_javascript(
     kind: FailureKind, error: GuestError, source: str, calls: Sequence[CallRecord], *, extra_notes: Sequence[str] = ()
 ) -> Failure:
-    """The failure for an error that the guest reported."""
+    """Makes the failure for an error of the guest: message, line, excerpt, notes."""
     lines = SourceLines(source)
     frames = [
         (function, line, lines.character_column(line, column))
         for function, line, column in _program_frames(error.stack)
     ]
-    # An error class of the program's own begins in its constructor: what matters is who called that.
+    # The stack of a user-defined error class begins in its constructor: skip to its caller.
     blamed = next((frame for frame in frames if not _ERROR_CLASS.fullmatch(frame[0])), frames[0] if frames else None)
     line, column = (blamed[1], blamed[2]) if blamed is not None else (None, None)
     message = f"{error.name}: {error.message}" if error.name else f"Uncaught: {error.message}"
@@ -256,7 +256,7 @@ def describe_javascript(
 
 
 def _program_frames(stack: str) -> list[tuple[str, int, int]]:
-    """The frames of the program itself: function, line, column. The prelude's are left out."""
+    """The program's own stack frames (function, line, column), without the prelude's."""
     frames: list[tuple[str, int, int]] = []
     for text in stack.split("\n"):
         match = _JAVASCRIPT_FRAME.match(text)
@@ -282,7 +282,7 @@ def _javascript_hints(error: GuestError, source: str) -> list[str]:
 
 
 def hint_for_missing_name(name: str) -> str:
-    """What there is in place of a name that other runtimes have; empty for any other."""
+    """The replacement here for a name of another runtime, or ''."""
     return _ELSEWHERE.get(name, "")
 
 
@@ -294,7 +294,7 @@ def _undefined_name_hint(name: str, source: str) -> str:
 
 
 def _nearest_name(name: str, source: str) -> str | None:
-    """The name in the program that is spelt most like this one. Bounded: name and program are hostile."""
+    """Finds the nearest name in the program, in bounded time: name and program are hostile."""
     if len(name) > _LONGEST_NAME:
         return None
     words = set(re.findall(r"[A-Za-z_$][\w$]*", source[:100_000])) - {name}
@@ -303,7 +303,7 @@ def _nearest_name(name: str, source: str) -> str | None:
 
 
 def notes_of_calls(calls: Sequence[CallRecord]) -> tuple[str, ...]:
-    """Which host calls had been made: what a repaired program must not do twice."""
+    """Notes the host calls already made, which a repaired program must not repeat."""
     made = [call for call in calls if call.sent and call.outcome not in _NEVER_MADE]
     if not made:
         return ()
@@ -313,7 +313,7 @@ def notes_of_calls(calls: Sequence[CallRecord]) -> tuple[str, ...]:
     return ("Calls already made (their effects remain):\n" + "\n".join(shown),)
 
 
-# What differs between the languages of programs: which image runs them, and how their errors are described.
+# ── languages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 SandboxLanguage: TypeAlias = Literal["javascript", "typescript", "python"]
@@ -321,21 +321,21 @@ SandboxLanguage: TypeAlias = Literal["javascript", "typescript", "python"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One language."""
+    """A language of programs: its image, and how its errors are described."""
 
     language: SandboxLanguage
     image: str
-    """Which of the guest images runs it."""
+    """The guest image that runs it."""
     program_file: str
     describe: Callable[..., Failure]
-    """As `javascript_failure.describe`."""
+    """Makes a failure, as `describe`."""
     least_memory: int
-    """What an instance needs to exist at all."""
+    """The least memory of an instance."""
     words_of_calls: tuple[str, ...] | None
-    """A program that holds one of these will need its host, and so a guest thread: moving to one in the middle costs
-    more than to begin there. A wrong guess costs time and nothing else. None: it can't begin anywhere else."""
+    """A program with one of these words will make host calls, so it starts on a guest thread: moving there later costs
+    more. A wrong guess costs only time. None: it always starts there."""
     has_types: bool = False
-    """Whether a program's types are removed before it runs."""
+    """Whether types are removed before it runs."""
 
 
 JAVASCRIPT = Dialect(
@@ -347,7 +347,7 @@ JAVASCRIPT = Dialect(
     words_of_calls=("host:", "console.", "setTimeout", "setInterval", "Date", "performance"),
 )
 
-# What is left when the types are gone has every line and column in its place, and so the author's own lines are shown.
+# Removing types keeps all lines and columns, so failures show the author's lines.
 TYPESCRIPT = replace(JAVASCRIPT, language="typescript", has_types=True)
 
 

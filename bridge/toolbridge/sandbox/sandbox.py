@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
@@ -24,9 +25,9 @@ from toolbridge.errors import (
 )
 from toolbridge.limits import Limits
 from toolbridge.sandbox.engine import CompileNotice, Guests, shared_engine
-from toolbridge.sandbox.execution import Execution, fresh_seed, wait_for, wait_for_async
+from toolbridge.sandbox.execution import CANCEL_SECONDS, Execution, LoopRun, fresh_seed
 from toolbridge.sandbox.outcome import DIALECTS, Dialect, Failure, RunResult, SandboxLanguage, Usage
-from toolbridge.sandbox.scheduler import BackgroundLoop, LoopInbox, TaskScheduler
+from toolbridge.sandbox.scheduler import BackgroundLoop, LoopTasks, TaskScheduler
 from toolbridge.sandbox.session import Session
 
 Modules = Mapping[str, Mapping[str, Callable[..., Any]]]
@@ -259,7 +260,7 @@ class Sandbox:
         guests = await self._prepare(dialect, limits)
         outcome: RunResult | ToolbridgeError | None = None
         async with create_task_group() as calls:
-            inbox = LoopInbox(calls)
+            inbox = LoopTasks(calls)
             try:
                 scheduler = TaskScheduler(limits, inbox.post)
                 execution = self._execution(
@@ -388,3 +389,59 @@ def _too_large(source: str, limits: Limits) -> RunResult | None:
         return None
     message = f"The program is {size} bytes, more than the limit of {limits.frame_bytes}."
     return RunResult(failure=Failure("limit", message))
+
+
+# ── waiting ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def wait_for(execution: Execution) -> RunResult:
+    """Starts a run and blocks until its result.
+
+    Raises:
+        ToolbridgeError: the host's own installation failed, not the guest.
+    """
+    done = threading.Lock()
+    done.acquire()
+    try:
+        if not execution.run_until_wait():
+            execution.begin(done.release)
+            while not done.acquire(timeout=execution.poll_seconds()):
+                if execution.abandon_if_stuck():
+                    break
+    except BaseException:  # Ctrl-C: the guest goes first
+        execution.cancel()
+        if not execution.discard():
+            done.acquire(timeout=CANCEL_SECONDS)
+        raise
+    return execution.result()
+
+
+async def wait_for_async(execution: Execution, inbox: LoopTasks, scheduler: TaskScheduler) -> RunResult:
+    """Starts a run and awaits its result; its calls run on this event loop. Cancelling ends the guest.
+
+    Raises:
+        ToolbridgeError: the host's own installation failed, not the guest.
+    """
+    if execution.can_run_on_loop():
+        return await LoopRun(execution, inbox, scheduler).result()
+
+    from anyio import move_on_after
+
+    def on_done() -> None:
+        with contextlib.suppress(RuntimeError):  # the event loop is gone: nobody waits
+            inbox.wake()
+
+    execution.begin(on_done)
+    try:
+        while not execution.is_done:
+            with move_on_after(execution.poll_seconds()):
+                await inbox.wait()
+            if execution.abandon_if_stuck():
+                break
+    except BaseException:
+        execution.cancel()
+        with move_on_after(CANCEL_SECONDS, shield=True):
+            while not execution.is_done:
+                await inbox.wait()
+        raise
+    return execution.result()

@@ -1,7 +1,7 @@
-"""Runs host calls that can't run on the guest's thread: coroutines, and calls made in parallel.
+"""Runs host calls outside of the guest's thread: async functions, and parallel calls.
 
-They run as tasks of an event loop: the caller's own when a run is awaited, else one that a thread
-of ours runs while the sandbox is open. Both are anyio's, which is imported only when it is needed.
+They are tasks of an event loop: the caller's if a run is awaited, else one on a thread of the sandbox. Both are
+anyio's, which is imported on first use.
 """
 
 from __future__ import annotations
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
 
-# Threads for guests: reused, and with stacks large enough for the deepest guest recursion.
-#
-# WebAssembly runs on the native stack of the thread that calls it, and overrunning that is a crash of the process. So
-# guests never run on a stack that we didn't size: on one of these threads, or on a fiber (fiber_call.py).
-
-
 # Room for Python and the C library beside the WebAssembly stack.
 STACK_HEADROOM = 2 * 1024 * 1024
 _IDLE_SECONDS = 10.0
@@ -49,7 +43,11 @@ Job = Callable[[], None]
 
 
 class GuestThreads:
-    """As many threads as there are runs at a time; idle ones end by themselves."""
+    """Thread pool for guests, unbounded, with stacks large enough for the deepest recursion of a guest.
+
+    WebAssembly runs on the native stack, and overrunning that crashes the process: guests run on these threads, or on
+    fibers (instance.py), never on a stack of another size. Idle threads end by themselves.
+    """
 
     def __init__(self, wasm_stack_bytes: int) -> None:
         self._stack_bytes = wasm_stack_bytes + STACK_HEADROOM
@@ -64,7 +62,7 @@ class GuestThreads:
                 return
             inbox: DeadlineQueue[Job] = DeadlineQueue()
             inbox.put(job)
-            # The stack size is a setting of the process that applies to threads started from now on.
+            # The stack size is a process-wide setting, which applies to threads started later.
             before = threading.stack_size(self._stack_bytes)
             try:
                 threading.Thread(target=self._work, args=(inbox,), name="toolbridge-guest", daemon=True).start()
@@ -82,7 +80,7 @@ class GuestThreads:
                     if inbox in self._idle:
                         self._idle.remove(inbox)
                         return
-                continue  # a job was put just now
+                continue  # a job has just been put
             job()
             del job
             with self._lock:
@@ -96,7 +94,7 @@ Spawn = Callable[[Task], None]
 
 
 class TaskScheduler:
-    """Starts calls as tasks, at most so many at a time. Waiting for a turn doesn't use up a call's time."""
+    """Starts calls as tasks under a semaphore; waiting for the semaphore doesn't count as time of a call."""
 
     def __init__(self, limits: Limits, spawn: Spawn) -> None:
         self._limits = limits
@@ -106,19 +104,19 @@ class TaskScheduler:
         self._used = False
 
     def start(self, call: PendingCall, deliver: Deliver) -> None:
-        """Begins the call. Safe from any thread."""
+        """Starts a call. Thread-safe."""
         self._schedule(call, deliver, lambda: self._invoke(call))
 
     def start_awaiting(self, call: PendingCall, value: Any, deliver: Deliver) -> None:
-        """The same for a call that has already given something to await."""
+        """Awaits the value of a call whose function has returned an awaitable. Thread-safe."""
         self._schedule(call, deliver, lambda: _awaited(value))
 
     async def perform(self, call: PendingCall, begun: Awaitable[Any] | None = None) -> Reply:
-        """The reply to a call that is made right here, where the guest waits for it; `begun`: what it gave already."""
+        """Awaits a call that the guest waits for; `begun` is the awaitable if the function was already called."""
         return await self._answer(call, self._invoke(call) if begun is None else begun)
 
     def cancel(self) -> None:
-        """Ends the calls that still run: nobody waits for them any more."""
+        """Cancels all pending calls."""
         if self._used:
             self._used = False
             self._spawn(self._cancel_scopes)
@@ -148,12 +146,12 @@ class TaskScheduler:
         import anyio
 
         call.began = perf_counter()
-        if call.may_begin is None:  # the guest waits for it: at most one at a time, and nothing may hold it up
+        if call.may_begin is None:  # the guest waits for it: one at a time, without the semaphore
             return await self._answer(call, invoke())
         if self._turns is None:
             self._turns = anyio.Semaphore(self._limits.calls_in_flight)
         async with self._turns:
-            while not call.may_begin():  # noqa: ASYNC110  # rare, and it is a thread that makes room
+            while not call.may_begin():  # noqa: ASYNC110  # rare, and another thread makes room
                 await anyio.sleep(_ROOM_CHECK_SECONDS)
             call.began = perf_counter()
             return await self._answer(call, invoke())
@@ -187,9 +185,9 @@ class TaskScheduler:
 
 
 async def _on_a_thread(function: Callable[[], Any]) -> Any:
-    """What a plain function returns, run beside the event loop. Cancelling leaves the thread to itself.
+    """Runs a plain function in a daemon thread. Cancelling abandons the thread.
 
-    A daemon, unlike a worker thread of anyio's: a function that is stuck must not keep the process alive.
+    Not a worker thread of anyio: a stuck function must not keep the process alive.
     """
     import anyio
 
@@ -215,7 +213,7 @@ async def _on_a_thread(function: Callable[[], Any]) -> Any:
 
 
 class _RaisedError(Exception):
-    """Carries what a plain function raised, whatever it was, past the event loop."""
+    """Carries any exception of a plain function past the event loop."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -225,18 +223,18 @@ async def _awaited(value: Any) -> Any:
     return await value
 
 
-class LoopInbox:
-    """Where other threads hand tasks to an event loop: they are started in a task group, in its owner's context."""
+class LoopTasks:
+    """Starts tasks in the task group of an event loop, from any thread, in the context of the group's owner."""
 
     def __init__(self, group: TaskGroup) -> None:
         import anyio
 
         self._group = group
         self._context = contextvars.copy_context()
-        with contextlib.suppress(ImportError):  # it comes with trio; without it there is asyncio only
+        with contextlib.suppress(ImportError):  # installed with trio; else the loop is asyncio's
             import sniffio
 
-            # In a callback of a loop that anyio did not start (`asyncio.run`), it would not know which loop it is on.
+            # In a callback of a loop that anyio didn't start (`asyncio.run`), sniffio doesn't know the library.
             self._context.run(sniffio.current_async_library_cvar.set, sniffio.current_async_library())
         self._new_event = anyio.Event
         self._event = anyio.Event()
@@ -245,7 +243,7 @@ class LoopInbox:
         self._is_closed = False
 
     def post(self, task: Task) -> None:
-        """Hands a task over. From any thread.
+        """Starts a task. Thread-safe.
 
         Raises:
             RuntimeError: the event loop is closed.
@@ -256,11 +254,11 @@ class LoopInbox:
             self._call_soon(partial(self._start, task))
 
     def close(self) -> None:
-        """Starts nothing more: the group is about to end."""
+        """Ignores tasks from now on: the group is about to end."""
         self._is_closed = True
 
     def wake(self) -> None:
-        """Ends the wait. From any thread.
+        """Ends `wait`. Thread-safe.
 
         Raises:
             RuntimeError: the event loop is closed.
@@ -268,7 +266,7 @@ class LoopInbox:
         self._call_soon(self._set)
 
     def run_soon(self, function: Callable[[], None]) -> None:
-        """Has something done on the loop's thread. From any thread.
+        """Thread-safe `call_soon` of the loop, in the owner's context.
 
         Raises:
             RuntimeError: the event loop is closed.
@@ -279,24 +277,24 @@ class LoopInbox:
         self._event.set()
 
     def _start(self, task: Task) -> None:
-        # In the loop's own callback, not in the task that waits: a call is one turn of the loop sooner under way.
+        # In the loop's callback, not in a waiting task: the call starts one turn of the loop sooner.
         if not self._is_closed:
             self._context.run(self._group.start_soon, task)
 
     async def wait(self) -> None:
-        """Until `wake`."""
+        """Waits for `wake`."""
         await self._event.wait()
         self._event = self._new_event()
 
 
 class _LoopThread:
-    """A running event loop. Its thread holds this, and not the BackgroundLoop that must be able to go away."""
+    """A running event loop. Its thread references this object, so that a `BackgroundLoop` can be collected."""
 
     def __init__(self) -> None:
         self.is_stopped = False
         self.process = os.getpid()
-        ready: SimpleQueue[LoopInbox] = SimpleQueue()
-        # A daemon, so that a sandbox that was never closed doesn't keep the process alive.
+        ready: SimpleQueue[LoopTasks] = SimpleQueue()
+        # A daemon: a sandbox that was never closed doesn't keep the process alive.
         threading.Thread(target=self._run, args=(ready,), name="toolbridge-calls", daemon=True).start()
         self.inbox = ready.get()
 
@@ -305,12 +303,12 @@ class _LoopThread:
         with contextlib.suppress(RuntimeError):  # it has ended before
             self.inbox.wake()
 
-    def _run(self, ready: SimpleQueue[LoopInbox]) -> None:
+    def _run(self, ready: SimpleQueue[LoopTasks]) -> None:
         import anyio
 
         async def serve() -> None:
             async with anyio.create_task_group() as group:
-                inbox = LoopInbox(group)
+                inbox = LoopTasks(group)
                 ready.put(inbox)
                 while not self.is_stopped:
                     await inbox.wait()
@@ -321,7 +319,7 @@ class _LoopThread:
 
 
 class BackgroundLoop:
-    """An event loop on a thread of its own, for runs that are not awaited. Started when first needed."""
+    """An event loop on its own thread, for blocking runs; started on first use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -329,7 +327,7 @@ class BackgroundLoop:
         self._closed = False
 
     def post(self, task: Task) -> None:
-        """Hands a task to the loop.
+        """Starts a task on the loop. Thread-safe.
 
         Raises:
             RuntimeError: the loop is closed.
@@ -343,7 +341,7 @@ class BackgroundLoop:
         thread.inbox.post(task)
 
     def close(self) -> None:
-        """Ends the loop; calls that still run are cancelled."""
+        """Stops the loop; pending calls are cancelled."""
         self._closed = True
         if self._thread is not None:
             self._thread.stop()
@@ -353,7 +351,7 @@ class BackgroundLoop:
 
 
 def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
-    """What runs a function soon in the thread of the event loop that runs now."""
+    """Thread-safe `call_soon` of the running loop (asyncio or trio)."""
     try:
         import asyncio
 
@@ -365,7 +363,7 @@ def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
 
 
 def is_in_event_loop() -> bool:
-    """Whether this thread runs one, of asyncio or trio."""
+    """Whether this thread runs an event loop, of asyncio or trio."""
     try:
         event_loop_poster()
     except (ImportError, RuntimeError):
