@@ -77,7 +77,7 @@ class Entry:
 
     path: str
     loadable: str
-    """Path to load from: on Linux the verified open file itself (no TOCTOU), elsewhere its name, which is protected by the
+    """Path to load from: on Linux the verified open file itself (no TOCTOU), elsewhere its name, protected by the
     permissions of its directory."""
 
 

@@ -1,4 +1,4 @@
-"""The engine: Wasmtime configured for hostile code, one per process, with epoch interruption and the compiled images."""
+"""The engine: Wasmtime configured for hostile code, one per process, with epoch interruption and compiled images."""
 
 from __future__ import annotations
 
