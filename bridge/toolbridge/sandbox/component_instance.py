@@ -149,7 +149,7 @@ def _trap(message: str) -> GuestTrap:
 # SECURITY: tries that a compiled Python image can't block its host or read real clocks, before it is cached (T31).
 #
 # CPython imports WASI functions that block, or tell the real time. Whether they are ours, or traps, depends on how
-# image and Wasmtime spell the names and versions of WASI's interfaces, so each compiled image is tried once; images in the
+# image and Wasmtime spell the names and versions of WASI interfaces, so each compiled image is tried once; those in the
 # compile cache have been tried.
 
 
