@@ -100,7 +100,7 @@ def model_to_schema(model: ModuleModel) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {
-            declaration.name: {**_schema(declaration.type), **_described(declaration.docs)}
+            declaration.name: {**_schema(declaration.type), **_description_keywords(declaration.docs)}
             for _, declarations in layout.functions
             for declaration in declarations
             if declaration.name not in anything
@@ -133,7 +133,7 @@ def _schema(node: TypeNode) -> dict[str, Any]:  # noqa: PLR0911  # one for each 
             return {
                 "type": "object",
                 "properties": {
-                    known.name: {**_schema(known.type), **_described(known.docs)}
+                    known.name: {**_schema(known.type), **_description_keywords(known.docs)}
                     for known in properties
                     if _is_unicode(known.name)
                 },
@@ -165,7 +165,7 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _described(docs: Docs) -> dict[str, Any]:
+def _description_keywords(docs: Docs) -> dict[str, Any]:
     text = comment_text(docs)
     described: dict[str, Any] = {"description": text.translate(_HARMLESS)} if text else {}
     return {**described, "deprecated": True} if docs.deprecated else described

@@ -220,7 +220,7 @@ async def test_a_disk_that_takes_no_program_is_a_warning_and_the_program_runs(
     def write(files: object) -> Path:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(python, "_write", write)
+    monkeypatch.setattr(python, "_write_project", write)
     async with runtime_of(tmp_path, weather()) as runtime:
         result = await runtime.run(STATIONS["python"], language="python")
     assert value_of(result) == 3

@@ -188,11 +188,11 @@ def cycles(references: Mapping[str, list[str]]) -> list[list[str]]:
                 if stack:
                     lowest[stack[-1][0]] = min(lowest[stack[-1][0]], lowest[key])
                 if lowest[key] == order[key]:
-                    groups.append(_close(key, open_keys, is_open))
+                    groups.append(_pop_component(key, open_keys, is_open))
     return groups
 
 
-def _close(first: str, open_keys: list[str], is_open: set[str]) -> list[str]:
+def _pop_component(first: str, open_keys: list[str], is_open: set[str]) -> list[str]:
     """Pops a component from the stack, down to its first key."""
     group: list[str] = []
     while not group or group[-1] != first:
@@ -264,10 +264,10 @@ Renaming = Callable[[TypeNode], TypeNode]
 def declare(drafts: Drafts, roots: Sequence[TypeNode], names: TypeNames) -> tuple[tuple[Declaration, ...], Renaming]:
     """The declarations reached from some types, and the function that names them in these types."""
     references = drafts.reached_from(roots)
-    groups = _groups(drafts, references)
+    groups = _group_equal(drafts, references)
     name_of = _name_all(groups, names)
     renamed = _Renamer(name_of).renamed
-    users = _users(groups, references, name_of, roots)
+    users = _users_by_name(groups, references, name_of, roots)
     inline = _inline_names(groups, name_of, users)
     declarations = [
         Declaration(name_of[first.key], renamed(first.type), first.docs, inline=name_of[first.key] in inline)
@@ -276,7 +276,7 @@ def declare(drafts: Drafts, roots: Sequence[TypeNode], names: TypeNames) -> tupl
     return tuple(declarations), renamed
 
 
-def _groups(drafts: Drafts, references: Mapping[str, list[str]]) -> list[list[Draft]]:
+def _group_equal(drafts: Drafts, references: Mapping[str, list[str]]) -> list[list[Draft]]:
     """Groups drafts with equal content, in order of creation."""
     numbers = same_drafts(drafts, references)
     groups: dict[int, list[Draft]] = {}
@@ -368,7 +368,7 @@ class _Renamer:
 # ---- what needs no name
 
 
-def _users(
+def _users_by_name(
     groups: list[list[Draft]],
     references: Mapping[str, list[str]],
     name_of: Mapping[str, str],

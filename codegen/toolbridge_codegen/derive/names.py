@@ -95,11 +95,11 @@ class TypeNames:
 
     def reserve(self, wanted: str, owner: str) -> None:
         """Reserves a name for its owner."""
-        self._owners[_fitting(wanted)] = owner
+        self._owners[_valid_type_name(wanted)] = owner
 
     def claim(self, wanted: str, owner: str) -> str:
         """Claims a unique name: the wanted one, or with a number."""
-        base = _fitting(wanted)
+        base = _valid_type_name(wanted)
         name = base
         while name in self._taken or self._owners.get(name, owner) != owner:
             number = self._next_number.get(base, 2)
@@ -109,7 +109,7 @@ class TypeNames:
         return name
 
 
-def _fitting(wanted: str) -> str:
+def _valid_type_name(wanted: str) -> str:
     name = wanted
     if not name or name[0].isdigit():
         name = f"Type{name}"

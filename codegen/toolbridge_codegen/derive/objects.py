@@ -215,7 +215,7 @@ def object_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[
     if not plan.known and not plan.conditional and plan.extra is not None:
         return MapType(_extra_type(types, plan, place))
     draft = types.declare(place, OBJECT)
-    types.later(lambda: _fill(types, draft, plan, place))
+    types.later(lambda: _complete_draft(types, draft, plan, place))
     return NamedType(draft.key)
 
 
@@ -241,7 +241,7 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
     if is_closed_by_rule:
         _add_conditional(types, plan, facts, also, place)
     _add_required(types, plan, place, is_closed=plan.extra is None and not is_closed_by_rule)
-    _bound(types, plan, place)
+    _enforce_bounds(types, plan, place)
     for name, schemas in list(plan.known.items()):
         if any(map(admits_nothing, schemas)):
             if name in plan.required:
@@ -338,7 +338,7 @@ def _add_required(types: SchemaTypes, plan: _Plan, place: Location, *, is_closed
                 types.reporter.report_at(f"{place.path}/required", message)
 
 
-def _bound(types: SchemaTypes, plan: _Plan, place: Location) -> None:
+def _enforce_bounds(types: SchemaTypes, plan: _Plan, place: Location) -> None:
     """Drops properties beyond the bounds; the object is then open. Mutates the plan."""
     most, longest = types.bounds.properties, types.bounds.name
     names = [*plan.known, *plan.conditional]
@@ -353,7 +353,7 @@ def _bound(types: SchemaTypes, plan: _Plan, place: Location) -> None:
     plan.extra, plan.together = [True], False
 
 
-def _fill(types: SchemaTypes, draft: Draft, plan: _Plan, place: Location) -> None:
+def _complete_draft(types: SchemaTypes, draft: Draft, plan: _Plan, place: Location) -> None:
     """Builds the types of an object's properties, and completes its draft."""
     properties: list[Property] = []
     extra: TypeNode | None = None

@@ -222,12 +222,12 @@ def build_module(module: ModuleSpec, *, bounds: Bounds = DEFAULT_BOUNDS) -> tupl
         names.reserve(root_name(prefix, "input"), identifier)
         names.reserve(root_name(prefix, "output"), identifier)
     declarations, renamed = declare(drafts, [kind for types in made for kind in (types.input, types.output)], names)
-    functions = [_function(tool, types, renamed) for tool, types in zip(module.tools, made, strict=True)]
+    functions = [_function_model(tool, types, renamed) for tool, types in zip(module.tools, made, strict=True)]
     docs = Docs(clean_text(module.instructions, limit=_LONGEST_INSTRUCTIONS))
     return ModuleModel(module, docs, declarations, tuple(functions)), tuple(diagnostics)
 
 
-def _function(tool: ToolSpec, types: ToolTypes, renamed: Renaming) -> FunctionModel:
+def _function_model(tool: ToolSpec, types: ToolTypes, renamed: Renaming) -> FunctionModel:
     argument = renamed(types.input)
     assert isinstance(argument, NamedType | MapType)
     definition = tool.definition

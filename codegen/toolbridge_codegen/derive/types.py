@@ -430,7 +430,7 @@ class SchemaTypes:
 
     def _build_now(self, key: _Key, schemas: Sequence[Any], place: Location, making: _Construction) -> Built:
         self._making[key] = making
-        built = self._make(schemas, place)
+        built = self._build(schemas, place)
         del self._making[key]
         if self._partial_above == making.level:
             self._partial_above = _MOST_CHOICES
@@ -471,7 +471,7 @@ class SchemaTypes:
         self.later(fill)
         return self._made[key]
 
-    def _make(self, schemas: Sequence[Any], place: Location) -> Built:
+    def _build(self, schemas: Sequence[Any], place: Location) -> Built:
         whole = self.schemas.flatten(schemas)
         if whole.impossible:
             return Built(NEVER, tuple(whole.annotated))

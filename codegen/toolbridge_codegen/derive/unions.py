@@ -188,7 +188,7 @@ def allowed_constants(types: SchemaTypes, facts: list[dict[str, Any]], kinds: in
     if len(fitting) < len(values):
         types.reporter.report(facts[0], "enum", "some constants don't have the declared type")
     # A type that excludes all constants is a mistake: the server compares with the constants.
-    return _as_types(types, [_as_kind(value, kinds) for value in fitting or values], facts[0])
+    return _literal_constants(types, [_as_integer(value, kinds) for value in fitting or values], facts[0])
 
 
 def _constants_of(types: SchemaTypes, fact: dict[str, Any]) -> list[Any] | None:
@@ -207,25 +207,25 @@ def _constants_of(types: SchemaTypes, fact: dict[str, Any]) -> list[Any] | None:
 
 
 def _intersection(first: list[Any], second: list[Any]) -> list[Any]:
-    known = {_identity(value) for value in second}
-    return [value for value in first if _identity(value) in known]
+    known = {_equality_key(value) for value in second}
+    return [value for value in first if _equality_key(value) in known]
 
 
-def _identity(value: Any) -> object:
+def _equality_key(value: Any) -> object:
     """A key equal for equal JSON: `1` is `1.0`, but not `true`. Lists and objects count by kind only."""
     if isinstance(value, dict | list):
         return kind_of_value(value)
     return (isinstance(value, bool), value)
 
 
-def _as_kind(value: Any, kinds: int) -> Any:
+def _as_integer(value: Any, kinds: int) -> Any:
     """`1.0` as an integer where only integers are admitted; but 1e300 keeps its exponent."""
     if kinds & FRACTION or not isinstance(value, float) or kind_of_value(value) != INTEGER:
         return value
     return int(value) if abs(value) < _LARGEST_LITERAL else value
 
 
-def _as_types(types: SchemaTypes, values: list[Any], fact: dict[str, Any]) -> Constants:
+def _literal_constants(types: SchemaTypes, values: list[Any], fact: dict[str, Any]) -> Constants:
     most = types.bounds.literals
     if len(values) > most:
         types.reporter.report(fact, "enum", f"more than {most} constants: only their types are kept")

@@ -58,11 +58,17 @@ def emit_dts(model: ModuleModel, *, errors: Errors = "raise") -> str:
         lines.append(writer.function(function, errors))
     specifier = ts_string(model.spec.specifier)
     return "\n".join(
-        [f"declare module {specifier} {{", *lines, "}", *_twin(specifier, ts_string(model.spec.async_specifier)), ""]
+        [
+            f"declare module {specifier} {{",
+            *lines,
+            "}",
+            *_async_module(specifier, ts_string(model.spec.async_specifier)),
+            "",
+        ]
     )
 
 
-def _twin(specifier: str, async_specifier: str) -> Iterable[str]:
+def _async_module(specifier: str, async_specifier: str) -> Iterable[str]:
     """The module with the same functions, returning promises."""
     yield f"declare module {async_specifier} {{"
     yield f" type Sync = typeof import({specifier});"
@@ -144,7 +150,7 @@ class _DtsWriter:
         deeper = f"{indent} "
         written = [self._property(known, deeper, open_type) for known in node.properties]
         if node.extra is not None:
-            written.append(("", f"[key: string]: {self._index(node, deeper)}"))
+            written.append(("", f"[key: string]: {self._index_signature(node, deeper)}"))
         elif not node.properties:
             # `{}` would admit every value but null.
             return "{ [key: string]: never }"
@@ -170,7 +176,7 @@ class _DtsWriter:
     def _is_inline(self, node: TypeNode) -> bool:
         return isinstance(node, NamedType) and self.is_inline(self._layout.by_name[node.name])
 
-    def _index(self, node: ObjectType, indent: str) -> str:
+    def _index_signature(self, node: ObjectType, indent: str) -> str:
         """The type of an index signature, widened to admit the known properties."""
         assert node.extra is not None
         members = [node.extra, *(known.type for known in node.properties)]

@@ -127,7 +127,9 @@ class TypeWriter:
                 f"{in_comment.type(known.type, use=use)}{comment(known.docs)}"
                 for known in node.properties
             ]
-            return "\n".join([f"{name}: {self._name('TypeAlias')} = {self._open(node, use=use)}{note}", *known_ones])
+            return "\n".join(
+                [f"{name}: {self._name('TypeAlias')} = {self._open_object(node, use=use)}{note}", *known_ones]
+            )
         total, fields = self._fields(node.properties, use=use)
         if self._fits_a_class(node):
             body = [f" {known.name}: {text}{comment(known.docs)}" for known, text in fields]
@@ -189,7 +191,7 @@ class TypeWriter:
             part.name in self._texts if isinstance(part, NamedType) else _is_text(part) for part in _alternatives(node)
         )
 
-    def _open(self, node: ObjectType, *, use: Use) -> str:
+    def _open_object(self, node: ObjectType, *, use: Use) -> str:
         members = [*(known.type for known in node.properties), *([] if node.extra is None else [node.extra])]
         aside = self._without_imports()
         values = aside._union(members, use=use)
@@ -306,7 +308,7 @@ def emit_pyi(model: ModuleModel, *, errors: Errors = "raise") -> str:
         lines.append(f"class {failure}({names('TypedDict')}):\n error: {names('str')}")
     for function, declarations in layout.functions:
         lines.extend(types.declaration(declaration) for declaration in declarations if not types.is_inline(declaration))
-        lines.append(_function(function, layout, types, names, failure))
+        lines.append(_function_stub(function, layout, types, names, failure))
     head = names.imports()
     if text := docs_text(model.docs):
         head.insert(0, docstring(text))
@@ -340,7 +342,7 @@ def input_style(by_name: Mapping[str, Declaration], function: FunctionModel) -> 
     return "keywords" if isinstance(node, MapType) else "mapping"
 
 
-def _function(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names, failure: str) -> str:
+def _function_stub(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names, failure: str) -> str:
     output = types.type(function.output, use="result")
     if failure:
         output = f"{output} | {failure}"

@@ -1,1 +1,1 @@
-"""Reads JSON Schemas: `$ref` resolution, normalisation, kinds of values, notes."""
+"""Reads JSON Schemas: $ref resolution, normalisation, kinds of values, notes."""

@@ -102,12 +102,12 @@ def _informative_title(schemas: Sequence[dict[str, Any]], name: str) -> str:
     """A title that differs from the name; many generators repeat the name."""
     for schema in schemas:
         title = schema.get("title")
-        if isinstance(title, str) and name and _letters(title) != _letters(name):
+        if isinstance(title, str) and name and _normalised_letters(title) != _normalised_letters(name):
             return clean_line(title, limit=_LONGEST_NOTE)
     return ""
 
 
-def _letters(text: str) -> str:
+def _normalised_letters(text: str) -> str:
     return "".join(filter(str.isalnum, text[:_LONGEST_NOTE])).lower()
 
 
@@ -231,7 +231,7 @@ def _logic_notes(schema: dict[str, Any]) -> list[str]:
 
 def _dependency_note(name: str, needed: Any) -> str:
     if is_list(needed):
-        return f"with {brief_json(name, 60)} also: {_names(needed)}"
+        return f"with {brief_json(name, 60)} also: {_joined_names(needed)}"
     return f"with {brief_json(name, 60)} also: {brief_json(needed, 100)}"
 
 
@@ -241,9 +241,9 @@ def _requirement_choice(branches: list[Any], keyword: str) -> list[str]:
     parts: list[str] = []
     for branch in branches[:20]:
         required = branch.get("required")
-        parts.append(_names(required) if is_list(required) and len(branch) == 1 else brief_json(branch, 80))
+        parts.append(_joined_names(required) if is_list(required) and len(branch) == 1 else brief_json(branch, 80))
     return [f"{words}: {' | '.join(parts)}"] if any(part != "{}" for part in parts) else []
 
 
-def _names(names: list[Any]) -> str:
+def _joined_names(names: list[Any]) -> str:
     return " + ".join(brief_json(name, 60) for name in names[:10])

@@ -1,4 +1,4 @@
-"""`$ref` resolution: from a reference to its schema, inside one document. Nothing is ever fetched.
+"""$ref resolution: from a reference to its schema, inside one document. Nothing is ever fetched.
 
 Supports JSON Pointers (percent- and `~`-escaped), `$anchor`, `$dynamicAnchor`, `$recursiveAnchor`, and references
 relative to an `$id` (or draft 4's `id`) of the same document. Real servers also embed schemas with pointers relative to
@@ -46,7 +46,7 @@ class RefusedReferenceError(Exception):
 
 
 class Document:
-    """A schema document, indexed for `$ref` resolution."""
+    """A schema document, indexed for $ref resolution."""
 
     def __init__(self, root: Any) -> None:
         self.root = root
@@ -146,7 +146,9 @@ class Document:
             if found is not None:
                 return found
             around = self._parents.get(id(around))
-        return self._resolve_pointer(pointer, self.root) or self._resolve_pointer(_other_keyword(pointer), self.root)
+        return self._resolve_pointer(pointer, self.root) or self._resolve_pointer(
+            _swap_definitions_keyword(pointer), self.root
+        )
 
     def _resolve_pointer(self, pointer: str, base: Any) -> Target | None:
         value: Any = base
@@ -177,7 +179,7 @@ class Document:
         for schema, parent in self._schemas():
             around = self._resource_of.get(id(parent)) or self.root
             if not _CALLED.isdisjoint(schema):
-                around = self._note(schema, around)
+                around = self._record(schema, around)
             if around is not self.root:
                 self._resource_of[id(schema)] = around
 
@@ -202,7 +204,7 @@ class Document:
                     if isinstance(item, _CONTAINERS) and keyword not in _VALUES:
                         stack.append((item, value, keyword in _SCHEMA_MAPS and is_object(item)))
 
-    def _note(self, schema: dict[str, Any], around: dict[str, Any]) -> dict[str, Any]:
+    def _record(self, schema: dict[str, Any], around: dict[str, Any]) -> dict[str, Any]:
         """Records a schema's address and anchors; returns the resource that it belongs to."""
         resource = around
         address = _address_of(schema, is_old=self._is_draft_4)
@@ -261,6 +263,6 @@ def _unquote(text: str) -> str:
     return unquote(text)
 
 
-def _other_keyword(pointer: str) -> str:
+def _swap_definitions_keyword(pointer: str) -> str:
     old, new = "/definitions/", "/$defs/"
     return pointer.replace(old, new) if old in pointer else pointer.replace(new, old)

@@ -30,7 +30,7 @@ def constant_list_edits(program: Program) -> Iterator[Edit]:
     code = program.code
     for found, _ in zip(_LIST.finditer(code), range(_MOST_LISTS), strict=False):
         end = end_of_bracket(code, found.end())
-        if end is None or not _is_of_constants(code, found.end(), end) or "," not in code[found.end() : end]:
+        if end is None or not _has_only_constants(code, found.end(), end) or "," not in code[found.end() : end]:
             continue
         mentioned = list(re.finditer(rf"(?<![\w.]){found[1]}\b", code))
         if all(each.start() == found.start(1) or _is_iterated(code, each.start(), each.end()) for each in mentioned):
@@ -58,7 +58,7 @@ def _reaches(at: int, finding: TyFinding, program: Program) -> bool:
     if line is None or used is None:
         return False
     opening = start_of_bracket_around(code, at)
-    is_listed = opening is not None and opening >= line.start and _is_listed(code, opening)
+    is_listed = opening is not None and opening >= line.start and _is_constant_list(code, opening)
     if line == used:
         return is_listed and not re.search(r"\b(?:if|and|or)\b", line.text)
     return _is_chosen(line, start, code) if not is_listed else _is_iterated_to(line, used, start, program)
@@ -88,14 +88,14 @@ def _loop(name: str, used: LogicalLine, program: Program) -> LogicalLine | None:
     return lines[-1] if lines else None
 
 
-def _is_listed(code: str, opening: int) -> bool:
+def _is_constant_list(code: str, opening: int) -> bool:
     end = end_of_bracket(code, opening)
     before = code[max(0, opening - 40) : opening].rstrip()
     is_value = before.endswith("=") or re.search(r"\bin\Z", before) is not None
-    return end is not None and is_value and _is_of_constants(code, opening, end)
+    return end is not None and is_value and _has_only_constants(code, opening, end)
 
 
-def _is_of_constants(code: str, opening: int, end: int) -> bool:
+def _has_only_constants(code: str, opening: int, end: int) -> bool:
     parts = [part.strip() for part in split_outside(code[opening + 1 : end - 1], ",")]
     return any(parts) and all(not part or _LONE_CONSTANT.fullmatch(part) for part in parts)
 
@@ -190,12 +190,12 @@ class Comparison(NamedTuple):
 
 def comparisons(source: str, code: str) -> Iterator[Comparison]:
     """The comparisons with constants; `code` is the source with blanked strings."""
-    yield from _equal(source, code)
-    yield from _contained(source, code)
-    yield from _cases(source, code)
+    yield from _equality_comparisons(source, code)
+    yield from _containment_comparisons(source, code)
+    yield from _match_comparisons(source, code)
 
 
-def _equal(source: str, code: str) -> Iterator[Comparison]:
+def _equality_comparisons(source: str, code: str) -> Iterator[Comparison]:
     for found in _EQUAL.finditer(code):
         constants, _ = _constants(source, code, found.end())
         operand = operand_before(code, found.start()) if constants else None
@@ -203,7 +203,7 @@ def _equal(source: str, code: str) -> Iterator[Comparison]:
             yield Comparison(operand, constants, found.end())
 
 
-def _contained(source: str, code: str) -> Iterator[Comparison]:
+def _containment_comparisons(source: str, code: str) -> Iterator[Comparison]:
     for found in _CONTAINED.finditer(code):
         start = code.rfind(code[found.start() - 1], 0, found.start() - 1) if code[found.start() - 1] in "\"'" else -1
         constant = _CONSTANT.match(source, start) if start >= 0 else None
@@ -213,7 +213,7 @@ def _contained(source: str, code: str) -> Iterator[Comparison]:
             yield Comparison(operand, (constant[0],), start, is_item=True)
 
 
-def _cases(source: str, code: str) -> Iterator[Comparison]:
+def _match_comparisons(source: str, code: str) -> Iterator[Comparison]:
     lines = logical_lines(code) if "match" in code and "case" in code else []
     for number, line in enumerate(lines):
         subject = _MATCH.match(line.text)
@@ -346,7 +346,7 @@ class Comparisons:
 
     def _classify(self, each: Comparison, kind: str) -> Mistake | None:
         members = _members(kind, is_item=each.is_item)
-        if not members or any(_can_be(one, member) for one in each.constants for member in members):
+        if not members or any(_may_equal(one, member) for one in each.constants for member in members):
             return None
         constants = {member for member in members if not _NAME.match(member)}
         is_narrowed = any(
@@ -361,7 +361,7 @@ class Comparisons:
             return None
         line, column = self._program.position(each.at)
         place = TyFinding(line, column, "comparison", "")
-        return mistake_at(place, self._stub(each, constants), _message(each, members, kind))
+        return mistake_at(place, self._declaring_line(each, constants), _message(each, members, kind))
 
     def _is_of_result(self, each: Comparison, members: set[str]) -> bool:
         """Whether an operand's type comes from the stubs, and not from the program."""
@@ -409,7 +409,7 @@ class Comparisons:
         return line is not None and any(
             line.start <= other.at < line.end
             and program.source[other.operand.start : other.operand.end] == own
-            and any(_can_be(one, member) for one in other.constants for member in can_be)
+            and any(_may_equal(one, member) for one in other.constants for member in can_be)
             for other in self._all
         )
 
@@ -420,7 +420,7 @@ class Comparisons:
         name = key[2] if key else attribute[1] if attribute else ""
         return self._program.stubs.fields_named(name) if name else []
 
-    def _stub(self, each: Comparison, constants: set[str]) -> StubLine | None:
+    def _declaring_line(self, each: Comparison, constants: set[str]) -> StubLine | None:
         lines = self._fields(each)
         return next((line for line in lines if constants and all(one in line.text for one in constants)), None)
 
@@ -454,7 +454,7 @@ def _members(kind: str, *, is_item: bool) -> set[str]:
     return members if is_known and not any("..." in one for one in members) else set()
 
 
-def _can_be(constant: str, member: str) -> bool:
+def _may_equal(constant: str, member: str) -> bool:
     text = _text(constant)
     if member in ("True", "False", *_WITHOUT_TEXTS):
         return not text.startswith('"')

@@ -39,10 +39,10 @@ class Alternatives:
         """The members that are wrong."""
         for each in self._findings:
             is_asked = (each.line, each.column) in reported and _names_member(each)
-            place = _subject(each, program) if is_asked else None
+            place = _subject_span(each, program) if is_asked else None
             if place is not None:
                 self._subjects[each] = place
-                self._failing.setdefault(place, set()).update(_owners(each))
+                self._failing.setdefault(place, set()).update(_wrong_members(each))
 
     @property
     def spans(self) -> list[Span]:
@@ -63,7 +63,7 @@ def _names_member(finding: TyFinding) -> bool:
     return finding.rule in _MEMBER_RULES or (finding.rule == "invalid-argument-type" and _INDEX in finding.message)
 
 
-def _subject(finding: TyFinding, program: Program) -> Span | None:
+def _subject_span(finding: TyFinding, program: Program) -> Span | None:
     """The value that a finding is about."""
     if not 0 < finding.line <= finding.end_line <= len(program.lines):
         return None
@@ -78,7 +78,7 @@ def _subject(finding: TyFinding, program: Program) -> Span | None:
     return Span(start, end) if program.source[start:end].strip() else None
 
 
-def _owners(finding: TyFinding) -> set[str]:
+def _wrong_members(finding: TyFinding) -> set[str]:
     names = QUOTED.findall(finding.message)
     is_index = _INDEX in finding.message
     return _member_set(names[-1] if is_index else names[0]) if names else set()
@@ -136,7 +136,7 @@ def at_missing_await(mistake: Mistake, finding: TyFinding, program: Program) -> 
 
 def _unawaited_call(program: Program, start: int, end: int) -> int | None:
     code = program.code
-    calls = list(islice(_calls(program), _MOST_CALLS))
+    calls = list(islice(_unawaited_calls(program), _MOST_CALLS))
     if any(start <= at < end for at in calls):
         return next(at for at in calls if start <= at < end)
     for name in dict.fromkeys(_NAME.findall(code[start : max(end, start + 1)])):
@@ -147,7 +147,7 @@ def _unawaited_call(program: Program, start: int, end: int) -> int | None:
     return calls[0] if len(calls) == 1 else None
 
 
-def _calls(program: Program) -> Iterator[int]:
+def _unawaited_calls(program: Program) -> Iterator[int]:
     """Calls of coroutine functions whose result is not awaited nearby."""
     code = program.code
     own = {each.name for each in program.functions if each.is_async}
@@ -358,7 +358,7 @@ def _classify_key(finding: TyFinding, program: Program) -> Mistake | None:
         return None
     key, owner = found[1], found[2]
     whole = _SUBSCRIPTED.search(finding.message)
-    if whole is not None and not program.stubs.lack(_members(whole[1]), key):
+    if whole is not None and not program.stubs.lack(_union_members(whole[1]), key):
         return None
     stub = program.stubs.type(owner)
     meant = re.search(r'did you mean "([^"]+)"', finding.message)
@@ -368,7 +368,7 @@ def _classify_key(finding: TyFinding, program: Program) -> Mistake | None:
     return mistake_at(finding, stub, f'`{owner}` has no key "{key}".{hint}')
 
 
-def _members(text: str) -> list[str]:
+def _union_members(text: str) -> list[str]:
     return [part.strip() for part in split_outside(text, " | ") if part.strip() != "None"]
 
 
@@ -386,7 +386,7 @@ def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
     if owner == "None":
         return _classify_get(finding, program)
     # A union is reported by another rule, unless no member has the attribute.
-    if any(_is_uncertain(each) or each.startswith(_CAN_BE_GIVEN) for each in _members(owner)):
+    if any(_is_uncertain(each) or each.startswith(_CAN_BE_GIVEN) for each in _union_members(owner)):
         return None
     stub = program.stubs.type(re.sub(r"^list\[|\]$", "", owner))
     is_key = stub is not None and name in program.stubs.fields(owner)

@@ -77,10 +77,10 @@ def logical_lines(code: str) -> list[LogicalLine]:
 
 def user_functions(code: str) -> list[UserFunction]:
     """The functions with an indented body, in source with blanked strings."""
-    return list(islice(_functions(code, logical_lines(code)), _MOST_FUNCTIONS))
+    return list(islice(_find_functions(code, logical_lines(code)), _MOST_FUNCTIONS))
 
 
-def _functions(code: str, lines: list[LogicalLine]) -> Iterator[UserFunction]:
+def _find_functions(code: str, lines: list[LogicalLine]) -> Iterator[UserFunction]:
     for number, line in enumerate(lines):
         header = _HEADER.match(code, line.start)
         if header is None:

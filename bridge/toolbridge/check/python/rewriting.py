@@ -129,19 +129,19 @@ def result_edits(program: Program) -> Iterator[Edit]:
         if each.is_decorated or (each.returned and not is_vague(code[slice(*each.returned)].removeprefix("->"))):
             continue
         yields = [line for line in each.lines if _YIELD.search(line.text)]
-        if any(_statement(line, "yield") is None for line in yields):
+        if any(_statement_start(line, "yield") is None for line in yields):
             continue  # `yield` as an expression, or among several statements
-        if any(_RETURN.search(line.text) and _statement(line, "return") is None for line in each.lines):
+        if any(_RETURN.search(line.text) and _statement_start(line, "return") is None for line in each.lines):
             continue
         if yields:
-            yield from _generator(program, each)
+            yield from _generator_edits(program, each)
         elif each.is_async:
-            yield from _coroutine(program, each)
+            yield from _coroutine_edits(program, each)
         if each.returned:
             yield Edit(*each.returned, "")
 
 
-def _statement(line: LogicalLine, word: str) -> int | None:
+def _statement_start(line: LogicalLine, word: str) -> int | None:
     """The index of a line's only `yield` or `return` statement; None if it is not alone."""
     found = _STATEMENT.match(line.text)
     is_alone = ";" not in line.text and len(re.findall(rf"\b{word}\b", line.text)) == 1
@@ -149,7 +149,7 @@ def _statement(line: LogicalLine, word: str) -> int | None:
     return line.start + found.end() if found is not None and is_statement else None
 
 
-def _generator(program: Program, function: UserFunction) -> Iterator[Edit]:
+def _generator_edits(program: Program, function: UserFunction) -> Iterator[Edit]:
     code = program.code
     kind = "async_generator" if function.is_async else "generator"
     result = f"return {HELPERS}.{kind}({_VALUES})"
@@ -158,24 +158,24 @@ def _generator(program: Program, function: UserFunction) -> Iterator[Edit]:
     yield Edit(function.start, code.index("def", function.start), "")
     yield Edit(first.start, first.start, f"{_VALUES} = []\n{indent}", -1)
     for line in function.lines:
-        at = _statement(line, "yield")
+        at = _statement_start(line, "yield")
         if at is not None and (found := _YIELDED.match(code, at)):
             method = "extend" if "from" in found[0] else "append"
             value = "" if found.end() < line.end else "None"
             yield Edit(at, found.end(), f"{_VALUES}.{method}(({value}", -1)
             yield Edit(line.end, line.end, "))", 1)
-        at = _statement(line, "return")
+        at = _statement_start(line, "return")
         if at is not None:
             yield Edit(at, line.end, result)
     yield Edit(function.end, function.end, f"\n{indent}{result}", 2)
 
 
-def _coroutine(program: Program, function: UserFunction) -> Iterator[Edit]:
+def _coroutine_edits(program: Program, function: UserFunction) -> Iterator[Edit]:
     code = program.code
     indent = program.indent(function.lines[0])
     yield Edit(function.start, code.index("def", function.start), "")
     for line in function.lines:
-        at = _statement(line, "return")
+        at = _statement_start(line, "return")
         found = None if at is None else _RETURN.match(code, at)
         if at is not None and found is not None:
             value = "" if found.end() < line.end else "None"
@@ -200,7 +200,7 @@ def collection_edits(program: Program) -> Iterator[Edit]:
     code = program.code
     filled: set[str] = set()
     for line in islice(program.logical_lines, _MOST * 10):
-        edits = list(_addition(line, code))
+        edits = list(_addition_edits(line, code))
         if edits:
             filled.add(re.match(r"\w+", line.text)[0])  # type: ignore[index]
             yield from edits
@@ -216,7 +216,7 @@ def collection_edits(program: Program) -> Iterator[Edit]:
             yield Edit(*found.span(), f"{HELPERS}.filtered")
 
 
-def _addition(line: LogicalLine, code: str) -> Iterator[Edit]:
+def _addition_edits(line: LogicalLine, code: str) -> Iterator[Edit]:
     """`groups[key].append(row)` as `groups[key] = [row]`."""
     start = re.match(r"\w+", line.text)
     if start is None:
@@ -277,13 +277,13 @@ class TypeQueries:
             for answer in answers.get(name, []):
                 revealed = _REVEALED.search(answer.message)
                 at = copy.source_index(answer.line, answer.column) if revealed else None
-                place = _at(at, starts, copy.source) if at is not None else None
+                place = _span_at(at, starts, copy.source) if at is not None else None
                 if place is not None and revealed is not None:
                     types.setdefault(place, revealed[1])
         return types
 
 
-def _at(at: int, starts: Mapping[int, Span], source: str) -> Span | None:
+def _span_at(at: int, starts: Mapping[int, Span], source: str) -> Span | None:
     """The span that begins at an index, past opening brackets, which the checker doesn't count."""
     while at not in starts and at > 0 and source[at - 1] in "( \t\n":
         at -= 1
@@ -366,18 +366,18 @@ def _pairs(program: Program) -> list[_Pair]:
     if "parallel" in renewed or "bridge" not in source:
         return []
     found: list[_Pair] = []
-    for start, stop in _places(code):
+    for start, stop in _pair_spans(code):
         for pair in islice(_PAIR.finditer(code, start, stop), _MOST_PAIRS):
             root, name = pair[1].partition(".")[0], pair[2]
             if root in renewed or program.stubs.function(name) is None:
                 continue
             end = end_of_bracket(code, pair.end())
             if end is not None and _END_OF_PAIR.match(code, end):
-                found.append(_pair(source, pair.end(), end, pair[1], len(found)))
+                found.append(_pair_call(source, pair.end(), end, pair[1], len(found)))
     return found
 
 
-def _places(code: str) -> Iterator[tuple[int, int]]:
+def _pair_spans(code: str) -> Iterator[tuple[int, int]]:
     """Spans that may contain pairs: a call's brackets, and the list passed to it by name."""
     for call in islice(_PARALLEL.finditer(code), _MOST_CALLS):
         yield call.end(), end_of_bracket(code, call.end()) or call.end()
@@ -388,7 +388,7 @@ def _places(code: str) -> Iterator[tuple[int, int]]:
                 yield place.end(), end_of_bracket(code, place.end()) or place.end()
 
 
-def _pair(source: str, start: int, end: int, function: str, number: int) -> _Pair:
+def _pair_call(source: str, start: int, end: int, function: str, number: int) -> _Pair:
     text = source[start:end]
     unknown = {name for name in _NAME.findall(text) if not keyword.iskeyword(name)} - {function.partition(".")[0]}
     head = f"def __pair_{number}({', '.join(sorted(unknown))}): {function}("

@@ -257,7 +257,7 @@ class PythonStubs:
 
     def functions(self, module: str) -> list[str]:
         """The names of a module's functions, without duplicates from overloads."""
-        lines = self._files.get(_file(module)) or self._files.get(_file(module.removesuffix(".aio"))) or []
+        lines = self._files.get(_stub_file(module)) or self._files.get(_stub_file(module.removesuffix(".aio"))) or []
         return list(dict.fromkeys(found[1] for line in lines if (found := _FUNCTION.match(line))))
 
     @cached_property
@@ -269,28 +269,28 @@ class PythonStubs:
         """The line that declares a function, of any module or of this one."""
         if name not in self.function_names:
             return None
-        wanted = None if not module else _file(module.removesuffix(".aio"))
+        wanted = None if not module else _stub_file(module.removesuffix(".aio"))
         return next(self._lines(re.compile(rf"^(?:async )?def {name}\("), wanted), None)
 
     def type(self, name: str) -> StubLine | None:
         """The line that declares a type."""
         if not name.isidentifier():
             return None
-        return next(self._lines(_declaration(name)), None)
+        return next(self._lines(_declaration_pattern(name)), None)
 
     def fields(self, name: str) -> list[str]:
         """The fields of a type."""
         declared = self.type(name)
-        return [] if declared is None else [field for field, _ in self._body(declared)]
+        return [] if declared is None else [field for field, _ in self._field_lines(declared)]
 
     def lack(self, names: Iterable[str], key: str) -> bool:
         """Whether all of these are types of the stubs, and none has this field."""
-        declared = [list(self._lines(_declaration(name))) if name.isidentifier() else [] for name in names]
+        declared = [list(self._lines(_declaration_pattern(name))) if name.isidentifier() else [] for name in names]
         return all(declared) and not any(self.field(each, key) for found in declared for each in found)
 
     def field(self, declared: StubLine, name: str) -> StubLine | None:
         """The line of a type's field."""
-        return next((line for field, line in self._body(declared) if field == name), None)
+        return next((line for field, line in self._field_lines(declared) if field == name), None)
 
     def fields_named(self, name: str) -> list[StubLine]:
         """The lines of all fields of this name."""
@@ -305,20 +305,20 @@ class PythonStubs:
 
     def parameters(self, function: StubLine) -> list[str]:
         """The names of a function's parameters."""
-        declared = self._input(function)
+        declared = self._input_type(function)
         if declared is not None:
-            return [field for field, _ in self._body(declared)]
+            return [field for field, _ in self._field_lines(declared)]
         inside = function.text.partition("(")[2].rpartition(")")[0]
         return [each for each in _NAMED.findall(inside) if each != "input"]
 
     def parameter(self, function: StubLine, name: str) -> StubLine | None:
         """The line that declares a function's parameter."""
-        declared = self._input(function)
+        declared = self._input_type(function)
         return None if declared is None else self.field(declared, name)
 
     def is_required(self, function: StubLine, name: str) -> bool:
         """Whether a function's parameter is required."""
-        declared = self._input(function)
+        declared = self._input_type(function)
         if declared is not None:
             return self.is_required_field(declared, name)
         inside = function.text.partition("(")[2].rpartition(") -> ")[0]
@@ -327,7 +327,7 @@ class PythonStubs:
 
     def is_required_field(self, declared: StubLine, name: str) -> bool:
         """Whether a type's field is required."""
-        body = self._body(declared)
+        body = self._field_lines(declared)
         line = next((line for field, line in body if field == name), None)
         if line is None:
             return False
@@ -338,7 +338,7 @@ class PythonStubs:
 
     def types(self, module: str) -> set[str]:
         """The names of a module's types."""
-        lines = self._files.get(_file(module.removesuffix(".aio")), ())
+        lines = self._files.get(_stub_file(module.removesuffix(".aio")), ())
         return {found[1] or found[2] for line in lines if (found := _TYPE.match(line))}
 
     def result_field(self, key: str, kind: str, functions: Iterable[str]) -> StubLine | None:
@@ -358,12 +358,12 @@ class PythonStubs:
             for name in set(_WORD.findall(blank_strings(waiting.pop()))) - seen:
                 seen.add(name)
                 declared = self.type(name)
-                waiting += [] if declared is None else [line.text for _, line in self._body(declared)]
+                waiting += [] if declared is None else [line.text for _, line in self._field_lines(declared)]
         return seen
 
-    def _input(self, function: StubLine) -> StubLine | None:
+    def _input_type(self, function: StubLine) -> StubLine | None:
         found = _INPUT.search(function.text)
-        return next(self._lines(_declaration(found[1]), function.file), None) if found else None
+        return next(self._lines(_declaration_pattern(found[1]), function.file), None) if found else None
 
     def _lines(self, pattern: re.Pattern[str], file: str | None = None) -> Iterator[StubLine]:
         for name, lines in self._files.items():
@@ -371,7 +371,7 @@ class PythonStubs:
                 if pattern.match(line):
                     yield StubLine(name, number, line)
 
-    def _body(self, declared: StubLine) -> list[tuple[str, StubLine]]:
+    def _field_lines(self, declared: StubLine) -> list[tuple[str, StubLine]]:
         found: list[tuple[str, StubLine]] = []
         for number, line in enumerate(self._files[declared.file][declared.line :], declared.line + 1):
             if not line.startswith(" "):
@@ -382,7 +382,7 @@ class PythonStubs:
         return found
 
 
-def _declaration(name: str) -> re.Pattern[str]:
+def _declaration_pattern(name: str) -> re.Pattern[str]:
     return re.compile(rf"^(?:class {name}\(|{name} = _*TypedDict\()")
 
 
@@ -390,6 +390,6 @@ def _is_declared_as(field: StubLine, kind: str) -> bool:
     return re.search(rf": (?:\w+\[)?{re.escape(kind)}\b", field.text) is not None
 
 
-def _file(module: str) -> str:
+def _stub_file(module: str) -> str:
     folder = module.replace(".", "/")
     return f"{folder}.pyi" if module == "host.bridge" else f"{folder}/__init__.pyi"

@@ -87,7 +87,7 @@ class BuiltinCalls:
             return None
         line, column = program.position(call.place.start)
         place = TyFinding(line, column, call.finding.rule, "")
-        return mistake_at(place, _stub(what, place, program), f"`{call.name}` can't be given `{kind}`.")
+        return mistake_at(place, _related_line(what, place, program), f"`{call.name}` can't be given `{kind}`.")
 
 
 def classify_builtin(finding: TyFinding, program: Program) -> Mistake | None:
@@ -99,7 +99,7 @@ def classify_builtin(finding: TyFinding, program: Program) -> Mistake | None:
         return None
     if not _is_of_result(found, text, program):
         return None
-    return mistake_at(finding, _stub(found, finding, program), f"`{name}` can't be given `{found}`.")
+    return mistake_at(finding, _related_line(found, finding, program), f"`{name}` can't be given `{found}`.")
 
 
 def kind_of(text: str, program: Program) -> str:
@@ -119,7 +119,7 @@ def _is_of_result(kind: str, text: str, program: Program) -> bool:
     return is_typed or _TAKEN.search(text) is not None
 
 
-def _stub(kind: str, finding: TyFinding, program: Program) -> StubLine | None:
+def _related_line(kind: str, finding: TyFinding, program: Program) -> StubLine | None:
     named = (program.stubs.type(word) for word in re.findall(r"\w+", kind))
     return next((each for each in named if each is not None), None) or program.result_field_stub(finding, kind)
 
@@ -239,12 +239,12 @@ class ValueTypes:
             name, opening, rest = plain.partition("[")
             arguments = tuple(each.strip() for each in split_outside(rest[:-1], ",")) if opening else ()
             if name == "Literal":
-                members += [_literal(value) for value in arguments]
+                members += [_parse_literal(value) for value in arguments]
             else:
-                members.append(_Type(self._kind(name), name, arguments))
+                members.append(_Type(self._json_kind(name), name, arguments))
         return members
 
-    def _kind(self, name: str) -> str:
+    def _json_kind(self, name: str) -> str:
         if self._is_user_class(name):
             return ""
         return "object" if self._is_object(name) else _KINDS.get(name, "")
@@ -270,7 +270,7 @@ def _needs_digits(wanted: _Type, given: _Type) -> bool:
     return wanted.kind in ("integer", "number") and given.kind == "string" and given.name != "Literal"
 
 
-def _literal(value: str) -> _Type:
+def _parse_literal(value: str) -> _Type:
     if value.startswith(('"', "'")):
         return _Type("string", "Literal", (value,))
     if value.startswith(("b'", 'b"')):
@@ -329,9 +329,9 @@ def classify_call(finding: TyFinding, program: Program) -> Mistake | None:
         case "missing-argument":
             return mistake_at(finding, stub) if _has_only_keywords(finding, program) else None
         case "too-many-positional-arguments":
-            return _positional(finding, program, function, stub)
+            return _classify_positional(finding, program, function, stub)
         case "unknown-argument":
-            return mistake_at(finding, stub, _unknown_argument(finding, program, names[0], stub))
+            return mistake_at(finding, stub, _unknown_argument_message(finding, program, names[0], stub))
         case _:
             return mistake_at(finding, stub)
 
@@ -353,12 +353,12 @@ def _has_only_keywords(finding: TyFinding, program: Program) -> bool:
     return bool(opening) and _KEYWORD_FIRST.match(given) is not None
 
 
-def _positional(finding: TyFinding, program: Program, function: str, stub: StubLine) -> Mistake | None:
+def _classify_positional(finding: TyFinding, program: Program, function: str, stub: StubLine) -> Mistake | None:
     is_sure = _LITERAL_FIRST.match(program.rest(finding)) is not None or not finding.message.endswith("got 1")
     return mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.") if is_sure else None
 
 
-def _unknown_argument(finding: TyFinding, program: Program, argument: str, stub: StubLine) -> str:
+def _unknown_argument_message(finding: TyFinding, program: Program, argument: str, stub: StubLine) -> str:
     parameters = program.stubs.parameters(stub)
     guess = nearest(argument, parameters)
     there = f"Did you mean `{guess}`?" if guess else f"It takes: {', '.join(parameters) or 'nothing'}."
@@ -390,14 +390,14 @@ def _classify_tool_argument(finding: TyFinding, program: Program, stub: StubLine
     if rest.startswith("*"):
         return None
     if keyword is None:
-        may_assign = _types(program).may_assign(expected, found)
+        may_assign = _value_types(program).may_assign(expected, found)
         return (
             None if may_assign else mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.")
         )
     none_allowed = not program.stubs.is_required(stub, keyword[1])
     given = program.text_of(finding)[keyword.end() :] or rest[keyword.end() :]
     if not _is_wrong(expected, found, program, given, none_allowed=none_allowed):
-        wrong = _types(program).wrong_constants(expected, found)
+        wrong = _value_types(program).wrong_constants(expected, found)
         at = locate_wrong_constant(finding, wrong, program) if wrong else None
         if at is None:
             return None
@@ -409,13 +409,13 @@ def _classify_tool_argument(finding: TyFinding, program: Program, stub: StubLine
     return mistake_at(finding, program.stubs.parameter(stub, keyword[1]) or stub, message)
 
 
-def _types(program: Program) -> ValueTypes:
+def _value_types(program: Program) -> ValueTypes:
     return ValueTypes(lambda name: program.stubs.type(name) is not None, program.defines)
 
 
 def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_allowed: bool) -> bool:
     """Whether a value, whose source begins with this text, is certainly invalid."""
-    types = _types(program)
+    types = _value_types(program)
     if not types.may_assign(expected, found, none_allowed=none_allowed, digits_allowed=may_be_digits(text, program)):
         return True
     if found.startswith("float") and _FRACTION.match(text):

@@ -155,7 +155,7 @@ async def check_python(
         return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
     earlier = "".join(f"{text}\n" for text in session.imports) if session is not None else ""
     words = session.words if session is not None else set[str]()
-    program, calls, edits = await _in_thread(_read, source, world, words)
+    program, calls, edits = await _in_thread(_prepare, source, world, words)
     ask = partial(_ask, ty, world, cpu_seconds)
     try:
         asked, findings = await _first_pass(ask, program, edits, earlier, calls)
@@ -209,12 +209,12 @@ class _Analysis:
         return CheckReport(tuple(made))
 
 
-def _read(source: str, world: World, words: set[str]) -> tuple[Program, PairCalls, list[Edit]]:
+def _prepare(source: str, world: World, words: set[str]) -> tuple[Program, PairCalls, list[Edit]]:
     program = Program(source, world, words)
-    return program, PairCalls(program), _edits(program)
+    return program, PairCalls(program), _program_edits(program)
 
 
-def _edits(program: Program) -> list[Edit]:
+def _program_edits(program: Program) -> list[Edit]:
     """The edits of the program for the checker."""
     if not program.is_small:
         return []
@@ -251,7 +251,7 @@ async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str,
     """
     from anyio import CancelScope, to_thread
 
-    directory = await to_thread.run_sync(_write, _files(world, programs))
+    directory = await to_thread.run_sync(_write_project, _project_files(world, programs))
     try:
         output = await run_bounded(
             _command(ty, directory, programs),
@@ -263,8 +263,8 @@ async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str,
         )
     finally:
         with CancelScope(shield=True):
-            await to_thread.run_sync(_remove, directory)
-    return await _in_thread(_findings, output)
+            await to_thread.run_sync(_remove_project, directory)
+    return await _in_thread(_parse_findings, output)
 
 
 def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
@@ -275,7 +275,7 @@ def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
     ]
 
 
-def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
+def _project_files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
     files = {f"program/{name}": text for name, text in checkable_stubs(world.stubs).items()}
     files[f"program/{ANY_MODULE}.pyi"] = _ANY_STUB
     files[f"program/{HELPERS}.pyi"] = HELPERS_STUB
@@ -291,7 +291,7 @@ def _files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _write(files: Mapping[str, str]) -> Path:
+def _write_project(files: Mapping[str, str]) -> Path:
     directory = Path(tempfile.mkdtemp(prefix="toolbridge-check-"))  # mode 0700
     try:
         for folder in sorted({os.path.dirname(name) for name in files}):
@@ -299,16 +299,16 @@ def _write(files: Mapping[str, str]) -> Path:
         for name, text in files.items():
             (directory / name).write_text(text, encoding="utf-8", errors="replace", newline="")
     except BaseException:
-        _remove(directory)
+        _remove_project(directory)
         raise
     return directory
 
 
-def _remove(directory: Path) -> None:
+def _remove_project(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def _findings(output: bytes) -> dict[str, list[TyFinding]]:
+def _parse_findings(output: bytes) -> dict[str, list[TyFinding]]:
     """Parses the checker's output: findings by file name.
 
     Raises:
@@ -317,13 +317,13 @@ def _findings(output: bytes) -> dict[str, list[TyFinding]]:
     found: dict[str, list[TyFinding]] = {}
     try:
         for each in json.loads(output):
-            found.setdefault(str(each["location"]["path"]), []).append(_finding(each))
+            found.setdefault(str(each["location"]["path"]), []).append(_parse_finding(each))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"gave an answer that was not understood ({type(error).__name__})") from error
     return found
 
 
-def _finding(fields: Any) -> TyFinding:
+def _parse_finding(fields: Any) -> TyFinding:
     rule = str(fields["check_name"])
     begin, end = (fields["location"]["positions"][name] for name in ("begin", "end"))
     message = str(fields["description"]).removeprefix(f"{rule}: ")

@@ -262,7 +262,7 @@ class TrialCalls:
         self._known = {(each.line, each.column, each.rule) for each in listed}
         known = list(edits)
         self._copies = [
-            (each, Rewriting(program.source, [*_edits(each, program), *known], before))
+            (each, Rewriting(program.source, [*_trial_edits(each, program), *known], before))
             for each, _ in zip(_trials_of(listed, program), range(_MOST_TRIED), strict=False)
         ]
         self.files = {f"tried_{number}.py": copy.text for number, (_, copy) in enumerate(self._copies)}
@@ -320,7 +320,7 @@ def _argument(finding: TyFinding, function: UserFunction, program: Program) -> t
     return None
 
 
-def _edits(tried: _Trial, program: Program) -> Iterator[Edit]:
+def _trial_edits(tried: _Trial, program: Program) -> Iterator[Edit]:
     given = QUOTED.findall(tried.finding.message)[-1]
     text = program.source[tried.argument.start : tried.argument.end]
     # A string that is no number: a literal that can't be taken for one.
