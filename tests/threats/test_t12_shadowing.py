@@ -10,7 +10,7 @@ from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.servers.listing import Listing
 from toolbridge.trust.audit.detector import Finding, audit
 from toolbridge.trust.pins.pins import FirstListing, LockPins
-from toolbridge.trust.pins.prompt import tools_prompt
+from toolbridge.trust.pins.review import tools_prompt
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 

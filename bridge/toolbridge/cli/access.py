@@ -281,7 +281,7 @@ def _show_pinned(config: Config, name: str, said: _Said) -> None:
     from toolbridge.trust.audit.detector import finding_as_json
     from toolbridge.trust.pins.lock_file import LockError
     from toolbridge.trust.pins.pins import LockPins
-    from toolbridge.trust.pins.prompt import found_prompt, pinned_listing
+    from toolbridge.trust.pins.review import found_prompt, pinned_listing
 
     server = config.servers[name]
     try:
@@ -332,7 +332,7 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
     """
     from toolbridge.trust.audit.detector import finding_as_json
     from toolbridge.trust.pins.pins import FirstListing
-    from toolbridge.trust.pins.prompt import found_prompt
+    from toolbridge.trust.pins.review import found_prompt
 
     exposed, admission, listing = manager.exposed(name), manager.admission(name), manager.listing(name)
     tools, instructions = ((), "") if exposed is None else (exposed.tools, exposed.instructions)

@@ -33,7 +33,7 @@ from toolbridge.config.secret_values import masked_arguments
 from toolbridge.describe.module_info import shown_schema
 from toolbridge.describe.modules import filter_lines
 from toolbridge.errors import advised
-from toolbridge.trust.pins.prompt import schema_lines, text_lines
+from toolbridge.trust.pins.review import schema_lines, text_lines
 from toolbridge.trust.text.sanitise import for_error, for_terminal
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ class LockOutcome:
 
 async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool | None:
     """Whether the person at the terminal accepts what differs, all of which is shown; None without an answer."""
-    from toolbridge.trust.pins.prompt import is_agreed
+    from toolbridge.trust.pins.review import is_agreed
 
     return is_agreed(await terminal.ask(for_people(outcome), "Accept all of this, and let programs call it? [y/N] "))
 
@@ -80,7 +80,7 @@ async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool | None:
 def for_people(outcome: LockOutcome) -> str:
     """A server and what is different about it, hidden characters and all."""
     from toolbridge.trust.audit.detector import counted
-    from toolbridge.trust.pins.prompt import finding_lines
+    from toolbridge.trust.pins.review import finding_lines
 
     admission = outcome.admission
     if admission is None:
@@ -108,7 +108,7 @@ def for_people(outcome: LockOutcome) -> str:
 
 
 def _body(outcome: LockOutcome, admission: Admission) -> str:
-    from toolbridge.trust.pins.prompt import finding_lines
+    from toolbridge.trust.pins.review import finding_lines
 
     body = "".join(_tool_text(tool) for tool in admission.blocked)
     body += "".join(f"  removed {_name(name)}\n" for name in admission.removed)
@@ -246,7 +246,7 @@ def _trust(servers: Sequence[ServerConfig], *, as_json: bool) -> int:
     from toolbridge.describe.modules import count_of_tools
     from toolbridge.trust.audit.detector import finding_as_json
     from toolbridge.trust.pins.pins import LockPins
-    from toolbridge.trust.pins.prompt import found_prompt, pinned_listing
+    from toolbridge.trust.pins.review import found_prompt, pinned_listing
 
     pins, facts, lines = LockPins(), list[dict[str, Any]](), list[str]()
     for server in servers:
@@ -360,7 +360,7 @@ async def _agreed(
     finds nothing grave.
     """
     from toolbridge.trust.approval.approver import Terminal
-    from toolbridge.trust.pins.prompt import TerminalAcceptance
+    from toolbridge.trust.pins.review import TerminalAcceptance
 
     terminal = Terminal()
     if not terminal.is_there:

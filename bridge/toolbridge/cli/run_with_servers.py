@@ -37,7 +37,7 @@ from toolbridge.events import RunEnded, RunStarted, ServerCollided
 from toolbridge.trust.approval.approver import Terminal
 from toolbridge.trust.approval.approvers import TerminalApprover
 from toolbridge.trust.pins.pins import FirstListing, LockPins
-from toolbridge.trust.pins.prompt import TerminalAcceptance
+from toolbridge.trust.pins.review import TerminalAcceptance
 from toolbridge.trust.text.sanitise import for_terminal
 
 if TYPE_CHECKING:

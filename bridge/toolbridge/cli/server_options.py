@@ -289,7 +289,7 @@ def lock_pins(*, ask: bool, again: bool = False) -> Pins:
     that only look, told how to see it.
     """
     from toolbridge.trust.pins.pins import LockPins
-    from toolbridge.trust.pins.prompt import TerminalAcceptance
+    from toolbridge.trust.pins.review import TerminalAcceptance
 
     acceptance = TerminalAcceptance()
     if not acceptance.can_ask:

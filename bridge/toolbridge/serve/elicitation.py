@@ -25,7 +25,7 @@ from toolbridge.approval import Approval, ApprovalStoreError, Decision, Elicitat
 from toolbridge.serve.clients import Caller, Client, FormAnswer, Question, current_caller
 from toolbridge.trust.approval.approvers import approval_prompt
 from toolbridge.trust.approval.store import StoredAnswer
-from toolbridge.trust.pins.prompt import tools_prompt
+from toolbridge.trust.pins.review import tools_prompt
 from toolbridge.trust.text.sanitise import for_error, for_form, for_terminal
 
 if TYPE_CHECKING:

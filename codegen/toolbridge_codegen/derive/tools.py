@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from toolbridge_codegen.catalog import ModuleSpec, ToolSpec, plain_schema
 from toolbridge_codegen.derive.declarations import Drafts, Renaming, declare
 from toolbridge_codegen.derive.names import TypeNames, tool_prefixes
-from toolbridge_codegen.derive.types import SchemaTypes, ToolContext
+from toolbridge_codegen.derive.types import SchemaTypes, ToolScope
 from toolbridge_codegen.derive.unions import UNKNOWN, kinds_of, restricted
 from toolbridge_codegen.escaping import clean_text, is_list, is_object
 from toolbridge_codegen.model import (
@@ -100,7 +100,7 @@ class ToolTypes(NamedTuple):
     output: TypeNode
 
 
-def tool_types(tool: ToolContext, input_schema: Any, output_schema: Any, *, is_operators: bool) -> ToolTypes:
+def tool_types(tool: ToolScope, input_schema: Any, output_schema: Any, *, is_operators: bool) -> ToolTypes:
     """The types of two schemas. Without an output schema, the result may be anything.
 
     An operator's output schema describes what guest code gets; a server's, what it sends, which may be wrapped.
@@ -115,7 +115,7 @@ def tool_types(tool: ToolContext, input_schema: Any, output_schema: Any, *, is_o
     return ToolTypes(taken, required, given)
 
 
-def _input(tool: ToolContext, schema: Any) -> NamedType | MapType:
+def _input(tool: ToolScope, schema: Any) -> NamedType | MapType:
     """An input is always an object."""
     if tool.reading == "intended" and _has_no_parameters(schema):
         return _declare(tool, ObjectType((), None), "input")
@@ -126,7 +126,7 @@ def _input(tool: ToolContext, schema: Any) -> NamedType | MapType:
     return MapType(UNKNOWN)
 
 
-def _root(tool: ToolContext, schema: Any, side: Side, inside: tuple[Any] | None = None) -> TypeNode:
+def _root(tool: ToolScope, schema: Any, side: Side, inside: tuple[Any] | None = None) -> TypeNode:
     """The type of a whole schema; a named type or a union gets the tool's name."""
     types = SchemaTypes(schema, f"/{side}Schema", tool, is_result=side == "output")
     # A wrapped result is unwrapped before guest code gets it; its references are the whole document's.
@@ -145,7 +145,7 @@ def _root(tool: ToolContext, schema: Any, side: Side, inside: tuple[Any] | None 
     return kind
 
 
-def _declare(tool: ToolContext, kind: TypeNode, side: Side) -> NamedType:
+def _declare(tool: ToolScope, kind: TypeNode, side: Side) -> NamedType:
     """Declares the type of a tool's input or output."""
     draft = tool.drafts.open(root_name(tool.prefix, side), kinds_of(kind, tool.drafts.kinds_of_name))
     draft.type, draft.root_of = kind, tool.identifier
@@ -210,7 +210,7 @@ def build_module(module: ModuleSpec, *, bounds: Bounds = DEFAULT_BOUNDS) -> tupl
     for tool in module.tools:
         reporter = Reporter(tool.server, tool.name, bounds.diagnostics)
         budget = Budget(bounds, nodes_left, deadline - time.monotonic())
-        context = ToolContext(
+        context = ToolScope(
             tool.identifier, prefixes[tool.identifier], module.reading, drafts, budget, bounds, reporter
         )
         schemas = plain_schema(tool.definition.input_schema), plain_schema(tool.output_schema)

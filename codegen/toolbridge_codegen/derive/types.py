@@ -235,7 +235,7 @@ class _Construction:
     """Its declaration, once it is found to be recursive."""
 
 
-class ToolContext(NamedTuple):
+class ToolScope(NamedTuple):
     """State shared by the types of one tool."""
 
     identifier: str
@@ -251,7 +251,7 @@ class ToolContext(NamedTuple):
 class SchemaTypes:
     """Builds the types of one schema document."""
 
-    def __init__(self, root: Any, path: str, tool: ToolContext, *, is_result: bool) -> None:
+    def __init__(self, root: Any, path: str, tool: ToolScope, *, is_result: bool) -> None:
         self.is_literal = tool.reading == "literal"
         """Whether schemas are read to the letter, without the rules of `normalize`."""
         self.bounds, self.budget, self.reporter, self.drafts = tool.bounds, tool.budget, tool.reporter, tool.drafts

@@ -225,7 +225,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t12_shadowing.py::test_it_is_found_in_what_a_server_calls_itself",
     ),
     off(
-        *("T14", "show all that is pinned of a tool", "trust/pins/prompt.py"),
+        *("T14", "show all that is pinned of a tool", "trust/pins/review.py"),
         *("return [*_head(pin, width), *_schema_lines(pin, width)]", "return _head(pin, width)"),
         "test_t14_hidden_text.py::test_whoever_pins_a_tool_is_shown_what_models_read_of_its_parameters_and_results",
     ),

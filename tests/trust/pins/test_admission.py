@@ -20,7 +20,7 @@ from toolbridge.trust.pins import lock_file
 from toolbridge.trust.pins.decisions import ToolDecisionStore
 from toolbridge.trust.pins.lock_file import LockError, LockPlace, change_lock, own_place, pinned_server
 from toolbridge.trust.pins.pins import FirstListing, LockPins
-from toolbridge.trust.pins.prompt import TerminalAcceptance, found_prompt, tools_prompt
+from toolbridge.trust.pins.review import TerminalAcceptance, found_prompt, tools_prompt
 from toolbridge_codegen.catalog import ToolDefinition
 from toolbridge_codegen.escaping import LONGEST_TEXT, clean_text
 
