@@ -110,9 +110,7 @@ def why_not_started(launch: Launch, error: OSError | ValueError) -> str:
 
 def _search(name: str, path: str) -> str | None:
     directories = [entry for entry in path.split(os.pathsep) if os.path.isabs(entry)]
-    found = shutil.which(name, path=os.pathsep.join(directories)) if directories else None
-    # On Windows `which` begins in the current directory, whatever the path.
-    return found if found is not None and os.path.dirname(found) in directories else None
+    return shutil.which(name, path=os.pathsep.join(directories)) if directories else None
 
 
 def _checked(server: ServerConfig, file: str) -> str:

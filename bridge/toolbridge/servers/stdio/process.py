@@ -9,7 +9,6 @@ import logging
 import os
 import re
 import signal
-import sys
 from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -322,8 +321,6 @@ async def start_process(server: str, launch: Launch) -> ServerProcess:
     Raises:
         ServerConnectError: the system would not start it; says why and what to do.
     """
-    if sys.platform == "win32":
-        raise ServerConnectError(server, "can't be started: stdio servers need Linux or macOS so far.")
     await anyio.lowlevel.checkpoint()
     mark = new_mark()
     pipes: Pipes | None = None

@@ -288,7 +288,7 @@ def _is_latin(letter: str) -> bool:
 
 def _exposed_place(executable: str) -> str:
     """Why somebody else could have put the program there, or could change it."""
-    if not executable or os.name != "posix":
+    if not executable:
         return ""
     try:
         facts = os.stat(executable)
