@@ -1,8 +1,8 @@
-"""SECURITY: the complete list of what a component may call. What isn't here, it can't reach.
+"""SECURITY: the complete list of host functions that a component may call; it can reach nothing else.
 
-The Python image is a component, and CPython asks for much of WASI: files, sockets, streams, clocks. Wasmtime's own
-WASI is never linked. What stands below is answered by us, with the run's clock and random numbers; everything else
-that the image imports is a trap, which ends the run.
+The Python image is a component, and CPython imports much of WASI: files, sockets, streams, clocks. Wasmtime's own
+WASI is never linked. The functions below are ours, with the run's clock and random numbers; every other import is a
+trap, which ends the run.
 
 As in `imports.py`, a host function never raises, and is defined once, on one linker.
 """
@@ -20,24 +20,23 @@ from toolbridge.boundary.imports import current
 from toolbridge.boundary.library import Address, ByteVector, Finalizer, OutAddress, _declare
 from toolbridge.boundary.run_state import NOTHING, REFUSED, OutOfBoundsError, RunOver, RunState
 
-# SECURITY: what a component passes to a host function, and gets back, in place of addresses in its memory.
+# ── exchange: strings instead of addresses in guest memory ────────────────────────────────────────────────────────
 #
-# A component's strings are copied by Wasmtime, which has checked that they lie in the guest's memory and are UTF-8.
-# The run's state reads and writes them through this, as it reads and writes the memory of a guest that is no
-# component.
+# Wasmtime copies a component's strings, and checks that they lie in guest memory and are UTF-8. The run's state reads
+# and writes them through `ComponentExchange`, as it does the memory of a JavaScript guest.
 
 
 # Addresses begin here: 0 is no address.
 FIRST = 1
-# The longest frame that is handed over at once. A guest without memory for one dies of it, in the middle of a call, so
-# it is told of a longer one first, and can raise an error that its program can catch.
+# The longest frame that is passed at once. A guest without memory for a frame dies in the middle of the call, so longer
+# ones are announced first: its program can catch the error.
 MOST_AT_ONCE = 65_536
 
 
 def room_for(frame: bytes) -> int:
-    """The bytes of memory that a guest needs to take a frame: a copy of it, and a text made from that.
+    """Bytes of memory that a guest needs to take a frame: a copy of it, and the decoded text.
 
-    Python gives every character of a text as many bytes as its widest character needs.
+    Python stores every character of a text in as many bytes as the widest one needs.
     """
     if frame.isascii():
         return 2 * len(frame)
@@ -47,7 +46,7 @@ def room_for(frame: bytes) -> int:
 
 
 class ComponentExchange:
-    """One text in, one out, at a time; and the run's random numbers, which follow from what it was begun with."""
+    """One text in and one out at a time, and the run's random numbers, which derive from its seed."""
 
     __slots__ = ("_address", "_counter", "_key", "_size", "reply")
 
@@ -60,25 +59,25 @@ class ComponentExchange:
 
     @property
     def size(self) -> int:
-        """Of the guest's memory: the library doesn't tell."""
+        """Size of guest memory: unknown, 0."""
         return 0
 
     def begin(self, frame: bytes) -> None:
-        """A run begins: its frame holds a seed that nobody can guess, or that was chosen to repeat a run."""
+        """Begins a run: seeds its random numbers from the frame, which holds an unpredictable or chosen seed."""
         self._key = hashlib.sha256(frame).digest()
         self._counter = 0
 
     def receive(self, address: int | None, size: int) -> int:
-        """The guest passes a text, which is there until it is answered; its length."""
+        """Takes a text of the guest, kept until it is answered; returns its length."""
         self._address = address
         self._size = size
         return size
 
     def read(self, pointer: int, length: int) -> bytes:
-        """`length` bytes of the text.
+        """Copies `length` bytes of the text.
 
         Raises:
-            OutOfBoundsError: it is not so long.
+            OutOfBoundsError: the text is shorter.
         """
         start = pointer - FIRST
         if start < 0 or length < 0 or start + length > self._size:
@@ -88,12 +87,12 @@ class ComponentExchange:
         return ctypes.string_at(self._address + start, length)
 
     def write(self, pointer: int, data: bytes) -> None:
-        """Puts the answer where the guest will find it."""
+        """Sets the answer for the guest."""
         del pointer
         self.reply = data
 
     def random(self, length: int) -> bytes:
-        """The next random bytes of this run."""
+        """Returns the next random bytes of this run."""
         made = bytearray()
         while len(made) < length:
             made += hashlib.sha256(self._key + self._counter.to_bytes(8, "little")).digest()
@@ -101,10 +100,10 @@ class ComponentExchange:
         return bytes(made[:length])
 
 
-# The part of Wasmtime's C library for components: the Python guest is one, the JavaScript guest isn't.
+# ── Wasmtime's C library for components ───────────────────────────────────────────────────────────────────────────
 #
-# Apart from `library.py`, so that a run in JavaScript doesn't pay for these declarations.
-# `tests/boundary/test_component_imports_library.py` holds every one of them against the package's own.
+# Not in `library.py`, so that a JavaScript run doesn't pay for these declarations.
+# `tests/boundary/test_component_imports_library.py` compares each with the package's own.
 
 
 U8, U32, S32, U64, S64, STRING, LIST, RECORD = 2, 6, 5, 8, 7, 12, 13, 14
@@ -180,18 +179,18 @@ _CONTENT = 8
 
 
 def content_address(value: Any) -> int:
-    """Where a value's own vector is."""
+    """The address of a value's own vector."""
     return ctypes.addressof(value) + _CONTENT
 
 
 def set_string(value: Any, text: bytes) -> None:
-    """Makes a value a string: UTF-8, copied."""
+    """Sets a value to a string: UTF-8, copied."""
     value.kind = STRING
     byte_vector_new(ctypes.addressof(value) + _CONTENT, len(text), text)
 
 
 def fill_byte_list(value: Any, data: bytes) -> None:
-    """Makes the elements of a list that is as long as `data` its bytes."""
+    """Copies `data` into a list of the same length."""
     each = ctypes.sizeof(ComponentValue)
     elements = bytearray(each * len(data))
     elements[::each] = bytes((U8,)) * len(data)
@@ -204,7 +203,7 @@ _SECOND = 1_000_000_000
 _LOW = 0xFFFFFFFF
 
 Answer = Callable[[RunState, Any, Any], None]
-"""(run, arguments, results): may raise; then the guest is ended."""
+"""(run, arguments, results); an exception ends the guest."""
 
 
 def _exchange(run: RunState) -> ComponentExchange:
@@ -215,7 +214,7 @@ def _receive(run: RunState, value: Any) -> int:
     return _exchange(run).receive(value.data, value.size)
 
 
-# ---- ours: guest/python/guest.wit
+# ── our functions: guest/python/guest.wit ─────────────────────────────────────────────────────────────────────────
 
 
 def _call(run: RunState, arguments: Any, results: Any) -> None:
@@ -227,7 +226,7 @@ def _call(run: RunState, arguments: Any, results: Any) -> None:
 
 
 def _reply(run: RunState, length: int) -> bytes:
-    """The reply, or that a long one waits."""
+    """The reply, or the announcement of a long one."""
     return _exchange(run).reply if length <= MOST_AT_ONCE else b"+%d %d" % (length, room_for(run.held))
 
 
@@ -240,7 +239,7 @@ def _start(run: RunState, arguments: Any, results: Any) -> None:
 
 
 def _wait(run: RunState, arguments: Any, results: Any) -> None:
-    """The settled frame; "" when the time is over; "-" when nothing can come."""
+    """The settled frame; "" after the timeout; "-" if no call is pending."""
     run.leave_guest()
     microseconds = arguments[0].size
     length = run.wait(microseconds - (1 << 64) if microseconds >> 63 else microseconds, FIRST, MOST_AT_ONCE)
@@ -263,7 +262,7 @@ def _now(run: RunState, arguments: Any, results: Any) -> None:
     results[0].kind = S64
 
 
-# ---- WASI's
+# ── WASI functions ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _monotonic(run: RunState, _arguments: Any, results: Any) -> None:
@@ -319,7 +318,7 @@ def _empty_list(_run: RunState, _arguments: Any, results: Any) -> None:
     component_list_new(content_address(results[0]), 0)
 
 
-# The version is that of the image. A wrong one is no danger: what isn't answered here is a trap.
+# Versions are the image's. A wrong one is harmless: it makes the import a trap.
 _WASI = "@0.2.9"
 
 IMPORTS: Mapping[str, Mapping[str, Answer]] = {
@@ -330,11 +329,11 @@ IMPORTS: Mapping[str, Mapping[str, Answer]] = {
     f"wasi:cli/environment{_WASI}": {"get-environment": _empty_list, "get-arguments": _empty_list},
     f"wasi:filesystem/preopens{_WASI}": {"get-directories": _empty_list},
 }
-"""Interface ("" is the world itself) → function → our side of it."""
+"""Interface ("" is the world itself) → function → its implementation."""
 
 
 def _guarded(answer: Answer) -> Any:
-    """A host function as the library calls it: whatever happens becomes an answer or ends the guest."""
+    """Wraps a host function for the library: it never raises; an exception ends the guest."""
 
     def function(
         _data: int, _context: int, _kind: int, arguments: Any, _count: int, results: Any, _result_count: int
@@ -360,7 +359,7 @@ _callbacks = {
 
 
 def define_component_imports(linker: int, component: int) -> None:
-    """Defines a component's imports on a linker: the single grant of capability. All others become traps."""
+    """Defines a component's imports on a linker, the single grant of capability; all others become traps."""
     root = component_linker_root(linker)
     try:
         for interface, functions in _callbacks.items():

@@ -153,7 +153,7 @@ class RunState(RunTime):
         self.log_of_calls = CallLog()
         self.pending = PendingCalls(limits.frame_bytes)
 
-    # ---- time
+    # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ensure_time(self) -> None:
         """Ends the run if its time is up.
@@ -189,7 +189,7 @@ class RunState(RunTime):
         if self.rebill() or self.ending is not None or monotonic() >= self.deadline:
             self.ensure_time()
 
-    # ---- ending, from any thread
+    # ── ending: thread-safe ──────────────────────────────────────────────────────────────────────────────────────
 
     def end(self, kind: str, message: str) -> None:
         """Ends the run at its next tick or wait; the first reason is kept. Thread-safe."""
@@ -223,7 +223,7 @@ class RunState(RunTime):
         """Ends the run on the host's request. Thread-safe."""
         self.end("cancelled", "The run was cancelled.")
 
-    # ---- calls
+    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def give(self, data: bytes, pointer: int, capacity: int) -> int:
         """Writes a reply into guest memory if it fits, else holds it for `take`; returns its length."""
@@ -478,7 +478,7 @@ class RunState(RunTime):
             frame = self.pending.next_settled()
         return self.give(frame, pointer, capacity)
 
-    # ---- the rest
+    # ── output and clock ─────────────────────────────────────────────────────────────────────────────────────────
 
     def log(self, stream: int, pointer: int, length: int) -> None:
         """Captures text that guest code printed, up to the limit."""

@@ -1,7 +1,7 @@
-"""The wire: frames between host and guest, as guest/WIRE.md specifies them.
+"""Wire format: frames between host and guest, as guest/WIRE.md specifies them.
 
-Frames are JSON in UTF-8. What arrives is checked field by field, and an unknown field is refused:
-a guest that speaks another version is told so instead of being half understood.
+Frames are JSON in UTF-8. Frames of the guest are validated field by field, and unknown fields refused, so that a guest
+of another version gets an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CallRequest(NamedTuple):
 
 
 class ImportRequest(NamedTuple):
-    """Guest → host: which functions does this module have?"""
+    """Guest → host: list the functions of a module."""
 
     module: str
 
@@ -50,7 +50,7 @@ class ErrorFrame(NamedTuple):
 
 
 class HandleFrame(NamedTuple):
-    """Host → guest: at this place of a value belongs a handle."""
+    """Host → guest: a handle at a path of the value."""
 
     path: tuple[str | int, ...]
     identity: int
@@ -69,7 +69,7 @@ class RunFrame(NamedTuple):
 
 
 class GuestError(NamedTuple):
-    """What the guest says of a thrown value. Hostile text, bounded in length."""
+    """A thrown value as the guest describes it. Hostile text, bounded in length."""
 
     name: str
     message: str
@@ -88,7 +88,7 @@ class OutcomeFrame(NamedTuple):
     error: GuestError | None = None
 
 
-# ---- guest → host
+# ── guest → host ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 _CALL_FIELDS = {"op", "module", "function", "arguments"}
 _IMPORT_FIELDS = {"op", "module"}
@@ -98,17 +98,17 @@ _LONGEST_HEAD = 1000
 
 
 KnownHeads = dict[str, tuple[str, str]]
-"""Head of a call frame → module and function."""
+"""Cache: head of a call frame → module and function."""
 
 
 def decode_request(data: bytes, heads: KnownHeads | None = None) -> CallRequest | ImportRequest:
     """Decodes a request frame.
 
-    The guest writes all calls of a function with the same head. Heads that were decoded in full are kept in `heads`,
-    and then only the arguments are decoded: a third of the cost of a host call.
+    All calls of a function have the same head. Decoded heads are cached in `heads`, and then only the arguments are
+    decoded: saves a third of the cost of a host call.
 
     Raises:
-        WireError: the frame is not one that the wire allows.
+        WireError: the frame is malformed.
     """
     try:
         text = data.decode("utf-8")
@@ -132,7 +132,7 @@ def decode_request(data: bytes, heads: KnownHeads | None = None) -> CallRequest 
 
 
 def call_head(request: CallRequest) -> str:
-    """A call frame up to its arguments, exactly as the guest writes it."""
+    """A call frame up to its arguments, as the guest writes it."""
     module, function = json_text(request.module), json_text(request.function)
     return f'{{"op":"call","module":{module},"function":{function}{_LAST_FIELD}'
 
@@ -163,10 +163,10 @@ _MOST_ERROR_TEXT = 16_000
 
 
 def decode_outcome(data: bytes) -> OutcomeFrame:
-    """The frame that ends a run.
+    """Decodes the frame that ends a run.
 
     Raises:
-        WireError: the frame is not one that the wire allows.
+        WireError: the frame is malformed.
     """
     frame = decode_json(data)
     fields: dict[str, Any] = cast("dict[str, Any]", frame) if type(frame) is dict else {}
@@ -205,18 +205,18 @@ def _decode_error(error: object) -> GuestError:
     return GuestError(**texts, causes=kept)
 
 
-# ---- host → guest
+# ── host → guest ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def encode_run(frame: RunFrame) -> bytes:
-    """The frame that starts a run."""
+    """Encodes the frame that starts a run."""
     return encode_json(
         {"wire": WIRE_VERSION, "source": frame.source, "file": frame.file, "seed": frame.seed, "stack": frame.stack}
     )
 
 
 def encode_value(value: object) -> bytes:
-    """The reply that carries a call's value.
+    """Encodes the reply with a call's value.
 
     Raises:
         WireError: the value has no JSON form.
@@ -225,13 +225,13 @@ def encode_value(value: object) -> bytes:
 
 
 def encode_error(error: ErrorFrame) -> bytes:
-    """The reply that says why a call failed."""
+    """Encodes the reply of a failed call."""
     fields = {name: value for name, value in error._asdict().items() if value is not None}
     return b'{"error":%b}' % encode_json(fields)
 
 
 def encode_handles(handles: Iterable[HandleFrame], value: bytes) -> bytes:
-    """The reply that carries a value, already JSON, with handles in some of its places."""
+    """Encodes the reply with a value, already JSON, that has handles at some paths."""
     listed = [
         [
             list(each.path),
@@ -243,10 +243,10 @@ def encode_handles(handles: Iterable[HandleFrame], value: bytes) -> bytes:
 
 
 def encode_settled(call: int, reply: bytes) -> bytes:
-    """A started call's reply, with the number by which it was started."""
+    """Encodes a started call's reply with the call's number."""
     return b'{"id":%d,%b' % (call, reply[1:])
 
 
 def encode_module(module: str, functions: list[str], *, is_async: bool) -> bytes:
-    """The reply to an import."""
+    """Encodes the reply to an import."""
     return encode_value({"module": module, "functions": functions, "async": is_async})
