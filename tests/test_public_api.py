@@ -178,6 +178,10 @@ def test_every_public_name_has_a_docstring() -> None:
     assert [(module, name) for module, name in named if not python_api.find(module, name).doc] == []
 
 
+def test_the_reference_is_generated_from_this_code() -> None:
+    assert python_api.PAGE.read_text(encoding="utf-8") == python_api.reference(), "make reference"
+
+
 def test_the_package_can_be_run() -> None:
     done = subprocess.run([sys.executable, "-m", "toolbridge", "--version"], check=True, capture_output=True, text=True)
     assert done.stdout == f"toolbridge, version {toolbridge.__version__}\n"

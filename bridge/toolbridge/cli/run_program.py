@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolbridge import CheckReport, Limits, RunResult, Sandbox
+from toolbridge import Limits, RunResult, Sandbox
 from toolbridge.cli import FAILED, OF_FAILURE, OK, PROGRAM_FAILED
 from toolbridge.cli.server_options import ServerChoice, choice_options, config_option, refuse_inside_run
 from toolbridge.cli.terminal import write
@@ -22,6 +22,7 @@ from toolbridge.errors import LimitsError
 from toolbridge.sandbox.outcome import DIALECTS
 
 if TYPE_CHECKING:
+    from toolbridge import CheckReport
     from toolbridge.observe.progress import TerminalLine
     from toolbridge.sandbox.outcome import SandboxLanguage
 
