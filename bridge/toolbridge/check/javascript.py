@@ -9,16 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from toolbridge.boundary.host_call import no_such_module
-from toolbridge.check.checker import (
-    TOO_LARGE,
-    Checked,
-    CheckReport,
-    Problem,
-    SessionNames,
-    World,
-    problem,
-    unended,
-)
+from toolbridge.check.checker import TOO_LARGE, Checked, CheckReport, Problem, SessionNames, World, problem, unended
 from toolbridge.errors import nearest
 from toolbridge.sandbox.outcome import Failure, RunResult, hint_for_missing_name
 from toolbridge.sandbox.typescript import Answer, Complaint, StubLine, read_answer, request, syntax_failure
@@ -169,11 +160,7 @@ _NO_SUCH_NAME = {2304, 2552, 2580, 2581, 2582, 2583, 2584, 2591, 2592, 2593}
 
 
 async def check_javascript(
-    source: str,
-    language: str,
-    world: World,
-    session: SessionNames | None,
-    ask: Callable[[str], Awaitable[RunResult]],
+    source: str, language: str, world: World, session: SessionNames | None, ask: Callable[[str], Awaitable[RunResult]]
 ) -> Checked:
     """Type-checks a program. A compiler that fails gives a warning only."""
     mentioned = source if session is None else f"{source}\n{session.mentions}"

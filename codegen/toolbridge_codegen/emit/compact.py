@@ -177,25 +177,23 @@ class _CompactWriter:
     def fitting(self, node: TypeNode, width: int) -> str:
         """A type in the greatest depth that fits the width; if none does, without some properties."""
         for depth in range(_DEEPEST, 0, -1):
-            if text := self._within_width(width, lambda depth=depth: self._type(node, depth)):
+            if text := self._within(width, lambda depth=depth: self._type(node, depth)):
                 return text
         resolved = self.layout.resolve(node)
         if isinstance(resolved, ObjectType):
-            return self._braced(self._first_that_fit(resolved.properties, self._property, width))
-        return self._within_width(width, lambda: self._type(node, 0)) or self._syntax.anything
+            return self._braced(self._fitted(resolved.properties, self._property, width))
+        return self._within(width, lambda: self._type(node, 0)) or self._syntax.anything
 
     def keywords(self, node: ObjectType, width: int) -> str:
         """An object's properties as keyword parameters, the required ones first."""
         node = ObjectType(tuple(sorted(node.properties, key=lambda known: not known.required)), node.extra)
         more = [] if node.extra is None else [f"**{name_of_others(node)}: {self.fitting(node.extra, _OUTPUT)}"]
         for depth in range(_DEEPEST, -1, -1):
-            if text := self._within_width(
-                width, lambda depth=depth: ", ".join(self._write_all(node, self._keyword, depth))
-            ):
+            if text := self._within(width, lambda depth=depth: ", ".join(self._write_all(node, self._keyword, depth))):
                 return ", ".join([text, *more])
-        return ", ".join([*self._first_that_fit(node.properties, self._keyword, width), *more])
+        return ", ".join([*self._fitted(node.properties, self._keyword, width), *more])
 
-    def _within_width(self, width: int, write: Callable[[], str]) -> str:
+    def _within(self, width: int, write: Callable[[], str]) -> str:
         """The text written; empty if it exceeds the width. Counts parts while writing, so that recursive types end."""
         self._parts_left = width
         text = write()
@@ -204,14 +202,12 @@ class _CompactWriter:
     def _write_all(self, node: ObjectType, write: Callable[[Property, int], str], depth: int) -> list[str]:
         return [write(known, depth) for known in node.properties if self._parts_left >= 0]
 
-    def _first_that_fit(
-        self, properties: Sequence[Property], write: Callable[[Property, int], str], width: int
-    ) -> list[str]:
+    def _fitted(self, properties: Sequence[Property], write: Callable[[Property, int], str], width: int) -> list[str]:
         """The properties that fit the width, the required ones first."""
         room = width
         chosen: dict[str, str] = {}
         for known in sorted(properties, key=lambda known: not known.required):
-            text = self._within_width(room, lambda known=known: write(known, 0))
+            text = self._within(room, lambda known=known: write(known, 0))
             if not text:
                 break
             room -= len(text) + 2

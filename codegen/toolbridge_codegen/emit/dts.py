@@ -58,17 +58,11 @@ def emit_dts(model: ModuleModel, *, errors: Errors = "raise") -> str:
         lines.append(writer.function(function, errors))
     specifier = ts_string(model.spec.specifier)
     return "\n".join(
-        [
-            f"declare module {specifier} {{",
-            *lines,
-            "}",
-            *_async_module(specifier, ts_string(model.spec.async_specifier)),
-            "",
-        ]
+        [f"declare module {specifier} {{", *lines, "}", *_twin(specifier, ts_string(model.spec.async_specifier)), ""]
     )
 
 
-def _async_module(specifier: str, async_specifier: str) -> Iterable[str]:
+def _twin(specifier: str, async_specifier: str) -> Iterable[str]:
     """The module with the same functions, returning promises."""
     yield f"declare module {async_specifier} {{"
     yield f" type Sync = typeof import({specifier});"

@@ -128,7 +128,7 @@ class TypeWriter:
                 for known in node.properties
             ]
             return "\n".join(
-                [f"{name}: {self._name('TypeAlias')} = {self._open_object(node, use=use)}{note}", *known_ones]
+                [f"{name}: {self._name('TypeAlias')} = {self._open_map(node, use=use)}{note}", *known_ones]
             )
         total, fields = self._fields(node.properties, use=use)
         if self._fits_a_class(node):
@@ -191,7 +191,7 @@ class TypeWriter:
             part.name in self._texts if isinstance(part, NamedType) else _is_text(part) for part in _alternatives(node)
         )
 
-    def _open_object(self, node: ObjectType, *, use: Use) -> str:
+    def _open_map(self, node: ObjectType, *, use: Use) -> str:
         members = [*(known.type for known in node.properties), *([] if node.extra is None else [node.extra])]
         aside = self._without_imports()
         values = aside._union(members, use=use)

@@ -17,11 +17,7 @@ _LONGEST_NOTE = 200
 _LONGEST_PATTERN = 120
 _MOST_CONSTANTS = 20
 
-_PLAIN_NOTES = {
-    "format": "format",
-    "contentEncoding": "encoding",
-    "contentMediaType": "media type",
-}
+_PLAIN_NOTES = {"format": "format", "contentEncoding": "encoding", "contentMediaType": "media type"}
 _COUNTS = (
     ("minLength", "maxLength", "characters"),
     ("minItems", "maxItems", "items"),

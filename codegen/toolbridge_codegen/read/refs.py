@@ -146,9 +146,7 @@ class Document:
             if found is not None:
                 return found
             around = self._parents.get(id(around))
-        return self._resolve_pointer(pointer, self.root) or self._resolve_pointer(
-            _swap_definitions_keyword(pointer), self.root
-        )
+        return self._resolve_pointer(pointer, self.root) or self._resolve_pointer(_swap_keyword(pointer), self.root)
 
     def _resolve_pointer(self, pointer: str, base: Any) -> Target | None:
         value: Any = base
@@ -263,6 +261,6 @@ def _unquote(text: str) -> str:
     return unquote(text)
 
 
-def _swap_definitions_keyword(pointer: str) -> str:
+def _swap_keyword(pointer: str) -> str:
     old, new = "/definitions/", "/$defs/"
     return pointer.replace(old, new) if old in pointer else pointer.replace(new, old)

@@ -9,12 +9,7 @@ from itertools import islice
 
 from toolbridge.check.python.program import QUOTED, LogicalLine, Mistake, Program, TyFinding, mistake_at
 from toolbridge.check.python.rewriting import Span, classify_parallel
-from toolbridge.check.python.text import (
-    HOST_IMPORT,
-    blank_strings,
-    split_outside,
-    start_of_bracket_around,
-)
+from toolbridge.check.python.text import HOST_IMPORT, blank_strings, split_outside, start_of_bracket_around
 from toolbridge.check.python.tool_arguments import classify_argument, classify_call, classify_input_key
 from toolbridge.errors import nearest
 
