@@ -1,7 +1,7 @@
 """Events that observers receive.
 
     RunStarted
-      CallStarted ─ DecisionMade? ─ CallProgressed* ─ CallEnded   calls overlap; they are told apart by (run, call)
+      CallStarted ─ DecisionMade? ─ CallProgressed* ─ CallEnded   calls overlap; (run, call) identifies one
     RunEnded
     StateChanged, ToolsChanged                     of a server, at any time, outside of runs
     ServerRegistered, ServerCollided, ServerIgnored   when a runtime is entered, and when its servers change

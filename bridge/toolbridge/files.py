@@ -51,7 +51,7 @@ class UnsafePathError(OSError):
 
 
 def private_directory(path: AnyPath, *, create: bool) -> str:
-    """The path of a directory that only this user can enter; creates the directory if told to.
+    """The path of a directory that only this user can enter; `create` creates it.
 
     Raises:
         UnsafePathError: it is a link, no directory, another user's, or open to others.

@@ -98,7 +98,7 @@ def test_a_mistake_at_the_top_is_explained(
 def test_a_schema_and_inputs_are_accepted_and_inputs_are_warned_of(load: Loader) -> None:
     document: dict[str, Any] = {"$schema": "x", "inputs": [{"id": "token", "type": "promptString"}], "servers": {}}
     assert load(document).warnings == (
-        f"{load.path}: 'inputs' has no effect: nobody is asked for values, and a server that uses one won't start.",
+        f"{load.path}: 'inputs' has no effect: values are not prompted for, and a server that uses one won't start.",
     )
     assert load({**document, "inputs": []}).warnings == ()
 

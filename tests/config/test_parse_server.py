@@ -311,7 +311,7 @@ def test_a_reference_outside_of_env_and_headers_stays_and_is_warned_of(load: Loa
     config = load({"mcpServers": {"one": entry, "two": {"url": "https://${HOST}/mcp"}}})
     assert (config.servers["one"].command, config.servers["one"].args[0]) == ("${BIN}/x", "${env:A}")
     assert config.servers["two"].url == "https://${HOST}/mcp"
-    left = "is left as it is: references work in 'env' and 'headers' only."
+    left = "is not expanded: references work in 'env' and 'headers' only."
     assert config.warnings == (
         f"{load.path}: server 'one': a '${{' in 'command', 'args[0]' and 'args[4]' {left}",
         f"{load.path}: server 'two': a '${{' in 'url' {left}",

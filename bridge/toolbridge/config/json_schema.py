@@ -102,7 +102,10 @@ def _file() -> _Schema:
         ),
         "errors": {"description": "How guest code gets a tool's error.", "enum": list(policy.ERRORS)},
         "plugins": _object({"allow": _NAMES, "deny": _NAMES}, description="Which plugins may offer servers."),
-        "unattended": {"description": "Which calls are made with nobody to ask.", "enum": list(policy.UNATTENDED)},
+        "unattended": {
+            "description": "Calls made while nobody can be asked.",
+            "enum": list(policy.UNATTENDED),
+        },
         "strictResults": {**_FLAG, "description": "Results that break the tool's output schema are errors."},
     }
     return _object(keys, oneOf=[{"required": [form]} for form in FORMS])

@@ -154,7 +154,7 @@ def _warnings(server: ServerConfig, ignored: Iterable[str]) -> Iterator[str]:
     literal = [place for place, text in places if text and looks_expandable(text, besides=server.env)]
     if literal:
         where = listed(literal[:3], "and") + (" and others" if len(literal) > 3 else "")
-        yield f"a '${{' in {where} is left as it is: references work in 'env' and 'headers' only."
+        yield f"a '${{' in {where} is not expanded: references work in 'env' and 'headers' only."
 
 
 FORMS = ("mcpServers", "servers")
@@ -232,7 +232,7 @@ def _check_top_level(document: Mapping[str, object], problems: list[ConfigError]
     if not isinstance(inputs, list):
         problems.append(wrong(inputs, "inputs", "a list"))
     elif inputs:
-        warnings.append("'inputs' has no effect: nobody is asked for values, and a server that uses one won't start.")
+        warnings.append("'inputs' has no effect: values are not prompted for, and a server that uses one won't start.")
 
 
 def _servers(

@@ -139,7 +139,7 @@ class ServerConfig:
     """One MCP server: made by a factory such as `ServerConfig.stdio`, or read from a file by `load_config`.
 
     Raises:
-        ConfigError: it can't be used as it is.
+        ConfigError: a field is invalid.
     """
 
     name: str
@@ -177,7 +177,7 @@ class ServerConfig:
     call_timeout: float | None = None
     """Seconds; None: `ServerLimits.call_seconds`."""
     display_name: str = ""
-    """What another tool's file calls it, where that is no valid name."""
+    """Its name in another tool's file, where that is no valid name."""
     description: str = ""
     enabled: bool = True
     """Whether the server may be connected."""
@@ -215,7 +215,7 @@ class ServerConfig:
         """A server that is started as a process.
 
         Raises:
-            ConfigError: it can't be used as it is.
+            ConfigError: a field is invalid.
         """
         return _made(name=name, transport="stdio", command=command, args=args, **options)
 
@@ -225,7 +225,7 @@ class ServerConfig:
         """A server from an npm package, started by `npx -y`. A version (`pkg@1.2.3`) keeps it the same one.
 
         Raises:
-            ConfigError: it can't be used as it is.
+            ConfigError: a field is invalid.
         """
         args = ("-y", _package(name, package), *_sequence(name, args))
         options["description"] = options.get("description") or f"MCP server: {package}"
@@ -237,7 +237,7 @@ class ServerConfig:
         """A server from a Python package, started by `uvx`. A version (`pkg==1.2.3`) keeps it the same one.
 
         Raises:
-            ConfigError: it can't be used as it is.
+            ConfigError: a field is invalid.
         """
         args = (_package(name, package), *_sequence(name, args))
         options["description"] = options.get("description") or f"MCP server: {package}"
@@ -249,7 +249,7 @@ class ServerConfig:
         """A server that is reached by streamable HTTP.
 
         Raises:
-            ConfigError: it can't be used as it is.
+            ConfigError: a field is invalid.
         """
         return _made(name=name, transport="http", url=url, **options)
 
@@ -259,7 +259,7 @@ class ServerConfig:
         """A server that is reached by the older HTTP transport, with server-sent events.
 
         Raises:
-            ConfigError: it can't be used as it is.
+            ConfigError: a field is invalid.
         """
         return _made(name=name, transport="sse", url=url, **options)
 
@@ -269,7 +269,7 @@ class ServerConfig:
         """A server that is an object of this program.
 
         Raises:
-            ConfigError: it can't be used as it is.
+            ConfigError: a field is invalid.
         """
         return _made(name=name, transport="in_process", server=server, **options)
 

@@ -200,7 +200,7 @@ def _rule_and_example(name: str) -> str:
         return _RULE
 
 
-# Checks of values. Each takes a value and the path of its field, and returns the value as it is kept.
+# Checks of values. Each takes a value and the path of its field, and returns the value to keep.
 #
 # Each raises a ConfigError that names the field and what was expected.
 
