@@ -26,7 +26,7 @@ CLASSIFIED = [
 
 def test_the_version_is_written_in_one_place() -> None:
     assert PROJECT["project"]["dynamic"] == ["version"]
-    assert PROJECT["tool"]["hatch"]["version"]["path"] == "bridge/toolbridge/version.py"
+    assert PROJECT["tool"]["hatch"]["version"]["path"] == "bridge/toolbridge/__init__.py"
     assert version("toolbridge") == __version__
 
 

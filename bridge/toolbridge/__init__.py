@@ -5,6 +5,8 @@ The public names are in `__init__.pyi`. Each is imported on first use, so that a
 
 from __future__ import annotations
 
+__version__ = "0.1.0"
+
 TYPE_CHECKING = False  # typing's own costs a command a tenth of its start-up to import
 if TYPE_CHECKING:
     from typing import Any

@@ -40,4 +40,5 @@ from toolbridge.trust.approval.approvers import StoredApprovals as StoredApprova
 from toolbridge.trust.approval.approvers import TerminalApprover as TerminalApprover
 from toolbridge.trust.approval.store import ApprovalStore as ApprovalStore
 from toolbridge.trust.gate.gate import ToolUse as ToolUse
-from toolbridge.version import __version__ as __version__
+
+__version__: str

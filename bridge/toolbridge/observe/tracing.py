@@ -52,7 +52,7 @@ def _tracer(provider: TracerProvider | None) -> Tracer | None:
         from opentelemetry import trace
     except ImportError:
         return None
-    from toolbridge.version import __version__
+    from toolbridge import __version__
 
     return trace.get_tracer("toolbridge", __version__, tracer_provider=provider)
 

@@ -35,6 +35,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from toolbridge import __version__
 from toolbridge.concurrency import is_foreign
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import MisuseError, ServerConnectError, ServerProtocolError, ServerTimeoutError
@@ -45,7 +46,6 @@ from toolbridge.servers.lifecycle import CallNotSentError, News
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.requests import Declines, ServerRequests
 from toolbridge.tools.binding import OnProgress
-from toolbridge.version import __version__
 
 # What a transport gives to a connection: the SDK's dispatcher, and why it ended.
 

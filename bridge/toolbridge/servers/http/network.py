@@ -19,6 +19,7 @@ import anyio
 import httpcore2
 import httpx2
 
+from toolbridge import __version__
 from toolbridge.servers.failures import BadAnswerError
 from toolbridge.servers.http.ssrf import (
     Address,
@@ -32,7 +33,6 @@ from toolbridge.servers.http.ssrf import (
     literal_address,
     same_origin,
 )
-from toolbridge.version import __version__
 
 # SECURITY: the body of an answer, unpacked piece by piece, in bounded memory whatever is sent.
 #

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from toolbridge import __version__
 from toolbridge.trust.audit.concepts import OTHER_TOOL, Mention, bit, mentions
 from toolbridge.trust.audit.obfuscation import decoded_views, marks, obfuscations
 from toolbridge.trust.audit.rules import (
@@ -31,7 +32,6 @@ from toolbridge.trust.audit.rules import (
 )
 from toolbridge.trust.audit.scorer import Passage, highest, meet, passages, reasons
 from toolbridge.trust.text.sanitise import for_error, for_terminal
-from toolbridge.version import __version__
 from toolbridge_codegen.catalog import ToolDefinition
 from toolbridge_codegen.escaping import HIDDEN
 
