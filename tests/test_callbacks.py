@@ -249,7 +249,7 @@ async def fails(server: str, url: str) -> None:
     raise LookupError("no window at /home/alice")
 
 
-@pytest.mark.parametrize(("function", "words"), [(refuses, "gave it up$"), (fails, "failed with LookupError$")])
+@pytest.mark.parametrize(("function", "words"), [(refuses, "cancelled it$"), (fails, "failed with LookupError$")])
 async def test_a_function_gives_a_sign_in_up(function: SignInLike, words: str) -> None:
     async with sign_in_of(function).attempt("weather", port=None, fixed=False) as attempt:
         with anyio.fail_after(20), pytest.raises(SignInFailedError, match=words):

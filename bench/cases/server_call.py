@@ -28,8 +28,7 @@ from bench.measure import Batch, compare, take_turns
 from bench.peer_packages import Missing, node_packages
 from bench.report import Finding, Row, Skipped
 from toolbridge.config.server_config import ServerLimits
-from toolbridge.servers.stdio.launch import Launch
-from toolbridge.servers.transports import open_stdio
+from toolbridge.servers.stdio.launch import Launch, open_stdio
 
 _WHAT = "call of a server's tool by stdio"
 _SDK = "the bare client of the MCP SDK"

@@ -11,7 +11,7 @@ from toolbridge.config.config import Config
 from toolbridge.config.profiles import with_profiles
 from toolbridge.errors import ConfigError, UnknownServerError
 from toolbridge.events import SourceEvent
-from toolbridge.servers.manager import tell
+from toolbridge.servers.registry import notify
 from toolbridge.sources.merge import Merged, merge_sources
 from toolbridge.sources.plugins import Plugin, load_plugins
 from toolbridge.sources.sections import RenderedPrompt, check_prompt
@@ -190,8 +190,8 @@ class CurrentServers:
         for event in self._merged.events:
             if event not in self._notified:
                 self._notified.add(event)
-                tell(self._observers, event)
+                notify(self._observers, event)
         for name in self._merged.config.servers:
             if name not in self._registered:
-                tell(self._observers, self._merged.registered(name))
+                notify(self._observers, self._merged.registered(name))
         self._registered = frozenset(self._merged.config.servers)

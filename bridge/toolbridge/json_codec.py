@@ -210,7 +210,7 @@ class WireError(Exception):
     """A malformed frame. Never raised to the host."""
 
 
-class TooDeepError(WireError):
+class TooDeepError(WireError, ValueError):
     """JSON that is nested deeper than the decoder goes."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from observe.examples import CALL_ENDED, CALL_STARTED, ONE_RUN, RUN
 from observe.recorder import Recorder
 from toolbridge.calls.run import new_run
 from toolbridge.events import DecisionMade, Event, RunEnded, RunStarted, wants_arguments
-from toolbridge.servers.manager import tell
+from toolbridge.servers.registry import notify
 
 EVENT_TYPES: tuple[type[Event], ...] = typing.get_args(Event)
 
@@ -35,7 +35,7 @@ def test_an_observer_that_raises_is_logged_and_nobody_else_notices(caplog: pytes
     recorder = Recorder()
     with caplog.at_level(logging.ERROR, logger="toolbridge"):
         for event in ONE_RUN:
-            tell((broken, recorder), event)
+            notify((broken, recorder), event)
     assert recorder.events == list(ONE_RUN)
     assert len(caplog.records) == len(ONE_RUN)
 

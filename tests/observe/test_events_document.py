@@ -12,7 +12,7 @@ import pytest
 from observe.examples import CALL_ENDED, CALL_STARTED, ONE_RUN
 from toolbridge.events import Event
 from toolbridge.observe.audit_log import AuditLog
-from toolbridge.servers.manager import tell
+from toolbridge.servers.registry import notify
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/watch-runs.md").read_text(encoding="utf-8")
 _TIME = re.compile(r'"time": "\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"')
@@ -26,7 +26,7 @@ def test_the_example_of_the_log_is_what_is_written(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     with AuditLog(path) as log:
         for event in ONE_RUN:
-            tell([log], event)
+            notify([log], event)
     (example,) = blocks("json")
     assert _TIME.sub("(time)", example) == _TIME.sub("(time)", path.read_text(encoding="ascii"))
     assert len(_TIME.findall(example)) == len(ONE_RUN)
@@ -45,10 +45,10 @@ def test_the_examples_in_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names: dict[str, typing.Any] = {}
     exec(first, names)
     for event in (CALL_STARTED, dataclasses.replace(CALL_ENDED, seconds=1.5)):
-        tell(names["observers"], event)
+        notify(names["observers"], event)
     names["observers"][0].close()
     assert names["slow"] == ["weather.get_forecast: 1.5 s, ok"]
     assert len((tmp_path / "audit.jsonl").read_text().splitlines()) == 2
     exec(second, names)
     for event in ONE_RUN:
-        tell(names["observers"], event)
+        notify(names["observers"], event)

@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from toolbridge.config.server_config import OAuth, ServerConfig, ServerLimits, checked_server
 from toolbridge.servers.auth.sign_in import SignIn
 from toolbridge.servers.auth.tokens import TokenStore, place_of
-from toolbridge.servers.connection import Channel
+from toolbridge.servers.connection import ServerChannel
 from toolbridge.servers.http.ssrf import check_url
 from toolbridge.servers.http.transport import open_http, open_sse
 
@@ -180,7 +180,7 @@ class Session:
     """A running dispatcher, and what the server said on its own."""
 
     dispatcher: Dispatcher[Any]
-    channel: Channel
+    channel: ServerChannel
     notifications: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     requests: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     ended: anyio.Event = field(default_factory=anyio.Event)

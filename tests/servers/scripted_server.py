@@ -15,9 +15,8 @@ from mcp.shared.dispatcher import CallOptions, DispatchContext
 from mcp.shared.transport_context import TransportContext
 
 from toolbridge.config.server_config import ServerLimits
-from toolbridge.servers.connection import Channel
-from toolbridge.servers.stdio.launch import Launch
-from toolbridge.servers.transports import open_stdio
+from toolbridge.servers.connection import ServerChannel
+from toolbridge.servers.stdio.launch import Launch, open_stdio
 
 LIMITS = ServerLimits(close_seconds=0.5)
 
@@ -61,7 +60,7 @@ def scripted(directory: Path, body: str, *args: str, env: Mapping[str, str] | No
 class Conversation:
     """A session with a server: what it sent of its own accord is noted."""
 
-    channel: Channel
+    channel: ServerChannel
     notifications: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     requests: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     ended: anyio.Event = field(default_factory=anyio.Event)

@@ -16,7 +16,7 @@ from servers.fault_expectations import text_of
 from servers.fault_servers import fault_server, manager_of
 from servers.http_servers import uvicorn_server
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.servers.inbound import MOST_AT_ONCE, MOST_MESSAGE, passed_on
+from toolbridge.servers.inbound import MAX_PROGRESS_MESSAGE, PROGRESS_BURST, progress_callback
 from toolbridge.servers.manager import ServerManager
 
 pytestmark = pytest.mark.anyio
@@ -132,7 +132,7 @@ async def _flooded(manager: ServerManager) -> tuple[int, str]:
         began = anyio.current_time()
         result = await manager.call("flood", "faulty", {"text": "x"}, on_progress=heard)
         seconds = anyio.current_time() - began
-    assert len(heard.told) <= MOST_AT_ONCE + 10 * seconds + 1
+    assert len(heard.told) <= PROGRESS_BURST + 10 * seconds + 1
     return len(heard.told), text_of(result)
 
 
@@ -146,7 +146,7 @@ async def test_a_flood_of_it_reaches_nobody_and_costs_no_answer() -> None:
 
 async def test_words_are_masked_and_cut_and_numbers_that_are_none_left_out() -> None:
     heard = Heard()
-    tell = passed_on(heard, frozenset({"hush-hush-secret"}))
+    tell = progress_callback(heard, frozenset({"hush-hush-secret"}))
     await tell(1.0, float("inf"), "my key is hush-hush-secret\x1b[31m")
     await tell(float("nan"), None, "nothing")
     await tell(2.0, None, "x" * 10_000)
@@ -155,5 +155,5 @@ async def test_words_are_masked_and_cut_and_numbers_that_are_none_left_out() -> 
     assert [(done, total) for done, total, _ in told] == [(1.0, None), (2.0, None), (3.0, 4.0)]
     assert "hush-hush-secret" not in told[0][2]
     assert "\x1b" not in told[0][2]
-    assert len(told[1][2]) <= MOST_MESSAGE + 10
+    assert len(told[1][2]) <= MAX_PROGRESS_MESSAGE + 10
     assert told[2][2] == ""

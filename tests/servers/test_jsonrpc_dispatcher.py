@@ -128,7 +128,7 @@ async def test_a_timeout_is_our_own_error_and_tells_the_server() -> None:
         assert await session.peer.hear() == {
             "jsonrpc": "2.0",
             "method": "notifications/cancelled",
-            "params": {"requestId": request["id"], "reason": "nobody waits for the answer any more"},
+            "params": {"requestId": request["id"], "reason": "the caller no longer waits for the answer"},
         }
 
 
@@ -207,7 +207,7 @@ async def test_what_a_server_never_reads_does_not_pile_up() -> None:
             with pytest.raises(RequestTimedOutError):
                 await session.dispatcher.send_raw_request("x", {"text": LONG}, {"timeout": 0.001})
             await session.dispatcher.notify("notifications/note", {"text": LONG})
-        assert session.dispatcher._outbox._waiting_bytes < 3 * 1024 * 1024
+        assert session.dispatcher._write_queue._waiting_bytes < 3 * 1024 * 1024
         assert session.dispatcher.problems.unsent_messages > 90
 
 

@@ -140,7 +140,7 @@ async def test_a_flood_of_notifications_holds_up_no_answer_and_is_dropped_where_
         await session.peer.say_all(flood)
         assert await ask(session) == {"right": True}
         assert session.dispatcher.problems.dropped_notifications == 5_000 - 256 - 1
-        assert len(session.dispatcher._notices._waiting) == 256
+        assert len(session.dispatcher._inbound._queue._waiting) == 256
 
 
 async def test_large_notifications_are_bounded_by_their_bytes() -> None:
@@ -152,7 +152,7 @@ async def test_large_notifications_are_bounded_by_their_bytes() -> None:
             large = {"jsonrpc": "2.0", "method": "x", "params": {"text": "x" * 500_000}}
             await session.peer.say_all(json.dumps(large).encode() + b"\n")
         assert await ask(session) == {"right": True}
-        assert session.dispatcher._notices._bytes < 1024 * 1024 + 500_000
+        assert session.dispatcher._inbound._queue._bytes < 1024 * 1024 + 500_000
 
 
 async def test_progress_goes_to_the_request_it_belongs_to() -> None:
@@ -275,7 +275,7 @@ async def test_a_flood_of_requests_from_a_server_that_does_not_read_piles_up_not
         flood = b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"ping"}\n' % number for number in range(40_000))
         await session.peer.say_all(flood)
         await anyio.wait_all_tasks_blocked()
-        assert session.dispatcher._outbox._waiting_bytes < 1024 * 1024 + 100_000
+        assert session.dispatcher._write_queue._waiting_bytes < 1024 * 1024 + 100_000
         assert session.dispatcher.problems.unsent_messages > 0
 
 

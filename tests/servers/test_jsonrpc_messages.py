@@ -10,16 +10,14 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
-from toolbridge.json_codec import is_marked_not_utf8
+from toolbridge.json_codec import TooDeepError, is_marked_not_utf8
+from toolbridge.servers.discovery import TOO_DEEP, parse_pruned
 from toolbridge.servers.failures import BadAnswerError
+from toolbridge.servers.inbound import answered_request
 from toolbridge.servers.jsonrpc import (
-    TOO_DEEP,
-    TooDeepError,
-    answered_request,
     encode_line,
     outcome_of,
     parse_line,
-    parse_pruned,
     request_key,
 )
 

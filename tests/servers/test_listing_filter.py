@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolbridge.servers.listing import by_original_name, exposed_tools, original_names
-from toolbridge.servers.pool import unmatched_names
+from toolbridge.servers.listing import by_original_name, exposed_tools, original_names, unmatched_names
 from toolbridge_codegen.catalog import ToolDefinition
 
 TOOLS = tuple(ToolDefinition(name, {"type": "object"}) for name in ("list", "read.file", "drop", "hub_list"))

@@ -108,7 +108,7 @@ def test_without_a_directory_nothing_is_kept() -> None:
 
 
 def test_entries_that_were_not_used_for_longest_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolbridge.servers.listing.MOST_ENTRIES", 3)
+    monkeypatch.setattr("toolbridge.servers.listing.MAX_ENTRIES", 3)
     kept = store(tmp_path)
     keys = [f"sha256:{number:064x}" for number in range(5)]
     for age, key in enumerate(keys[:4]):
@@ -123,7 +123,7 @@ def test_entries_that_were_not_used_for_longest_are_removed(tmp_path: Path, monk
 
 
 def test_entries_are_bounded_in_bytes_and_the_newest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolbridge.servers.listing.MOST_BYTES", 1)
+    monkeypatch.setattr("toolbridge.servers.listing.MAX_BYTES", 1)
     kept = store(tmp_path)
     other = tmp_path / "listings" / "notes.txt"
     kept.save("sha256:" + "cd" * 32, LISTING)

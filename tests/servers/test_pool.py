@@ -86,7 +86,7 @@ async def test_a_server_with_a_call_under_way_is_never_closed_for_another() -> N
             with pytest.raises(ConnectionLimitError, match=r"'two'.*in use \(busy\)"):
                 await manager.connect("two")
             with pytest.raises(ConnectionLimitError):
-                await manager.connect("two", place="in_turn")
+                await manager.connect("two", acquire="queue")
             tasks.cancel_scope.cancel()
         await manager.connect("two")
 
@@ -95,7 +95,7 @@ async def test_only_a_free_place_is_taken_where_no_more_is_wanted() -> None:
     async with ServerManager(config(in_process("one"), in_process("two"), connections=1), approver=Yes()) as manager:
         await manager.connect("one")
         with pytest.raises(ConnectionLimitError):
-            await manager.connect("two", place="if_free")
+            await manager.connect("two", acquire="if_free")
         assert shops(manager) == {"one": "connected", "two": "idle"}
 
 
@@ -137,5 +137,5 @@ async def test_those_who_come_while_a_server_is_closing_get_its_successor() -> N
         await manager.connect("stubborn")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(manager.close_server, "stubborn")
-            await until(lambda: manager._slots["stubborn"].closings == 1)
+            await until(lambda: manager._slots["stubborn"].close_count == 1)
             assert text_of(await manager.call("stubborn", "echo", {"text": "x"})) == "x"

@@ -76,12 +76,12 @@ async def test_whoever_goes_by_the_store_takes_notice_of_it(tmp_path: Path, who:
     async with runtime_of(tmp_path, WEATHER, approver=APPROVERS[who](store)) as runtime:
         value_of(await runtime.run(FORECAST.javascript))
         store.set_enabled(weather_process("other"), False)  # the file is another, and this server's entry is not
-        await runtime.servers.follow_revocations()
+        await runtime.servers.close_revoked()
         assert runtime.servers.status("weather").state == "connected"
         revoke(store)
         async with anyio.create_task_group() as tasks:  # each of them waits until it is closed
             for _ in range(3):
-                tasks.start_soon(runtime.servers.follow_revocations)
+                tasks.start_soon(runtime.servers.close_revoked)
         assert runtime.servers.status("weather").state == "closed"
         assert (await runtime.run(FORECAST.javascript)).failure is not None
 

@@ -1,6 +1,6 @@
 """T5, crash or hang: every wait for a server ends in time and in a typed error, and a dead server is started again.
 
-fixtures/servers/fault_stdio.py has the servers; tests/servers/test_transports_faults.py tries all of their modes.
+fixtures/servers/fault_stdio.py has the servers; tests/servers/stdio/test_launch_faults.py tries all of their modes.
 """
 
 from __future__ import annotations

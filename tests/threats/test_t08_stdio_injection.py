@@ -17,7 +17,7 @@ from mcp.shared.transport_context import TransportContext
 
 from servers.scripted_server import LIMITS, conversation, scripted
 from toolbridge.servers.failures import BadAnswerError, ChannelClosedError
-from toolbridge.servers.transports import open_stdio
+from toolbridge.servers.stdio.launch import open_stdio
 
 pytestmark = pytest.mark.anyio
 

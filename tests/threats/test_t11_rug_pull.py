@@ -298,13 +298,13 @@ def test_a_call_that_waits_in_line_is_checked_again_before_it_is_sent(tmp_path: 
                 refused.append(caught.value)
 
             async with anyio.create_task_group() as tasks:
-                await slot.line(limits).acquire()  # somebody else's call
+                await slot.semaphore(limits).acquire()  # somebody else's call
                 tasks.start_soon(wait_in_line)
                 await anyio.wait_all_tasks_blocked()
                 evil = tuple(replace(tool, description="Evil") for tool in listing.tools)
-                await manager._keep(slot, replace(listing, tools=evil))
+                await manager._store_listing(slot, replace(listing, tools=evil))
                 assert refused == []
-                slot.line(limits).release()
+                slot.semaphore(limits).release()
             assert len(refused) == 1
 
     with_rug(tmp_path, use)

@@ -16,7 +16,7 @@ from growth import patience
 from servers.scripted_server import Conversation, conversation, scripted
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.servers.failures import BadAnswerError, RequestTimedOutError
-from toolbridge.servers.transports import open_stdio
+from toolbridge.servers.stdio.launch import open_stdio
 
 STATM = Path("/proc/self/statm")
 pytestmark = [

@@ -39,13 +39,13 @@ from toolbridge.limits import Limits
 from toolbridge.sandbox.outcome import Failure, RunResult, Usage
 from toolbridge.schema.validate import CheckStore
 from toolbridge.servers.listing import blocked_error
-from toolbridge.servers.manager import tell
+from toolbridge.servers.registry import notify
 from toolbridge.trust.gate.gate import PermissionGate
 from toolbridge_codegen.catalog import identifier, module_specifier, python_module
 
 if TYPE_CHECKING:
     from toolbridge.sandbox.sandbox import Sandbox
-    from toolbridge.servers.lifecycle import Place
+    from toolbridge.servers.lifecycle import AcquireMode
     from toolbridge.servers.manager import ServerManager
     from toolbridge_codegen.catalog import Catalog
     from toolbridge_codegen.stubs import Language as StubLanguage
@@ -157,7 +157,7 @@ class RunModules:
 
         async def connect(name: str) -> None:
             try:
-                await self._manager.connect(name, place="in_turn")
+                await self._manager.connect(name, acquire="queue")
             except ServerError as error:
                 self.problems[name] = error
 
@@ -193,11 +193,11 @@ class RunModules:
 
         async def connect(name: str) -> None:
             nonlocal problem
-            place: Place = "in_turn" if name == server else "if_free"
+            acquire: AcquireMode = "queue" if name == server else "if_free"
             try:
                 with self._clock.stopped():  # a person may be asked to approve it
-                    await self._manager.wait_for_approval(name, place=place)
-                await self._manager.connect(name, place=place)
+                    await self._manager.wait_for_approval(name, acquire=acquire)
+                await self._manager.connect(name, acquire=acquire)
             except ServerError as error:
                 if name == server:
                     problem = error
@@ -381,10 +381,10 @@ class RunScope:
             observers=self._observers,
         )
         self._modules.begin(code, calls)
-        await self._manager.follow_revocations()
+        await self._manager.close_revoked()
         if self._observers:
             size = len(code.encode("utf-8", "surrogatepass"))
-            tell(self._observers, RunStarted(run, language, size, self._session))
+            notify(self._observers, RunStarted(run, language, size, self._session))
         result: RunResult | None = None
         try:
             checked, spent, refusal = _UNCHECKED, _NOTHING_SPENT, None
@@ -504,7 +504,7 @@ class RunScope:
             outcome = "ok" if result.failure is None else result.failure.kind
             cpu_seconds = result.usage.cpu_seconds
         ended = RunEnded(run, outcome, perf_counter() - began, cpu_seconds, calls.count, tuple(self._servers))
-        tell(self._observers, ended)
+        notify(self._observers, ended)
 
 
 def _advice(failure: Failure) -> str:

@@ -45,7 +45,7 @@ from toolbridge.json_codec import (
 )
 from toolbridge.limits import Limits
 from toolbridge.schema.validate import CheckStore, ToolChecks
-from toolbridge.servers.manager import tell
+from toolbridge.servers.registry import notify
 from toolbridge.tools.server import begin
 from toolbridge.trust.gate.gate import Decision, RunGate
 from toolbridge_codegen.catalog import ToolSpec, module_specifier
@@ -314,7 +314,7 @@ class ToolCalls:
         number, server, tool, given = request
         began = perf_counter()
         text = self._argument_text(server, given) if self._rules.shows_arguments else ""
-        tell(self._observers, CallStarted(self._run, number, server, tool, text))
+        notify(self._observers, CallStarted(self._run, number, server, tool, text))
         self._pending.add(number)
         reply: Reply | None = None
         try:
@@ -325,7 +325,7 @@ class ToolCalls:
             self._pending.discard(number)
             outcome = "cancelled" if reply is None else reply.outcome or outcome_of(reply.frame)
             sizes = (_size(given), 0 if reply is None else len(reply.frame))
-            tell(
+            notify(
                 self._observers,
                 CallEnded(self._run, number, server, tool, outcome, perf_counter() - began, *sizes),
             )
@@ -433,7 +433,7 @@ class ToolCalls:
             CallFailed: the call is denied.
         """
         if self._observers:
-            tell(
+            notify(
                 self._observers,
                 DecisionMade(self._run, number, spec.server, spec.name, decision.allowed, decision.rule),
             )
@@ -477,7 +477,7 @@ class ToolCalls:
     def _progressed(self, number: int, spec: ToolSpec, done: float, total: float | None, message: str) -> None:
         if number in self._pending:  # an abandoned function may still report progress
             event = CallProgressed(self._run, number, spec.server, spec.name, done, total, message)
-            tell(self._observers, event)
+            notify(self._observers, event)
 
     def _argument_text(self, server: str, given: Sequence[Any]) -> str:
         is_usual = len(given) == 1 and type(given[0]) is dict

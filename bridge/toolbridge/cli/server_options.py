@@ -343,7 +343,7 @@ def with_servers(
     """Connect these servers, or all for None, and look at what they list and how each of them fared."""
 
     async def work(manager: ServerManager) -> _Result:
-        await manager.note_approvals()
+        await manager.update_approval_states()
         names = manager.enabled_servers() if connect is None else connect
         fared = await _connect_in_turns(manager, names, config.limits.connections)
         return look(manager, [fared.get(status.name, status) for status in manager.statuses()])

@@ -63,7 +63,7 @@ class Listings:
             return before
         self._under_way.add(name)
         try:
-            await self._connector.connect(name, self._seconds, place="in_turn")
+            await self._connector.connect(name, self._seconds, acquire="queue")
         except ServerError as error:
             problem = problem_text(self._runtime, name, error)
             if self._runtime.servers.status(name).state != "needs_approval":
@@ -82,7 +82,7 @@ async def search_tools(runtime: Runtime, listings: Listings, arguments: Argument
     unavailable = await listings.complete()
     search = runtime.prepared_search(query, limit=limit)
     hits = await anyio.to_thread.run_sync(search, abandon_on_cancel=True)
-    await runtime.servers.note_approvals()
+    await runtime.servers.update_approval_states()
     waiting = {each.name for each in runtime.servers.statuses() if each.state == "needs_approval"}
     facts = [
         {

@@ -52,9 +52,7 @@ class ServerConnector:
         self._runtime = runtime
         self._questions = questions
 
-    async def connect(
-        self, server: str, seconds: float, *, place: Literal["make_room", "in_turn"] = "make_room"
-    ) -> None:
+    async def connect(self, server: str, seconds: float, *, acquire: Literal["evict", "queue"] = "evict") -> None:
         """Connect a server; waits at most `seconds` for the persons of other clients.
 
         Raises:
@@ -63,10 +61,10 @@ class ServerConnector:
         """
         caller = current_caller()
         if caller is None:
-            await self._runtime.servers.connect(server, place=place)
+            await self._runtime.servers.connect(server, acquire=acquire)
             return
         with self._questions.patience(server, caller.client, seconds) as scope:
-            await self._runtime.servers.connect(server, place=place)
+            await self._runtime.servers.connect(server, acquire=acquire)
         if scope.cancelled_caught:
             raise AskedElsewhereError(server)
 
@@ -138,7 +136,7 @@ class Management:
 
     async def list_servers(self, caller: Caller, *, asks: bool) -> CallToolResult:
         """List the servers with their states, and the calls that are allowed without asking."""
-        await self._runtime.servers.note_approvals()
+        await self._runtime.servers.update_approval_states()
         facts = [self._facts(status) for status in self._runtime.servers.statuses()]
         lines = [_line(each) for each in facts] or ["No servers are configured."]
         attended, unattended = asks and caller.has_elicitation, self._runtime.config.unattended
@@ -149,7 +147,7 @@ class Management:
     async def server_info(self, arguments: ArgumentReader) -> CallToolResult:
         """One server's configuration without values, and its functions with their schemas."""
         name = self._name(arguments)
-        await self._runtime.servers.note_approvals()
+        await self._runtime.servers.update_approval_states()
         manager = self._runtime.servers
         config = manager.config_of(name)
         catalog = self._runtime.catalog

@@ -180,7 +180,7 @@ class Runs:
         if seconds != most:
             limits = limits.with_(wall_seconds=seconds, cpu_seconds=min(seconds, limits.cpu_seconds))
         servers = self._runtime.servers
-        await servers.follow_revocations()
+        await servers.close_revoked()
         missing = servers.unconnected(self._runtime.servers_named_in(code))
         if missing:  # before the run's time begins to count: a person may have to be asked
             await self._connector.connect_all(missing, seconds)

@@ -1,7 +1,7 @@
-"""One open connection: negotiated, asked for its tools, called, and watched until it ends.
+"""One open connection: negotiated, listed, called, and watched until it ends.
 
-Everything here is entered and left by one task (see `manager`), because the SDK's cancel scopes must be left by the
-task that entered them. Calls come from any task.
+One task enters and leaves it (see `manager`), because the SDK's cancel scopes must be left by the task that entered
+them. Calls come from any task.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Generator, Mapping
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, cast
 
 import anyio
 import anyio.abc
 import mcp_types as types
 from mcp.client._probe import negotiate_auto
 from mcp.client.session import ClientRequestContext, ClientSession
-from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.dispatcher import (
     CallOptions,
     DispatchContext,
@@ -37,58 +36,88 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from toolbridge import __version__
 from toolbridge.concurrency import is_foreign
-from toolbridge.config.server_config import ServerLimits
+from toolbridge.config.server_config import ServerConfig, ServerLimits
 from toolbridge.errors import MisuseError, ServerConnectError, ServerProtocolError, ServerTimeoutError
-from toolbridge.servers.discovery import list_tools
-from toolbridge.servers.failures import ChannelClosedError, RequestTimedOutError, UnsendableError, call_failure
-from toolbridge.servers.inbound import answer_questions, passed_on, session_callbacks
-from toolbridge.servers.lifecycle import CallNotSentError, News
+from toolbridge.servers.discovery import announces_changes, follow_changes, handshake_of, list_tools
+from toolbridge.servers.failures import (
+    ChannelClosedError,
+    EndedAtProbeError,
+    RequestTimedOutError,
+    UnsendableError,
+    call_failure,
+)
+from toolbridge.servers.inbound import answer_questions, progress_callback, session_callbacks
+from toolbridge.servers.lifecycle import CallNotSentError
 from toolbridge.servers.listing import Listing
 from toolbridge.servers.requests import Declines, ServerRequests
 from toolbridge.tools.binding import OnProgress
 
-# What a transport gives to a connection: the SDK's dispatcher, and why it ended.
+CLIENT = types.Implementation(name="toolbridge", version=__version__)
 
-
-class ChannelEnd(Protocol):
-    """Tells how a channel fares, for error messages."""
-
-    def __call__(self) -> str:
-        """How it ended and what it said ("exited with status 1; …"), or an empty string. Not sanitised.
-
-        While the channel is open: what has been odd about it so far.
-        """
-        ...
+# Debounce: a listing that was just refreshed is not refreshed again at once, however often the server changes it.
+DEBOUNCE_SECONDS = 0.2
+REFRESH_SECONDS = 1.0
+PING_SECONDS = 2.0
 
 
 def _no_reason() -> str:
     return ""
 
 
-def _no_secrets() -> frozenset[str]:
-    return frozenset()
-
-
 @dataclass(frozen=True, slots=True)
-class Channel:
-    """An open way to a server. The dispatcher is run by the connection, which also closes the channel."""
+class ServerChannel:
+    """An open transport. Its dispatcher is run by the connection, which also closes the channel."""
 
     dispatcher: Dispatcher[Any]
-    end: ChannelEnd = field(default=_no_reason)
-    secrets: Callable[[], frozenset[str]] = field(default=_no_secrets)
-    """What it came to know and must not be shown, as of now: the tokens of a sign-in."""
+    end: Callable[[], str] = _no_reason
+    """How it ended and the server's last output, or what was odd so far; may be empty. Not sanitised."""
+    secrets: Callable[[], frozenset[str]] | None = None
+    """Secrets it learned, as of now: the tokens of a sign-in."""
     mirrors_headers: bool = False
     """Whether arguments marked `x-mcp-header` are repeated as HTTP headers."""
+    has_timeouts: bool = True
+    """Whether the dispatcher raises our own timeout errors; else timeouts are the connection's alone."""
 
 
-# Deadlines that are a server's, and stand still while a person is asked to sign in.
-#
-# A request, the call that it belongs to, and the connecting that it is a part of each have one: a person who takes
-# their time must outlast all of them. Nothing here needs the SDK, which is imported only once a server is approved.
+@asynccontextmanager
+async def open_in_process(server: ServerConfig) -> AsyncGenerator[ServerChannel]:
+    """Run a server object of the SDK in this process: no child, no pipe, the same protocol.
+
+    Raises:
+        ServerConnectError: the object is no server.
+    """
+    from mcp.server import Server
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.runner import modern_on_request
+    from mcp.shared.direct_dispatcher import create_direct_dispatcher_pair
+
+    found: object = server.server
+    if isinstance(found, MCPServer):
+        found = cast("Any", found)._lowlevel_server  # the SDK has no public way yet
+    if not isinstance(found, Server):
+        kind = type(found).__name__
+        raise ServerConnectError(server.name, f"is of type {kind}: expected an `mcp.server` Server or MCPServer")
+    lowlevel = cast("Server[Any]", found)
+
+    async def ignore(*_notification: object) -> None:
+        """A client of this protocol era sends no notifications."""
+
+    client_side, server_side = create_direct_dispatcher_pair(raise_handler_exceptions=False)
+    async with lowlevel.lifespan(lowlevel) as state, anyio.create_task_group() as tasks:
+        await tasks.start(server_side.run, modern_on_request(lowlevel, state), ignore)
+        try:
+            # The SDK's own timeout error looks like one of the server's.
+            yield ServerChannel(client_side, has_timeouts=False)
+        finally:
+            server_side.close()
+            tasks.cancel_scope.cancel()
 
 
 class PausableDeadline:
-    """The deadline of one cancel scope. Several may wait for the same person: the last one lets it go on."""
+    """A server's deadline on a cancel scope, paused while a person signs in.
+
+    A request, its call and the connecting around them each have one. Pauses may overlap: the last one to end resumes.
+    """
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope
@@ -96,12 +125,12 @@ class PausableDeadline:
         self._left = math.inf
 
     def lift(self) -> None:
-        """There is no hurry any more, and no pause that ends later brings it back."""
+        """Remove the deadline for good, also for pauses that end later."""
         self._scope.deadline = self._left = math.inf
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """While it stands still."""
+        """Pause the deadline within the context."""
         if self._pauses == 0:
             self._left = self._scope.deadline - anyio.current_time()
             self._scope.deadline = math.inf
@@ -119,7 +148,7 @@ _deadlines: ContextVar[tuple[PausableDeadline, ...]] = ContextVar("toolbridge_de
 
 @contextmanager
 def pausable(scope: anyio.CancelScope) -> Generator[PausableDeadline]:
-    """What is done inside may have to wait for a person, for which this scope's deadline is not meant."""
+    """Register a scope's deadline as one to pause while a person is awaited within the context."""
     deadline = PausableDeadline(scope)
     token = _deadlines.set((*_deadlines.get(), deadline))
     try:
@@ -128,42 +157,72 @@ def pausable(scope: anyio.CancelScope) -> Generator[PausableDeadline]:
         _deadlines.reset(token)
 
 
-def deadlines_around() -> tuple[PausableDeadline, ...]:
-    """Those inside which this is called."""
+def enclosing_deadlines() -> tuple[PausableDeadline, ...]:
+    """The pausable deadlines registered around the caller."""
     return _deadlines.get()
 
 
 @contextmanager
 def waiting_for_a_person() -> Generator[None]:
-    """Every deadline around stands still: they are for the server."""
+    """Pause every enclosing deadline within the context."""
     with ExitStack() as pauses:
-        for deadline in deadlines_around():
+        for deadline in enclosing_deadlines():
             pauses.enter_context(deadline.paused())
         yield
 
 
-# A dispatcher with what we need around the SDK's session: the end seen, floods kept out, requests declined.
+class WakeupEvent:
+    """Wakes the task that watches a connection: tools changed, or a liveness probe is due."""
+
+    def __init__(self) -> None:
+        self.tools_changed = False
+        self.probe_due = False
+        self._event = anyio.Event()
+
+    def notify_tools_changed(self) -> None:
+        """Have the tools listed again."""
+        self.tools_changed = True
+        self._event.set()
+
+    def request_probe(self) -> None:
+        """Have the server probed after a call timed out."""
+        self.probe_due = True
+        self._event.set()
+
+    async def wait_or(self, end: anyio.Event) -> None:
+        """Wait until it is set, or `end` is."""
+        if self._event.is_set() and not (self.tools_changed or self.probe_due):
+            self._event = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+
+            async def finish_after(event: anyio.Event) -> None:
+                await event.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(finish_after, self._event)
+            tasks.start_soon(finish_after, end)
 
 
 class WatchedDispatcher(Dispatcher[Any]):
-    """Passes requests through; swallows notifications that nobody here listens to before they cost anything."""
+    """Wraps a channel's dispatcher: notices its end, declines unhandled requests, drops unused notifications."""
 
     def __init__(
         self,
-        inner: Dispatcher[Any],
+        channel: ServerChannel,
         server: str,
         requests: ServerRequests,
         *,
         probe_seconds: float,
         on_tools_changed: Callable[[], None],
     ) -> None:
-        self._inner = inner
+        self._inner = channel.dispatcher
+        self._has_timeouts = channel.has_timeouts
         self.declines = Declines(server)
         self._requests = requests
         self._probe_seconds = probe_seconds
         self._on_tools_changed = on_tools_changed
         self.ended = anyio.Event()
-        """Set when the channel's receive loop is over, for whatever reason."""
+        """Set when the channel's receive loop is over."""
 
     async def run(
         self,
@@ -185,7 +244,7 @@ class WatchedDispatcher(Dispatcher[Any]):
             raise MCPError(METHOD_NOT_FOUND, "Not supported by this client")
 
         def intercept(method: str, params: Mapping[str, Any] | None) -> bool:
-            # The session's own bookkeeping of subscriptions comes first; nothing else of it needs notifications.
+            # The session's own subscriptions come first; nothing else of it needs notifications.
             if on_notify_intercept is not None and on_notify_intercept(method, params):
                 return True
             if method == "notifications/tools/list_changed":
@@ -202,8 +261,11 @@ class WatchedDispatcher(Dispatcher[Any]):
     ) -> dict[str, Any]:
         """Send a request and await its result."""
         if method == "server/discover":
-            # An older server may leave an unknown request unanswered: the handshake must still fit in the time.
+            # An older server may never answer an unknown request: the handshake must still fit in the time.
             opts = {**(opts or {}), "timeout": self._probe_seconds}
+        if not self._has_timeouts and opts is not None:
+            opts = {**opts}
+            opts.pop("timeout", None)
         try:
             result = await self._inner.send_raw_request(method, params, opts)
         except ChannelClosedError as error:
@@ -211,7 +273,7 @@ class WatchedDispatcher(Dispatcher[Any]):
                 self.ended.set()  # the caller knows before the receive loop is done
             raise
         if method == "initialize":
-            # What a server says of itself is nice to know, and no reason to refuse it.
+            # A server that leaves these out is not refused.
             result.setdefault("serverInfo", {"name": "", "version": ""})
             result.setdefault("capabilities", {})
         return result
@@ -221,18 +283,10 @@ class WatchedDispatcher(Dispatcher[Any]):
         await self._inner.notify(method, params, opts)
 
 
-CLIENT = types.Implementation(name="toolbridge", version=__version__)
-
-# A listing that was just refreshed is not refreshed again at once, however often the server says it changed.
-DEBOUNCE_SECONDS = 0.2
-REFRESH_SECONDS = 1.0
-PING_SECONDS = 2.0
-
-
 @asynccontextmanager
 async def open_connection(
     server: str,
-    channel: Channel,
+    channel: ServerChannel,
     requests: ServerRequests,
     limits: ServerLimits,
     *,
@@ -242,60 +296,46 @@ async def open_connection(
     """Negotiate the protocol over an open channel; without `probe`, only the older one. The caller bounds the time.
 
     Raises:
-        EndedAtProbeError: the server ended when it was asked for the newer protocol.
+        EndedAtProbeError: the server ended when it was probed for the newer protocol.
         ServerConnectError: the server is toolbridge.
     """
-    news = News()
+    wakeup = WakeupEvent()
     dispatcher = WatchedDispatcher(
-        channel.dispatcher,
+        channel,
         server,
         requests,
         probe_seconds=max(0.2, connect_seconds / 3),
-        on_tools_changed=news.change,
+        on_tools_changed=wakeup.notify_tools_changed,
     )
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(
             ClientSession(dispatcher=dispatcher, client_info=CLIENT, **session_callbacks(requests, server))
         )
         if probe:
-            await _negotiate(session)
+            try:
+                await negotiate_auto(session)
+            except ChannelClosedError as error:
+                if session.initialize_result is None and session.discover_result is None:
+                    raise EndedAtProbeError from error
+                raise
         else:
             await session.initialize()
         info = session.server_info
         if info is not None and info.name == CLIENT.name:  # T22: its runs would have flow labels of their own
             problem = "is toolbridge itself: a run inside a run is refused. Configure its servers here instead"
             raise ServerConnectError(server, problem)
-        if session.protocol_version in MODERN_PROTOCOL_VERSIONS and _announces_changes(session):
+        if session.protocol_version in MODERN_PROTOCOL_VERSIONS and announces_changes(session):
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
-            tasks.start_soon(_follow_changes, session, news.change)
+            tasks.start_soon(follow_changes, session, wakeup.notify_tools_changed)
         connection = Connection(
-            server,
-            channel,
-            dispatcher=dispatcher,
-            session=session,
-            requests=requests,
-            limits=limits,
-            news=news,
+            server, channel, dispatcher=dispatcher, session=session, requests=requests, limits=limits, wakeup=wakeup
         )
         try:
             yield connection
         finally:
             dispatcher.ended.set()
-            connection.end_calls()
-
-
-class EndedAtProbeError(Exception):
-    """The server ended when it was asked for the newer protocol: it may understand the older one."""
-
-
-async def _negotiate(session: ClientSession) -> None:
-    try:
-        await negotiate_auto(session)
-    except ChannelClosedError as error:
-        if session.initialize_result is None and session.discover_result is None:
-            raise EndedAtProbeError from error
-        raise
+            connection.cancel_calls()
 
 
 class Connection:
@@ -304,13 +344,13 @@ class Connection:
     def __init__(
         self,
         server: str,
-        channel: Channel,
+        channel: ServerChannel,
         *,
         dispatcher: WatchedDispatcher,
         session: ClientSession,
         requests: ServerRequests,
         limits: ServerLimits,
-        news: News,
+        wakeup: WakeupEvent,
     ) -> None:
         self._server = server
         self._channel = channel
@@ -318,48 +358,38 @@ class Connection:
         self._session = session
         self._requests = requests
         self._limits = limits
-        self._news = news
+        self._wakeup = wakeup
         self._calls: set[anyio.CancelScope] = set()
         self._verdict = ""
         """Why we ended it, if we did."""
 
     @property
     def ended(self) -> bool:
-        """Whether the server is gone: nothing that is sent now would reach it."""
+        """Whether the server is gone: a message sent now would not reach it."""
         return self._dispatcher.ended.is_set()
 
     async def wait_for_end(self) -> None:
-        """Until its end is known."""
+        """Wait until its end is known."""
         await self._dispatcher.ended.wait()
 
     def end_reason(self) -> str:
-        """Why it ended, in the server's or system's words: not sanitised."""
+        """Why it ended, in the server's or system's words. Not sanitised."""
         return self._verdict or self._channel.end()
 
     async def discover(self, secrets: Collection[str], seconds: float | None = None) -> Listing:
-        """All tools of the server.
+        """List all tools of the server.
 
         Raises:
-            ServerProtocolError: the listing is no listing, or past a cap.
+            ServerProtocolError: the answer is no listing.
             MCPError: the server refused, ended or did not answer in time.
         """
-        info = self._session.server_info
-        about = Listing(
-            server=self._server,
-            tools=(),
-            protocol_version=self._session.protocol_version or "",
-            server_name=info.name if info else "",
-            server_version=info.version if info else "",
-            server_title=(info.title or "") if info else "",
-            server_description=(info.description or "") if info else "",
-            instructions=self._session.instructions or "",
-        )
 
         async def request(method: str, params: dict[str, Any]) -> dict[str, Any]:
             return await self._request(method, params, seconds)
 
         mirrors = self._channel.mirrors_headers and self._session.protocol_version in MODERN_PROTOCOL_VERSIONS
-        listing = await list_tools(about, request, self._limits, secrets, mirrors_headers=mirrors)
+        handshake = handshake_of(self._session, self._server)
+        listing = await list_tools(handshake, request, self._limits, secrets, mirrors_headers=mirrors)
         for tool in listing.tools:
             # The newer era mirrors some arguments in headers; the SDK reads which from listings that it made itself.
             if headers := x_mcp_header_map(tool.input_schema):
@@ -375,26 +405,26 @@ class Connection:
         secrets: frozenset[str],
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """The raw result of a call. How far it is, is asked of the server only if somebody wants to know.
+        """Call a tool and return the raw result. Progress is requested only with a progress callback.
 
         Raises:
-            ServerError: there is no result: a timeout, an end, a refusal, or nonsense.
-            CallNotSentError: the server was gone before it could have seen the call.
+            ServerError: there is no result: a timeout, an end, a refusal, or a malformed answer.
+            CallNotSentError: the server ended before it could have seen the call.
         """
         if seconds <= 0:
             raise ServerTimeoutError(self._server, f"was not called: no time is left for {tool!r}")
         params: dict[str, Any] = {"name": tool, "arguments": arguments}
-        told = None if on_progress is None else passed_on(on_progress, secrets)
+        progress = None if on_progress is None else progress_callback(on_progress, secrets)
         failure: BaseException = TimeoutError()
         is_answered = False
-        # The dispatcher keeps the time; this scope is for one that is stuck, and for the end of the connection.
+        # The dispatcher keeps the timeout; this scope is for one that is stuck, and for the end of the connection.
         with anyio.CancelScope(deadline=anyio.current_time() + seconds + 0.5) as scope, pausable(scope):
             self._calls.add(scope)
             try:
-                result = await self._request("tools/call", params, seconds, told)
+                result = await self._request("tools/call", params, seconds, progress)
                 if result.get("resultType") == "input_required":
                     is_answered = True
-                    send = partial(self._request, "tools/call", seconds=seconds, told=told)
+                    send = partial(self._request, "tools/call", seconds=seconds, progress=progress)
                     result = await answer_questions(result, params, ask=self._ask, send=send)
                 return result
             except BaseException as error:
@@ -404,7 +434,7 @@ class Connection:
             finally:
                 self._calls.discard(scope)
         if is_answered and isinstance(failure, (ChannelClosedError, ServerConnectError, UnsendableError)):
-            failure = ChannelClosedError()  # the server has seen the call, though not what was sent last
+            failure = ChannelClosedError()  # the server has seen the call, though not the last message
         if isinstance(failure, ChannelClosedError) and not failure.sent:
             raise CallNotSentError from None
         if isinstance(failure, UnsendableError):
@@ -412,13 +442,13 @@ class Connection:
         if scope.cancelled_caught and self.ended:
             failure = ChannelClosedError()
         elif isinstance(failure, (TimeoutError, RequestTimedOutError)) and not self._calls:
-            # While another call is under way, a server that does one thing at a time may just be busy with that.
-            self._news.doubt()
+            # With another call under way, a server that does one thing at a time may just be busy with that.
+            self._wakeup.request_probe()
         end = self.end_reason()
         raise call_failure(self._server, tool, failure, seconds=seconds, end=end, secrets=secrets) from None
 
     async def _ask(self, key: str, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """A question that came as the answer to a call: declined without a handler, as one that came by itself."""
+        """Answer a question that came as the answer to a call; without a handler, decline."""
         if self._requests.handles(request.method):
             context = ClientRequestContext(session=self._session, request_id=key)
             return await self._session.dispatch_input_request(context, request)
@@ -427,37 +457,34 @@ class Connection:
             return types.ElicitResult(action="decline")
         raise ServerProtocolError(self._server, f"asked for {request.method} in answer to a call; no handler is set up")
 
-    def end_calls(self) -> None:
-        """The connection is over: whoever waits for a result is told so."""
+    def cancel_calls(self) -> None:
+        """Cancel the calls under way: the connection is over."""
         for scope in self._calls:
             scope.cancel()
 
     async def wait(self, refresh: Callable[[], Awaitable[None]]) -> None:
-        """Until the connection ends, or is found dead.
-
-        In between, `refresh` is awaited when the server's tools changed.
-        """
-        ended = self._dispatcher.ended
+        """Wait until the connection ends or fails a liveness probe; await `refresh` when the server's tools changed."""
+        ended, wakeup = self._dispatcher.ended, self._wakeup
         while True:
-            await self._news.wait_or(ended)
+            await wakeup.wait_or(ended)
             if ended.is_set():
                 return
-            if self._news.is_doubted and not await self._is_alive():
+            if wakeup.probe_due and not await self._is_alive():
                 self._verdict = "it answered neither a call in time nor a ping, and was ended"
                 return
-            if not self._news.is_changed:
+            if not wakeup.tools_changed:
                 continue
-            # A burst of changes is one change.
+            # Debounce: a burst of changes is one refresh.
             with anyio.move_on_after(DEBOUNCE_SECONDS):
                 await ended.wait()
-            self._news.is_changed = False
+            wakeup.tools_changed = False
             await refresh()
             with anyio.move_on_after(REFRESH_SECONDS):
                 await ended.wait()
 
     async def _is_alive(self) -> bool:
-        """After a call that got no answer: a server that is stuck for good would cost every later call its time."""
-        self._news.is_doubted = False
+        """Liveness probe, after a call timed out: a server stuck for good would cost every later call its timeout."""
+        self._wakeup.probe_due = False
         try:
             with anyio.fail_after(PING_SECONDS):
                 await self._request("ping", {}, PING_SECONDS)
@@ -468,28 +495,13 @@ class Connection:
         return True
 
     async def _request(
-        self, method: str, params: dict[str, Any], seconds: float | None, told: ProgressFnT | None = None
+        self, method: str, params: dict[str, Any], seconds: float | None, progress: ProgressFnT | None = None
     ) -> dict[str, Any]:
         data: dict[str, Any] = {"method": method, "params": params}
         options: CallOptions = {} if seconds is None else {"timeout": seconds}
-        if told is not None:
-            options["on_progress"] = told
-        # The SDK's models would reject a whole answer for one odd field, so requests go past them; what the
-        # negotiated era wants on every request is added by the session's own stamp.
+        if progress is not None:
+            options["on_progress"] = progress
+        # The SDK's models would reject a whole answer for one odd field, so requests bypass them; the session's stamp
+        # adds the fields that the negotiated protocol wants on every request.
         self._session._stamp(data, options)
         return await self._dispatcher.send_raw_request(method, data["params"], options)
-
-
-def _announces_changes(session: ClientSession) -> bool:
-    capabilities = session.server_capabilities
-    return bool(capabilities and capabilities.tools and capabilities.tools.list_changed)
-
-
-async def _follow_changes(session: ClientSession, changed: Callable[[], None]) -> None:
-    """The newer era's subscription to changes. Losing it costs only freshness."""
-    try:
-        async with listen(session, tools_list_changed=True) as subscription:
-            async for _ in subscription:
-                changed()
-    except (MCPError, SubscriptionLost, TimeoutError, ValueError):
-        return

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a server, as one typed error that names the server and says what helps."""
+"""Every failure of a server as one typed error that names the server and says what helps."""
 
 from __future__ import annotations
 
@@ -20,66 +20,101 @@ from toolbridge.errors import (
 from toolbridge.json_codec import NotJsonError, compact_text
 from toolbridge.trust.text.sanitise import for_error
 
-_MOST_MISFITS = 3
-# Where servers put where in their code it happened.
+_MAX_MISMATCHES = 3
+# Members in which servers put a stack trace.
 _TRACES = frozenset({"stack", "stacktrace", "stack_trace", "trace", "traceback"})
 
 
+class ChannelClosedError(MCPError):
+    """The channel closed. A server can send the same code, but never this class."""
+
+    def __init__(self, message: str = "Connection closed", *, sent: bool = True) -> None:
+        self.sent = sent
+        """False when the request surely never reached the server."""
+        super().__init__(CONNECTION_CLOSED, message)
+
+
+class RequestTimedOutError(MCPError):
+    """No answer came within the request's own timeout. A server can send the same code, but never this class."""
+
+    def __init__(self, method: str, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(REQUEST_TIMEOUT, f"No answer to {method} within {seconds:g} s")
+
+
+class UnsendableError(MCPError):
+    """The host's arguments can't be encoded as JSON: nothing was sent."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(INVALID_PARAMS, problem)
+
+
+class BadAnswerError(MCPError):
+    """A malformed answer: too long, not JSON, or without a result."""
+
+    def __init__(self, problem: str, *, too_deep: bytes = b"") -> None:
+        self.too_deep = too_deep
+        """The message, if it is nested deeper than the JSON parser goes: parts of it can still be read."""
+        super().__init__(INTERNAL_ERROR, problem)
+
+
+class EndedAtProbeError(Exception):
+    """The server ended when it was probed for the newer protocol: it may speak the older one."""
+
+
 def connect_failure(server: str, error: BaseException, *, end: str, secrets: Collection[str]) -> ServerError:
-    """Why a connection could not be opened."""
+    """The typed error of a connection that could not be opened."""
     error = innermost(error)
     if isinstance(error, ServerError):
         return error
-    kind, problem = ServerConnectError, f"could not be reached: {for_error(_words(error), secrets)}"
+    kind, problem = ServerConnectError, f"could not be reached: {for_error(_message(error), secrets)}"
     if isinstance(error, ChannelClosedError):
         problem = "ended before it was connected"
     elif isinstance(error, (RequestTimedOutError, TimeoutError)):
         kind, problem = ServerTimeoutError, "did not answer in time while connecting"
     elif isinstance(error, BadAnswerError):
-        kind, problem = ServerProtocolError, f"does not speak MCP as expected: {for_error(_words(error), secrets)}"
+        kind, problem = ServerProtocolError, f"does not speak MCP as expected: {for_error(_message(error), secrets)}"
     elif isinstance(error, MCPError):
         message = for_error(error.error.message, secrets)
         problem = f"refused the connection: {message} (code {error.error.code})"
     elif isinstance(error, (ValueError, TypeError, KeyError, RecursionError, RuntimeError)):
-        words = for_error(_words(error), secrets, limit=300)
-        kind, problem = ServerProtocolError, f"does not speak MCP as expected: {words}"
-    return kind(server, problem + _ending(end, secrets))
+        message = for_error(_message(error), secrets, limit=300)
+        kind, problem = ServerProtocolError, f"does not speak MCP as expected: {message}"
+    return kind(server, problem + _end_suffix(end, secrets))
 
 
 def call_failure(
     server: str, tool: str, error: BaseException, *, seconds: float, end: str, secrets: Collection[str]
 ) -> ServerError:
-    """Why a call has no result."""
+    """The typed error of a call that has no result."""
     error = innermost(error)
     if isinstance(error, ServerError):
         return error
     if isinstance(error, ChannelClosedError):
         problem = f"ended before it answered the call of {tool!r}, which may have taken effect"
-        return ServerDisconnectedError(server, problem + _ending(end, secrets))
+        return ServerDisconnectedError(server, problem + _end_suffix(end, secrets))
     if isinstance(error, (RequestTimedOutError, TimeoutError)):
-        return ServerTimeoutError(
-            server, f"did not answer the call of {tool!r} within {seconds:g} s; it may still take effect"
-        )
+        problem = f"did not answer the call of {tool!r} within {seconds:g} s; it may still take effect"
+        return ServerTimeoutError(server, problem)
     if isinstance(error, MCPError) and not isinstance(error, BadAnswerError):
         return ToolRefusedError(server, tool, error.error.code, for_error(_message_and_data(error), secrets))
-    words = for_error(_words(error), secrets, limit=300)
-    return ServerProtocolError(server, f"gave no usable answer to the call of {tool!r}: {words}")
+    message = for_error(_message(error), secrets, limit=300)
+    return ServerProtocolError(server, f"gave no usable answer to the call of {tool!r}: {message}")
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The error inside groups of one, as task groups make them; of several, the first."""
+    """The error inside nested exception groups, as task groups raise them; of several, the first."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
-def _ending(end: str, secrets: Collection[str]) -> str:
-    """What the channel says of its end, if anything."""
+def _end_suffix(end: str, secrets: Collection[str]) -> str:
     return f": {for_error(end, secrets, limit=300)}" if end else ""
 
 
 def _message_and_data(error: MCPError) -> str:
-    """What a server says of an error. Some say what is wrong only in the data that goes with the message."""
+    """An error's message and its data: some servers describe the problem only in the data."""
     message, details = error.error.message, _details(error.error.data)
     return f"{message}: {details}" if details and details not in message else message
 
@@ -98,47 +133,10 @@ def _details(data: Any) -> str:
         return ""
 
 
-def _words(error: BaseException) -> str:
-    if isinstance(error, ValidationError):
-        return _misfits(error)
-    return str(error) or type(error).__name__
-
-
-def _misfits(error: ValidationError) -> str:
-    """What of a message is not as the protocol has it: where, and what it should be, without what was sent."""
+def _message(error: BaseException) -> str:
+    """An error's text; of a validation error, the mismatching fields without their values."""
+    if not isinstance(error, ValidationError):
+        return str(error) or type(error).__name__
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    said = [f"{'.'.join(map(str, each['loc'])) or error.title}: {each['msg']}" for each in found[:_MOST_MISFITS]]
-    return "; ".join(said) + (f"; and {len(found) - len(said)} more" if len(found) > len(said) else "")
-
-
-class ChannelClosedError(MCPError):
-    """The channel really ended. A server can send the same code, but never this class."""
-
-    def __init__(self, message: str = "Connection closed", *, sent: bool = True) -> None:
-        self.sent = sent
-        """False when the request surely never reached the server."""
-        super().__init__(CONNECTION_CLOSED, message)
-
-
-class RequestTimedOutError(MCPError):
-    """No answer came within the request's own timeout. A server can send the same code, but never this class."""
-
-    def __init__(self, method: str, seconds: float) -> None:
-        self.seconds = seconds
-        super().__init__(REQUEST_TIMEOUT, f"No answer to {method} within {seconds:g} s")
-
-
-class UnsendableError(MCPError):
-    """What the host passed can't be written as JSON: nothing was sent."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(INVALID_PARAMS, problem)
-
-
-class BadAnswerError(MCPError):
-    """A request was answered with something that is no answer: too long, not JSON, or without a result."""
-
-    def __init__(self, problem: str, *, too_deep: bytes = b"") -> None:
-        self.too_deep = too_deep
-        """The message, where it is nested deeper than the JSON parser goes: parts of it can still be read."""
-        super().__init__(INTERNAL_ERROR, problem)
+    texts = [f"{'.'.join(map(str, each['loc'])) or error.title}: {each['msg']}" for each in found[:_MAX_MISMATCHES]]
+    return "; ".join(texts) + (f"; and {len(found) - len(texts)} more" if len(found) > len(texts) else "")

@@ -1,9 +1,10 @@
-"""Requests that a server makes of us: each answered in a task of its own, so many at once and no more."""
+"""SECURITY: messages that a server sends unasked: requests, notifications and progress, each within bounds."""
 
 from __future__ import annotations
 
 import logging
 import math
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +15,7 @@ import anyio
 import anyio.abc
 import mcp_types as types
 from mcp.client._input_required import InputRequiredRoundsExceededError, run_input_required_driver
-from mcp.client.session import ClientRequestContext
-from mcp.shared.dispatcher import CallOptions, OnRequest, Outbound
+from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest, Outbound, run_notify_intercept
 from mcp.shared.exceptions import MCPError, NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
 from mcp.shared.transport_context import TransportContext
@@ -29,37 +29,32 @@ from toolbridge.trust.text.sanitise import for_error, masked
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
+_log = logging.getLogger("toolbridge")
 
-# SECURITY: what a server says of how far a call is: cut, masked, and so seldom that a flood of it reaches nobody.
-
-
-MOST_MESSAGE = 200
-MOST_AT_ONCE = 20
-MOST_PER_SECOND = 10.0
+MAX_PROGRESS_MESSAGE = 200
+PROGRESS_BURST = 20
+PROGRESS_PER_SECOND = 10.0
 
 
-def passed_on(report: OnProgress, secrets: frozenset[str]) -> ProgressFnT:
-    """What the progress of one call is told to, as the SDK wants it. What comes too fast is left out."""
-    left, before = float(MOST_AT_ONCE), monotonic()
+def progress_callback(report: OnProgress, secrets: frozenset[str]) -> ProgressFnT:
+    """The SDK's progress callback for one call: messages truncated, secrets masked, rate limit by a token bucket."""
+    left, before = float(PROGRESS_BURST), monotonic()
 
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
         nonlocal left, before
         now = monotonic()
-        left, before = min(MOST_AT_ONCE, left + (now - before) * MOST_PER_SECOND), now
+        left, before = min(PROGRESS_BURST, left + (now - before) * PROGRESS_PER_SECOND), now
         if left < 1 or not math.isfinite(progress):
             return
         left -= 1
         whole = total if total is not None and math.isfinite(total) else None
-        report(progress, whole, for_error(message, secrets, limit=MOST_MESSAGE) if message else "")
+        report(progress, whole, for_error(message, secrets, limit=MAX_PROGRESS_MESSAGE) if message else "")
 
-    return tell
-
-
-# The newer protocol's way for a server to ask during a call: it answers with questions, and is called again.
+    return on_progress
 
 
-MOST_QUESTIONS = 16
-"""In one answer: they are asked at the same time."""
+MAX_QUESTIONS = 16
+"""Questions in one answer, all asked at the same time."""
 
 Ask = Callable[[str, types.InputRequest], Awaitable[types.InputResponse | types.ErrorData]]
 SendRequest = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -68,11 +63,11 @@ SendRequest = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 async def answer_questions(
     first: dict[str, Any], params: dict[str, Any], *, ask: Ask, send: SendRequest
 ) -> dict[str, Any]:
-    """Answer a server's questions until its call has a result.
+    """Answer the questions that a call was answered with, and repeat the call with them until it has a result.
 
     Raises:
         MCPError: a question was refused, or the server refused.
-        ValueError: it kept asking, or its questions are none.
+        ValueError: the server kept asking, or its questions are malformed.
     """
 
     async def again(
@@ -91,13 +86,58 @@ async def answer_questions(
 
 
 def _questions(result: dict[str, Any]) -> types.InputRequiredResult:
-    asked: object = result.get("inputRequests")
-    if isinstance(asked, dict) and len(cast("dict[str, Any]", asked)) > MOST_QUESTIONS:
-        raise ValueError(f"it asked more than {MOST_QUESTIONS} questions at once")
+    questions: object = result.get("inputRequests")
+    if isinstance(questions, dict) and len(cast("dict[str, Any]", questions)) > MAX_QUESTIONS:
+        raise ValueError(f"it asked more than {MAX_QUESTIONS} questions at once")
     return types.InputRequiredResult.model_validate(result)
 
 
-# What a server did wrong on its channel, counted: for error messages, in bounded memory.
+def session_callbacks(requests: ServerRequests, server: str) -> dict[str, Any]:
+    """The SDK's callbacks for the host's handlers; a capability without a handler is not announced to the server."""
+    callbacks: dict[str, Any] = {}
+    if requests.elicit is not None:
+        elicit = requests.elicit
+
+        async def answer_elicitation(params: types.ElicitRequestParams) -> types.ElicitResult:
+            raw = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+            request = ElicitationRequest(server, raw.get("message", ""), raw.get("requestedSchema"), raw.get("url"))
+            answer = await elicit(request)
+            content = None if answer.content is None else dict(answer.content)
+            return types.ElicitResult.model_validate({"action": answer.action, "content": content})
+
+        callbacks["elicitation_callback"] = _guarded(server, "elicitation", answer_elicitation)
+    if requests.sample is not None:
+        sample = requests.sample
+
+        async def answer_sampling(params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+            answer = await sample(server, params.model_dump(by_alias=True, mode="json", exclude_none=True))
+            return types.CreateMessageResult.model_validate(dict(answer))
+
+        callbacks["sampling_callback"] = _guarded(server, "sampling", answer_sampling)
+    if requests.list_roots is not None:
+        list_roots = requests.list_roots
+
+        async def answer_roots() -> types.ListRootsResult:
+            roots = tuple(await list_roots(server))
+            return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in roots]})
+
+        callbacks["list_roots_callback"] = _guarded(server, "roots", answer_roots)
+    return callbacks
+
+
+def _guarded(server: str, kind: str, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Wrap a handler: the server learns that it failed, and nothing of the host."""
+
+    async def callback(_context: object, *params: Any) -> Any:
+        try:
+            return await answer(*params)
+        except BaseException as error:
+            if not isinstance(error, Exception) and not is_foreign(error):
+                raise
+            _log.warning("The %s handler failed for server %r: %s", kind, server, for_error(repr(error)))
+            return types.ErrorData(code=types.INTERNAL_ERROR, message=f"The host's {kind} handler failed")
+
+    return callback
 
 
 _EXCERPT = 1000
@@ -105,16 +145,16 @@ _EXCERPT = 1000
 
 @dataclass(slots=True)
 class LineProblems:
-    """None of these ends a session."""
+    """Counts of a server's protocol errors, for error messages, in bounded memory. None of them ends a session."""
 
     lines: int = 0
     """Lines that are not MCP: banners, telemetry, broken or overlong messages."""
     stray_answers: int = 0
-    """Answers to nothing: unknown, repeated and late ones."""
+    """Answers to no pending request: unknown, repeated and late ones."""
     dropped_notifications: int = 0
     refused_requests: int = 0
     unsent_messages: int = 0
-    """Answers and notifications of ours that a server which does not read has no room for."""
+    """Our answers and notifications for which a server that does not read had no room."""
     _recent: bytearray = field(default_factory=bytearray)
 
     @property
@@ -123,7 +163,7 @@ class LineProblems:
         return self._recent[-3 * _EXCERPT :].decode("utf-8", "replace")
 
     def add_line(self, line: bytes | bytearray) -> None:
-        """One more that is not MCP."""
+        """Count a line that is not MCP, and keep its beginning."""
         self.lines += 1
         self._recent += b"\n"
         self._recent += line[:_EXCERPT].strip()
@@ -131,9 +171,9 @@ class LineProblems:
             del self._recent[: -3 * _EXCERPT]
 
     def summary(self, secrets: frozenset[str] = frozenset()) -> str:
-        """Words for an error message; empty when there is nothing to say.
+        """A clause for an error message; may be empty. Not sanitised.
 
-        Not sanitised, but for secrets: one that was written over several lines is not known by its last.
+        Secrets are masked before the last line is taken: one may span several lines.
         """
         if not self.lines:
             return ""
@@ -142,151 +182,72 @@ class LineProblems:
         return f"its stdout had {many}: {last}"
 
 
-# Notifications of a server that wait to be handled: a flood of them costs neither memory nor a change.
-
-
-_CHANGED = "/list_changed"
-
-_LOGGER = logging.getLogger("toolbridge")
-
-
 @dataclass(frozen=True, slots=True)
-class Notice:
-    """A notification, and what is to be done about it."""
+class QueuedNotification:
+    """A notification and its handler."""
 
     method: str
     size: int
-    """Of the line it came in."""
+    """Bytes of its line."""
     handle: Callable[[], Awaitable[None]]
 
     @property
-    def says_only_that(self) -> bool:
-        """Whether a second one in line would say nothing new, while losing the only one would lose a change."""
-        return self.method.endswith(_CHANGED)
+    def is_list_change(self) -> bool:
+        """Whether a second one in the queue is redundant, while losing the only one would lose a change."""
+        return self.method.endswith("/list_changed")
 
 
-class Notices:
-    """Handled one by one, in order. When they come faster than that, the newest are dropped."""
+class NotificationQueue:
+    """Bounded queue, handled one by one in order; when full, the newest notification is dropped."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
-        self._waiting: deque[Notice] = deque()
+    def __init__(self, limit: int, max_bytes: int) -> None:
+        self._limit = limit
+        self._max_bytes = max_bytes
+        self._waiting: deque[QueuedNotification] = deque()
         self._bytes = 0
         self._filled = anyio.Event()
 
-    def add(self, notice: Notice) -> int:
-        """Put one in line; how many were lost by that."""
+    def add(self, notification: QueuedNotification) -> int:
+        """Queue a notification, and return how many were dropped."""
         lost = 0
-        if notice.says_only_that:
-            if any(waiting.method == notice.method for waiting in self._waiting):
+        if notification.is_list_change:
+            if any(waiting.method == notification.method for waiting in self._waiting):
                 return 0
-            while self._waiting and not self._has_room(notice.size):
-                self._take()
+            while self._waiting and not self._has_room(notification.size):
+                self._pop()
                 lost += 1
-        elif self._waiting and not self._has_room(notice.size):
+        elif self._waiting and not self._has_room(notification.size):
             return 1
-        self._waiting.append(notice)
-        self._bytes += notice.size
+        self._waiting.append(notification)
+        self._bytes += notification.size
         self._filled.set()
         return lost
 
     async def handle_all(self) -> None:
-        """Handle what comes, for as long as the channel is open."""
+        """Handle notifications until cancelled."""
         while True:
             if not self._waiting:
                 self._filled = anyio.Event()
                 await self._filled.wait()
-            notice = self._take()
+            notification = self._pop()
             try:
-                await notice.handle()
+                await notification.handle()
             except Exception:
-                _LOGGER.exception("Handling a server's %r failed", notice.method)
+                _log.exception("Handling a server's %r failed", notification.method)
 
     def _has_room(self, size: int) -> bool:
-        return len(self._waiting) < self._most and self._bytes + size <= self._most_bytes
+        return len(self._waiting) < self._limit and self._bytes + size <= self._max_bytes
 
-    def _take(self) -> Notice:
-        notice = self._waiting.popleft()
-        self._bytes -= notice.size
-        return notice
-
-
-# SECURITY: the SDK's callbacks for the handlers that a host supplied. What a handler raises never reaches a server.
-
-
-_log = logging.getLogger("toolbridge")
-
-
-def session_callbacks(requests: ServerRequests, server: str) -> dict[str, Any]:
-    """For the handlers there are; what has none is not announced to the server."""
-    callbacks: dict[str, Any] = {}
-    if requests.elicit is not None:
-        callbacks["elicitation_callback"] = _elicitation(server, requests.elicit)
-    if requests.sample is not None:
-        callbacks["sampling_callback"] = _sampling(server, requests.sample)
-    if requests.list_roots is not None:
-        callbacks["list_roots_callback"] = _list_roots(server, requests)
-    return callbacks
-
-
-def _elicitation(server: str, elicit: Callable[..., Awaitable[Any]]) -> Any:
-    async def callback(
-        context: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult | types.ErrorData:
-        del context
-        raw = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-        request = ElicitationRequest(server, raw.get("message", ""), raw.get("requestedSchema"), raw.get("url"))
-        try:
-            answer = await elicit(request)
-            content = None if answer.content is None else dict(answer.content)
-            return types.ElicitResult.model_validate({"action": answer.action, "content": content})
-        except BaseException as error:
-            if not isinstance(error, Exception) and not is_foreign(error):
-                raise
-            return _handler_failed(server, "elicitation", error)
-
-    return callback
-
-
-def _sampling(server: str, sample: Callable[..., Awaitable[Any]]) -> Any:
-    async def callback(
-        context: ClientRequestContext, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.ErrorData:
-        del context
-        try:
-            answer = await sample(server, params.model_dump(by_alias=True, mode="json", exclude_none=True))
-            return types.CreateMessageResult.model_validate(dict(answer))
-        except BaseException as error:
-            if not isinstance(error, Exception) and not is_foreign(error):
-                raise
-            return _handler_failed(server, "sampling", error)
-
-    return callback
-
-
-def _list_roots(server: str, requests: ServerRequests) -> Any:
-    async def callback(context: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
-        del context
-        try:
-            assert requests.list_roots is not None
-            roots = tuple(await requests.list_roots(server))
-            return types.ListRootsResult.model_validate({"roots": [{"uri": uri} for uri in roots]})
-        except BaseException as error:
-            if not isinstance(error, Exception) and not is_foreign(error):
-                raise
-            return _handler_failed(server, "roots", error)
-
-    return callback
-
-
-def _handler_failed(server: str, what: str, error: BaseException) -> types.ErrorData:
-    """The server learns that it failed, and nothing of the host."""
-    _log.warning("The %s handler failed for server %r: %s", what, server, for_error(repr(error)))
-    return types.ErrorData(code=types.INTERNAL_ERROR, message=f"The host's {what} handler failed")
+    def _pop(self) -> QueuedNotification:
+        notification = self._waiting.popleft()
+        self._bytes -= notification.size
+        return notification
 
 
 TOO_MANY_REQUESTS = -32000
+_MAX_REQUESTS = 16
+_MAX_NOTIFICATIONS = 256
+_MAX_NOTIFICATION_BYTES = 1024 * 1024
 
 _STDIO = TransportContext(kind="stdio", can_send_request=True)
 
@@ -296,7 +257,7 @@ Send = Callable[[dict[str, Any]], None]
 
 @dataclass(slots=True)
 class InboundContext:
-    """The SDK's `DispatchContext` of one inbound message; an open way back until it has been handled."""
+    """The SDK's `DispatchContext` of one inbound message; a back channel until the message is handled."""
 
     outbound: Outbound
     request_id: RequestId | None = None
@@ -314,13 +275,13 @@ class InboundContext:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Ask the server something while handling its message."""
+        """Send the server a request while its message is handled."""
         if self.closed:
             raise NoBackChannelError(method)
         return await self.outbound.send_raw_request(method, params, opts)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Tell the server something while handling its message."""
+        """Send the server a notification while its message is handled."""
         if not self.closed:
             await self.outbound.notify(method, params, opts)
 
@@ -333,46 +294,120 @@ class InboundContext:
             await self.notify("notifications/progress", params)
 
 
-class InboundRequests:
-    """The requests being answered."""
+class InboundMessages:
+    """Routes requests and notifications of a server to the session's handlers. Never waits.
 
-    def __init__(self, outbound: Outbound, send: Send, most: int, most_bytes: int) -> None:
+    Each request is answered in a task of its own, up to a limit. Notifications wait in a bounded queue, so that a flood
+    of them delays no answer.
+    """
+
+    def __init__(
+        self,
+        outbound: Outbound,
+        send: Send,
+        progress: Callable[[object], ProgressFnT | None],
+        *,
+        max_bytes: int,
+        problems: LineProblems | None = None,
+    ) -> None:
         self._outbound = outbound
         self._send = send
-        self._most = most
-        self._most_bytes = most_bytes
+        self._progress = progress
+        """The progress callback of the pending request with this token."""
+        self._max_bytes = max_bytes
+        self._problems = problems or LineProblems()
+        self._queue = NotificationQueue(_MAX_NOTIFICATIONS, _MAX_NOTIFICATION_BYTES)
         self._bytes = 0
-        self._under_way: dict[RequestId, tuple[anyio.CancelScope, InboundContext]] = {}
+        self._answering: dict[RequestId, tuple[anyio.CancelScope, InboundContext]] = {}
+        self._handlers: tuple[OnRequest, OnNotify, OnNotifyIntercept | None, anyio.abc.TaskGroup] | None = None
 
-    def begin(self, message: dict[str, Any], size: int, on_request: OnRequest, tasks: anyio.abc.TaskGroup) -> bool:
-        """Answer a request; False when it is refused or ignored instead."""
+    def open(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None,
+        tasks: anyio.abc.TaskGroup,
+    ) -> None:
+        """Begin to route messages, in tasks of this group."""
+        self._handlers = on_request, on_notify, on_notify_intercept, tasks
+        tasks.start_soon(self._queue.handle_all)
+
+    def close(self) -> None:
+        """Drop all messages from now on."""
+        self._handlers = None
+
+    def take(self, message: dict[str, Any], size: int) -> bool:
+        """Route a message with a method; False if it is malformed."""
+        method, params = message.get("method"), message.get("params")
+        if self._handlers is None or not isinstance(method, str) or message.get("jsonrpc") != "2.0":
+            return False
+        if "id" in message:
+            self._problems.refused_requests += not self._begin(message, size)
+            return True
+        if params is not None and not isinstance(params, dict):
+            return False
+        self._take_notification(method, cast("dict[str, Any] | None", params), size)
+        return True
+
+    def _take_notification(self, method: str, params: dict[str, Any] | None, size: int) -> None:
+        assert self._handlers is not None
+        _, on_notify, intercept, _ = self._handlers
+        if params is not None and method == "notifications/cancelled":
+            self._cancel(params.get("requestId"))
+        elif params is not None and method == "notifications/progress":
+            self._take_progress(params, size)
+        if not run_notify_intercept(intercept, method, params):
+            context = InboundContext(self._outbound)
+
+            async def handle() -> None:
+                await on_notify(context, method, params)
+
+            self._enqueue(method, size, handle)
+
+    def _take_progress(self, params: dict[str, Any], size: int) -> None:
+        report, progress = self._progress(params.get("progressToken")), _float(params.get("progress"))
+        total, message = _float(params.get("total")), params.get("message")
+        if report is None or progress is None:
+            return
+
+        async def handle() -> None:
+            await report(progress, total, message if isinstance(message, str) else None)
+
+        self._enqueue("notifications/progress", size, handle)
+
+    def _enqueue(self, method: str, size: int, handle: Callable[[], Awaitable[None]]) -> None:
+        self._problems.dropped_notifications += self._queue.add(QueuedNotification(method, size, handle))
+
+    def _begin(self, message: dict[str, Any], size: int) -> bool:
+        """Begin to answer a request; False when it is refused or ignored instead."""
         from toolbridge.servers.jsonrpc import request_key
 
+        assert self._handlers is not None
+        on_request, _, _, tasks = self._handlers
         wire_id, params = message.get("id"), message.get("params")
         key = request_key(wire_id)
-        if key is None or key in self._under_way:
+        if key is None or key in self._answering:
             return False  # an answer could not be told apart from another's
         if params is not None and not isinstance(params, dict):
             self._send_error(wire_id, INVALID_PARAMS, "params must be an object")
             return False
-        if len(self._under_way) >= self._most or self._bytes + size > self._most_bytes:
+        if len(self._answering) >= _MAX_REQUESTS or self._bytes + size > self._max_bytes:
             self._send_error(wire_id, TOO_MANY_REQUESTS, "Too many requests at once")
             return False
         token = progress_token_from_params(cast("dict[str, Any] | None", params))
         context = InboundContext(self._outbound, key, token)
         scope = anyio.CancelScope()
-        self._under_way[key] = scope, context
+        self._answering[key] = scope, context
         self._bytes += size
         tasks.start_soon(self._answer, message, size, scope, context, on_request)
         return True
 
-    def cancel(self, wire_id: object) -> None:
-        """The server takes a request back: it is not answered any more."""
+    def _cancel(self, wire_id: object) -> None:
         from toolbridge.servers.jsonrpc import request_key
 
         key = request_key(wire_id)
-        if key is not None and key in self._under_way:
-            scope, context = self._under_way[key]
+        if key is not None and key in self._answering:
+            scope, context = self._answering[key]
             context.cancel_requested.set()
             scope.cancel()
 
@@ -393,15 +428,15 @@ class InboundRequests:
         except Exception as error:
             data = handler_exception_to_error_data(error)
             if data is None:
-                _LOGGER.exception("The answer to a server's %r failed", method)
-                data = ErrorData(code=INTERNAL_ERROR, message="Internal error")  # not our words: they may name paths
+                _log.exception("The answer to a server's %r failed", method)
+                data = ErrorData(code=INTERNAL_ERROR, message="Internal error")  # the error's own text may name paths
             if not context.cancel_requested.is_set():
                 self._send_error(wire_id, data.code, data.message, data.data)
         finally:
             context.closed = True
             self._bytes -= size
             assert context.request_id is not None
-            del self._under_way[context.request_id]
+            del self._answering[context.request_id]
 
     def _send_error(self, wire_id: object, code: int, message: str, data: Any = None) -> None:
         error: dict[str, Any] = {"code": code, "message": message}
@@ -409,5 +444,29 @@ class InboundRequests:
             error["data"] = data
         try:
             self._send({"jsonrpc": "2.0", "id": wire_id, "error": error})
-        except MCPError:  # its data can't be written as JSON
+        except MCPError:  # its data can't be encoded as JSON
             self._send({"jsonrpc": "2.0", "id": wire_id, "error": {"code": code, "message": message}})
+
+
+def _float(value: object) -> float | None:
+    """A number that fits a float, or None."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+# Where the two usual serialisations have the id, anchored so that an "id" inside a result is never mistaken for it.
+_ID_AT_HEAD = re.compile(
+    rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?(\d{1,18})"?\s*,\s*"(?:result|error)"\s*:'
+)
+_ID_AT_TAIL = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?(\d{1,18})"?\s*\}\s*\Z')
+_RESULT_AT_HEAD = re.compile(rb'\s*\{\s*"(?:result|error)"\s*:')
+
+
+def answered_request(head: bytes | bytearray, tail: bytes | bytearray) -> int | None:
+    """The id of the request that an unreadable line answers, from the line's two ends; None when in doubt."""
+    found = _ID_AT_HEAD.match(head) or (_RESULT_AT_HEAD.match(head) and _ID_AT_TAIL.search(tail))
+    return int(found[1]) if found else None

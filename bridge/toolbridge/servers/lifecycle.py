@@ -1,6 +1,6 @@
 """The life of one connection: respawn rule, approval, start, negotiation, listing, watching, clean-up.
 
-It runs in one task from beginning to end (see `manager`). The SDK is imported only once a server is approved.
+It runs in one task from beginning to end (see `manager`). The MCP SDK is imported only once a server is approved.
 """
 
 from __future__ import annotations
@@ -31,49 +31,48 @@ from toolbridge.errors import (
     ServerTimeoutError,
 )
 from toolbridge.events import ServerState
-from toolbridge.servers.listing import Listing
-from toolbridge.servers.requests import ServerRequests
 from toolbridge.tools.binding import OnProgress
-from toolbridge.tools.server import ToolServer
+from toolbridge.tools.server import HostConnection, ToolServer
 from toolbridge.trust.approval.approver import Approval, ApprovalRequest, Approver
 from toolbridge.trust.approval.warnings import is_package_runner
 from toolbridge.trust.text.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge.servers.auth.sign_in import SignIn
-    from toolbridge.servers.connection import Channel, Connection, PausableDeadline
-    from toolbridge.servers.pool import ConnectionPlaces, Slot
+    from toolbridge.servers.connection import Connection, PausableDeadline, ServerChannel
+    from toolbridge.servers.pool import Connector, Slot
 
+_log = logging.getLogger("toolbridge")
+_MAX_END_REASON = 300
 
-# One try to connect a server: who waits for it, who may say yes to it, and what it came to.
-
-
-Place: TypeAlias = Literal["if_free", "make_room", "in_turn"]
-"""How much one of the connections there may be is wanted: one that is free, one that an idle server gives up, or one
-that others are still on their way to, too."""
-_ORDER: tuple[Place, ...] = get_args(Place)
+AcquireMode: TypeAlias = Literal["if_free", "evict", "queue"]
+"""How hard to try for a place in a full connection pool: not at all, by evicting an idle server, or by also waiting
+for servers that are being connected or closed."""
+_MODES: tuple[AcquireMode, ...] = get_args(AcquireMode)
 
 
 class Attempt:
-    """One try to connect, for which any number of tasks may wait.
+    """One attempt to connect, which any number of tasks may await.
 
-    It runs in the context of the task that began it, and so does its question whether the server may be connected. Who
-    joins it with somebody else to ask does so: the first yes holds for all, and a no for whoever got it.
+    It runs in the context of the task that began it, and so does its approval. A task that joins with another person
+    to ask does so: the first yes holds for all, and a no only for the task that got it.
     """
 
-    def __init__(self, place: Place = "make_room", *, asker: object = None, start: Start | None = None) -> None:
+    def __init__(
+        self, acquire: AcquireMode = "evict", *, asker: object = None, start: ApprovedStart | None = None
+    ) -> None:
         self.asker = asker
-        """Who is asked by the task that began it: see `AsksSomebody`."""
-        self.place: Place = place
+        """The person asked by the task that began it: see `AsksSomebody`."""
+        self.acquire: AcquireMode = acquire
         self.start = start
-        """What may be opened: None until somebody has said so."""
-        self.over = anyio.Event()
-        """Set when its task has ended, with everything cleaned up."""
+        """The approved start: None until a person or a stored approval said yes."""
+        self.ended = anyio.Event()
+        """Set when its task has ended, clean-up included."""
         self.decided = anyio.Event()
-        """Set when it is known whether the server may be connected: nobody is asked any more."""
-        self._askings: set[anyio.CancelScope] = set()
+        """Set when its approval is decided."""
+        self._questions: set[anyio.CancelScope] = set()
         self._done = anyio.Event()
-        self._connection: Connected | None = None
+        self._connection: LiveConnection | None = None
         self._error: ServerError | None = None
         if start is not None:
             self.decided.set()
@@ -88,43 +87,43 @@ class Attempt:
         """Whether it led to a connection."""
         return self._connection is not None
 
-    def want(self, place: Place) -> None:
-        """Somebody joins who wants a connection this much."""
-        if _ORDER.index(place) > _ORDER.index(self.place):
-            self.place = place
+    def raise_mode(self, acquire: AcquireMode) -> None:
+        """Adopt the mode of a task that joins, if it tries harder."""
+        if _MODES.index(acquire) > _MODES.index(self.acquire):
+            self.acquire = acquire
 
-    async def ask(self, question: Callable[[], Awaitable[Start]]) -> Start | None:
-        """What a question is answered with; None when somebody else has said yes meanwhile.
+    async def ask(self, question: Callable[[], Awaitable[ApprovedStart]]) -> ApprovedStart | None:
+        """Await an approval; None when another task got one meanwhile.
 
         Raises:
-            ServerError: whatever the question raises, for the one who asked.
+            ServerError: the question failed or was answered with no, for the task that asked.
         """
-        with anyio.CancelScope() as asking:
-            self._askings.add(asking)
+        with anyio.CancelScope() as scope:
+            self._questions.add(scope)
             try:
                 return await question()
             except ServerError:
                 if self.start is None:
                     raise
             finally:
-                self._askings.discard(asking)
+                self._questions.discard(scope)
         return None
 
-    def approve(self, start: Start) -> None:
-        """Somebody said yes: the others need not answer any more."""
+    def approve(self, start: ApprovedStart) -> None:
+        """Store the first approval, and cancel the other questions."""
         if self.start is None:
             self.start = start
             self.decided.set()
-            for asking in self._askings:
-                asking.cancel()
+            for scope in self._questions:
+                scope.cancel()
 
-    def succeed(self, connection: Connected) -> None:
-        """Give the connection to those who wait."""
+    def succeed(self, connection: LiveConnection) -> None:
+        """Hand the connection to all waiting tasks."""
         self._connection = connection
         self._settle()
 
     def fail(self, error: ServerError) -> None:
-        """Give an error to those who wait; too late after a success."""
+        """Hand an error to all waiting tasks, unless the outcome is known already."""
         if not self.is_settled:
             self._error = error
             self._settle()
@@ -133,7 +132,7 @@ class Attempt:
         self.decided.set()
         self._done.set()
 
-    async def outcome(self) -> Connected:
+    async def outcome(self) -> LiveConnection:
         """Wait for the connection.
 
         Raises:
@@ -146,27 +145,24 @@ class Attempt:
         return self._connection
 
 
-# What the manager needs of a live connection, be it to another process or to functions of the host's own.
-
-
 class CallNotSentError(Exception):
-    """The server was gone before it could have seen a call. Sending it to the next one is no second call."""
+    """The server ended before it could have seen a call, so sending the call again is safe."""
 
 
-class Connected(Protocol):
-    """A live connection to one server."""
+class LiveConnection(Protocol):
+    """A live connection to one server, in another process or to host tools."""
 
     @property
     def ended(self) -> bool:
-        """Whether nothing that is sent now would reach it."""
+        """Whether a message sent now would no longer reach it."""
         ...
 
     async def wait_for_end(self) -> None:
-        """Until its end is known."""
+        """Wait until its end is known."""
         ...
 
     def end_reason(self) -> str:
-        """Why it ended, in the server's words or the system's; "" if nobody said."""
+        """Why it ended, in the server's or the system's words; may be empty. Not sanitised."""
         ...
 
     async def call(
@@ -178,77 +174,32 @@ class Connected(Protocol):
         secrets: frozenset[str],
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """The raw result of a call.
+        """Call a tool and return the raw result.
 
         Raises:
             ServerError: there is no result.
-            CallNotSentError: the server was gone before it could have seen the call.
+            CallNotSentError: the server ended before it could have seen the call.
         """
         ...
 
 
-# What a connection's own task is woken for.
-
-
-class News:
-    """Set by whoever notices something; waited for by one task."""
-
-    def __init__(self) -> None:
-        self.is_changed = False
-        self.is_doubted = False
-        self._event = anyio.Event()
-
-    def change(self) -> None:
-        """The server says that its tools changed."""
-        self.is_changed = True
-        self._event.set()
-
-    def doubt(self) -> None:
-        """A call got no answer in time."""
-        self.is_doubted = True
-        self._event.set()
-
-    async def wait_or(self, end: anyio.Event) -> None:
-        """Until there is news, or the end."""
-        if self._event.is_set() and not (self.is_changed or self.is_doubted):
-            self._event = anyio.Event()
-        event = self._event
-        async with anyio.create_task_group() as tasks:
-
-            async def first(wanted: anyio.Event) -> None:
-                await wanted.wait()
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(first, event)
-            tasks.start_soon(first, end)
-
-
-# SECURITY: the one way in which a server is started or reached: prepared, approved, then exactly that is opened.
-#
-# What the approver sees is the snapshot that is opened: nothing is read again in between (T23).
-
-
-_log = logging.getLogger("toolbridge")
-
-
 @dataclass(frozen=True, slots=True)
-class Start:
-    """A server that was approved, with all that is needed to open it."""
+class ApprovedStart:
+    """SECURITY: the snapshot that was approved, and exactly what is opened: nothing is read again in between (T23)."""
 
     server: ServerConfig
     executable: str | None
     directory: str | None
     environment: ResolvedEnvironment
     request: ApprovalRequest
-    """What was approved."""
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalRequest, ResolvedEnvironment]:
-    """The snapshot that would be opened, and what to ask about it. Nothing is started or reached.
+    """Resolve a server's environment and executable into an approval request. Starts and reaches nothing.
 
     Raises:
         ServerEnvironmentError: a variable is not set.
-        ServerConnectError: its command is not there.
+        ServerConnectError: its command does not exist.
     """
     environment = resolve_environment(server, environ)
     executable = directory = target = None
@@ -263,7 +214,7 @@ def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalR
 
 
 def _directory(server: ServerConfig) -> str:
-    """Where it is started. Fixed before approval: this program may change its own directory in between."""
+    """The absolute working directory. Fixed before approval: this program may change its own directory afterwards."""
     try:
         return os.path.abspath(server.cwd or os.curdir)
     except OSError:
@@ -271,13 +222,13 @@ def _directory(server: ServerConfig) -> str:
         raise ServerConnectError(server.name, problem) from None
 
 
-async def approved_start(server: ServerConfig, approver: Approver, environ: Mapping[str, str]) -> Start:
-    """Prepare a server and ask for approval.
+async def approved_start(server: ServerConfig, approver: Approver, environ: Mapping[str, str]) -> ApprovedStart:
+    """Prepare a server and await its approval.
 
     Raises:
         ServerNotApprovedError: the approver refused, or failed.
         ServerEnvironmentError: a variable is not set.
-        ServerConnectError: its command is not there.
+        ServerConnectError: its command does not exist.
     """
     request, environment = prepare(server, environ)
     approval: Any = None
@@ -286,7 +237,7 @@ async def approved_start(server: ServerConfig, approver: Approver, environ: Mapp
     except BaseException as error:
         if not isinstance(error, Exception) and not is_foreign(error):
             raise
-        # The type only: programs are told the reason, and the text of an error of the host is nothing for them.
+        # The reason names the type only: guest code sees it, and must not see the text of a host's error.
         words = for_error(str(error), environment.secrets)
         _log.warning("The approver failed for server %r with %s: %s", server.name, type(error).__name__, words)
         approval = Approval(False, f"the approver failed with {type(error).__name__}")
@@ -294,64 +245,45 @@ async def approved_start(server: ServerConfig, approver: Approver, environ: Mapp
         approval = Approval(False, f"the approver answered with a {type(approval).__name__}, not an Approval")
     if approval.approved is not True:
         raise ServerNotApprovedError(server.name, f"is not approved: {approval.reason or 'the approver refused it'}")
-    return Start(server, request.executable, request.directory, environment, request)
+    return ApprovedStart(server, request.executable, request.directory, environment, request)
 
 
 @asynccontextmanager
-async def open_channel(start: Start, limits: ServerLimits, sign_in: SignIn | None) -> AsyncGenerator[Channel]:
-    """Open the channel of an approved server. There is no other way to one."""
-    server = start.server
+async def open_channel(
+    start: ApprovedStart, limits: ServerLimits, sign_in: SignIn | None
+) -> AsyncGenerator[ServerChannel]:
+    """Open the channel of an approved server; the only way to one."""
+    server, environment = start.server, start.environment
     if server.transport == "in_process":
-        from toolbridge.servers.transports import open_in_process
+        from toolbridge.servers.connection import open_in_process
 
         opening = open_in_process(server)
     elif server.transport == "stdio":
-        from toolbridge.servers.stdio.launch import Launch
-        from toolbridge.servers.transports import open_stdio
+        from toolbridge.servers.stdio.launch import Launch, open_stdio
 
         assert start.executable is not None
-        environment = start.environment
         launch = Launch(start.executable, server.args, environment.env, start.directory, environment.secrets)
         opening = open_stdio(server.name, launch, limits)
     else:
         from toolbridge.servers.http.transport import open_http, open_sse
 
         open_by = open_http if server.transport == "http" else open_sse
-        secret = start.environment.client_secret
-        opening = open_by(server, start.environment.headers, limits, sign_in=sign_in, client_secret=secret)
+        secret = environment.client_secret
+        opening = open_by(server, environment.headers, limits, sign_in=sign_in, client_secret=secret)
     async with opening as channel:
         yield channel
 
 
-_END_WORDS = 300
-
-
 class SetState(Protocol):
-    """Takes notice of a server's new state."""
+    """Sets a server's state, with an error or, where that is none, a reason."""
 
     def __call__(self, slot: Slot, state: ServerState, error: str = "", reason: str = "") -> None:
-        """With the error, or the reason where that is none."""
+        """Set the state and notify observers."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What connections need from their manager."""
-
-    limits: ServerLimits
-    approver: Approver
-    requests: ServerRequests
-    sign_in: SignIn | None
-    environ: Mapping[str, str]
-    is_closed: Callable[[], bool]
-    places: ConnectionPlaces
-    keep_listing: Callable[[Slot, Listing], Awaitable[None]]
-    """Takes over what a server lists, as far as its pins allow; a person may be asked."""
-    set_state: SetState
-
-
-async def live(slot: Slot, attempt: Attempt, around: Surroundings) -> None:
-    """Everything from the first step to the last, whatever happens in between; raises nothing but cancellation."""
+async def run_connection(slot: Slot, attempt: Attempt, connector: Connector) -> None:
+    """Run a connection's whole life, clean-up included; raises nothing but cancellation."""
     failure: ServerError | None = None
     try:
         with anyio.CancelScope() as scope:
@@ -359,142 +291,142 @@ async def live(slot: Slot, attempt: Attempt, around: Surroundings) -> None:
             if slot.closing:
                 scope.cancel()
             try:
-                await _open_and_watch(slot, attempt, around, scope)
+                await _open_and_watch(slot, attempt, connector, scope)
             except Exception as error:
-                failure = _why(slot, around, error)
+                failure = _failure(slot, connector, error)
         if not attempt.succeeded and failure is None:
-            failure = _why(slot, around, None)
+            failure = _failure(slot, connector, None)
     finally:
-        # Also when the whole manager is cancelled: nobody waits for an attempt that is over.
+        # Also when the whole manager is cancelled: no task may wait for an attempt that is over.
         attempt.fail(failure or ServerClosedError(slot.name, "was closed by the host"))
-        closed = slot.closing or around.is_closed()
-        slot.release()
+        closed = slot.closing or connector.is_closed
+        slot.clear_connection()
         # A refused respawn quotes the last error, and would otherwise become the last error that it quotes.
         silent = closed or failure is None or isinstance(failure, ServerRespawnError)
         state: ServerState = "closed" if closed else _state_after(failure)
-        around.set_state(slot, state, "" if silent else str(failure), slot.closing_reason)
-        slot.settle()
-        around.places.give_back(slot)
+        connector.set_state(slot, state, "" if silent else str(failure), slot.closing_reason)
+        slot.end_attempt()
+        connector.pool.release(slot)
 
 
-async def _open_and_watch(slot: Slot, attempt: Attempt, around: Surroundings, scope: anyio.CancelScope) -> None:
-    if slot.own_tools is not None:
-        await _offer(slot, attempt, around, slot.own_tools)
+async def _open_and_watch(slot: Slot, attempt: Attempt, connector: Connector, scope: anyio.CancelScope) -> None:
+    if slot.host_tools is not None:
+        await _serve_host_tools(slot, attempt, connector, slot.host_tools)
         return
-    await _wait_for_respawn(slot, around)
-    start = await _approved(slot, attempt, around)
-    await around.places.take(slot, attempt)
-    _warn_of_unset(slot, start)
-    slot.own_secrets = start.environment.secrets
-    slot.started += 1
-    around.set_state(slot, "connecting")
-    # The SDK takes a good part of a second to import, which would hold up the host's other tasks.
+    await _back_off(slot, connector)
+    start = await _approved(slot, attempt, connector)
+    await connector.pool.acquire(slot, attempt)
+    for warning in start.environment.warnings:
+        if warning not in slot.environment_warnings:  # once for each unset variable
+            _log.warning("%s", warning)
+    slot.environment_warnings = start.environment.warnings
+    slot.config_secrets = start.environment.secrets
+    slot.start_count += 1
+    connector.set_state(slot, "connecting")
+    # Importing the SDK takes a good part of a second, and would block the host's other tasks.
     await anyio.to_thread.run_sync(importlib.import_module, "toolbridge.servers.connection")
     from toolbridge.servers.connection import pausable
 
-    scope.deadline = anyio.current_time() + slot.connect_seconds(around.limits)
+    scope.deadline = anyio.current_time() + slot.connect_seconds(connector.limits)
     with pausable(scope) as deadline:
-        if await _serve(slot, attempt, around, start, deadline):
-            await _serve(slot, attempt, around, start, deadline)
+        if await _connect_and_watch(slot, attempt, connector, start, deadline):
+            await _connect_and_watch(slot, attempt, connector, start, deadline)
 
 
-async def _approved(slot: Slot, attempt: Attempt, around: Surroundings) -> Start:
-    """Whoever says yes first: the one who is asked here, or one who was asked by a task that joined."""
+async def _approved(slot: Slot, attempt: Attempt, connector: Connector) -> ApprovedStart:
+    """The first approval: from the approver asked here, or from one that a joining task asked."""
     if attempt.start is None:
-        around.set_state(slot, "needs_approval")
-        start = await attempt.ask(lambda: approved_start(slot.server, around.approver, around.environ))
+        connector.set_state(slot, "needs_approval")
+        start = await attempt.ask(lambda: approved_start(slot.server, connector.approver, connector.environ))
         if start is not None:
             attempt.approve(start)
     assert attempt.start is not None
     return attempt.start
 
 
-def _warn_of_unset(slot: Slot, start: Start) -> None:
-    """Once for each variable: the person who forgot it looks for the fault elsewhere."""
-    for words in start.environment.warnings:
-        if words not in slot.environment_warnings:
-            _log.warning("%s", words)
-    slot.environment_warnings = start.environment.warnings
-
-
-async def _offer(slot: Slot, attempt: Attempt, around: Surroundings, tools: ToolServer) -> None:
-    """The host's own tools, until the host closes them: they are its own code, which runs without anybody's leave."""
-    from toolbridge.tools.server import OwnConnection
-
-    connection = OwnConnection(slot.name, tools)
+async def _serve_host_tools(slot: Slot, attempt: Attempt, connector: Connector, tools: ToolServer) -> None:
+    """Serve host tools until the host closes them; the host's own code needs no approval."""
+    connection = HostConnection(slot.name, tools)
     try:
-        await around.keep_listing(slot, tools.listing(slot.name))
-        slot.connection = slot.own_connection = connection
-        around.set_state(slot, "connected")
+        await connector.store_listing(slot, tools.listing(slot.name))
+        slot.connection = slot.host_connection = connection
+        connector.set_state(slot, "connected")
         attempt.succeed(connection)
         await connection.keep_time()
     finally:
         connection.close()
 
 
-async def _serve(slot: Slot, attempt: Attempt, around: Surroundings, start: Start, deadline: PausableDeadline) -> bool:
-    """One start of the server, until it ends. True when it should be started again for the older handshake."""
-    from toolbridge.servers.connection import EndedAtProbeError, open_connection
-    from toolbridge.servers.failures import innermost
+async def _connect_and_watch(
+    slot: Slot, attempt: Attempt, connector: Connector, start: ApprovedStart, deadline: PausableDeadline
+) -> bool:
+    """Run one start of the server until it ends. True when it must be started again for the older handshake."""
+    from toolbridge.servers.connection import open_connection
+    from toolbridge.servers.failures import EndedAtProbeError, innermost
 
-    async with open_channel(start, around.limits, around.sign_in) as channel:
+    limits = connector.limits
+    async with open_channel(start, limits, connector.sign_in) as channel:
         slot.channel_end = channel.end
         slot.channel_secrets = channel.secrets
         try:
             async with open_connection(
                 slot.name,
                 channel,
-                around.requests,
-                around.limits,
-                connect_seconds=slot.connect_seconds(around.limits),
-                probe=not slot.is_old,
+                connector.requests,
+                limits,
+                connect_seconds=slot.connect_seconds(limits),
+                probe=not slot.is_legacy,
             ) as connection:
                 listing = await connection.discover(slot.secrets)
                 deadline.lift()
-                await around.keep_listing(slot, listing)
-                slot.connection = connection  # not before: nothing is called until it is known what may be
-                around.set_state(slot, "connected")
+                await connector.store_listing(slot, listing)
+                slot.connection = connection  # not before: no tool is called until the exposed tools are known
+                connector.set_state(slot, "connected")
                 attempt.succeed(connection)
-                await connection.wait(lambda: _refresh(slot, connection, around))
-                # Before the channel is closed: a stubborn process takes its time.
-                around.set_state(slot, "error", slot.end_words(connection.end_reason()))
+                await connection.wait(lambda: _refresh(slot, connection, connector))
+                # Before the channel is closed: ending a stubborn process takes time.
+                connector.set_state(slot, "error", slot.ended_message(connection.end_reason()))
         except BaseException as error:
             if isinstance(innermost(error), EndedAtProbeError):
-                # Some older servers end when the first message is not theirs. This is no respawn: nothing was called.
-                slot.is_old = True
+                # Some older servers exit at a first message they don't know. This is no respawn: nothing was called.
+                slot.is_legacy = True
                 return True
-            # Those who wait are told now: closing a stubborn process takes its time.
-            failure = _why(slot, around, error)
+            # Waiting tasks are notified now: ending a stubborn process takes time.
+            failure = _failure(slot, connector, error)
             if not isinstance(failure, ServerClosedError):
-                around.set_state(slot, "error", str(failure))
+                connector.set_state(slot, "error", str(failure))
             attempt.fail(failure)
             raise
     return False
 
 
-async def _wait_for_respawn(slot: Slot, around: Surroundings) -> None:
-    """Starts after the first are counted, and wait longer each time."""
-    if slot.server.transport == "stdio" and slot.started > around.limits.respawns:
-        problem = f"ended or failed {slot.started} times and is not started again until the host closes it"
+async def _back_off(slot: Slot, connector: Connector) -> None:
+    """Wait with exponential backoff before a respawn.
+
+    Raises:
+        ServerRespawnError: the server was respawned too often.
+    """
+    if slot.server.transport == "stdio" and slot.start_count > connector.limits.respawns:
+        problem = f"ended or failed {slot.start_count} times and is not started again until the host closes it"
         raise ServerRespawnError(slot.name, f"{problem}. The last error: {slot.last_error or 'none was reported'}")
-    if slot.started:
-        await anyio.sleep(min(0.1 * 4 ** (slot.started - 1), 2.0))
+    if slot.start_count:
+        await anyio.sleep(min(0.1 * 4 ** (slot.start_count - 1), 2.0))
 
 
-async def _refresh(slot: Slot, connection: Connection, around: Surroundings) -> None:
-    """List again after a change. A failure costs the freshness, not the connection."""
+async def _refresh(slot: Slot, connection: Connection, connector: Connector) -> None:
+    """List the tools again after a change. A failure is logged and keeps the old listing and the connection."""
     try:
-        listing = await connection.discover(slot.secrets, around.limits.connect_seconds)
+        listing = await connection.discover(slot.secrets, connector.limits.connect_seconds)
     except Exception as error:
-        failure = _why(slot, around, error)
+        failure = _failure(slot, connector, error)
         slot.last_error = f"Its tools changed and could not be listed again: {failure}"
         _log.warning("%s", slot.last_error)
         return
-    await around.keep_listing(slot, listing)
+    await connector.store_listing(slot, listing)
 
 
-def _why(slot: Slot, around: Surroundings, error: BaseException | None) -> ServerError:
-    """Why an attempt has no connection; being cancelled means that the time was up, or that the host closed it."""
+def _failure(slot: Slot, connector: Connector, error: BaseException | None) -> ServerError:
+    """The typed error of an attempt; a cancellation means a timeout, or that the host closed the server."""
     if isinstance(error, ServerError):
         return error
     if isinstance(error, Exception):
@@ -502,18 +434,16 @@ def _why(slot: Slot, around: Surroundings, error: BaseException | None) -> Serve
 
         return connect_failure(slot.name, error, end=slot.end_reason(), secrets=slot.secrets)
     in_time = slot.scope is not None and anyio.current_time() < slot.scope.deadline
-    if slot.closing or around.is_closed() or in_time:
+    if slot.closing or connector.is_closed or in_time:
         return ServerClosedError(slot.name, "was closed by the host")
-    problem = f"was not connected and listed within {slot.connect_seconds(around.limits):g} s"
-    end = for_error(slot.end_reason(), slot.secrets, limit=_END_WORDS).rstrip(".")
+    problem = f"was not connected and listed within {slot.connect_seconds(connector.limits):g} s"
+    end = for_error(slot.end_reason(), slot.secrets, limit=_MAX_END_REASON).rstrip(".")
     problem = f"{problem}: {end}" if end else problem
-    return ServerTimeoutError(slot.name, f"{problem}. {_how_to_wait(slot.server)}")
-
-
-def _how_to_wait(server: ServerConfig) -> str:
-    if is_package_runner(server.command or ""):
-        return "A package that is fetched first takes long once: try again, or raise its `connectTimeout`"
-    return "If it needs longer, raise its `connectTimeout`"
+    if is_package_runner(slot.server.command or ""):
+        advice = "A package that is fetched first takes long once: try again, or raise its `connectTimeout`"
+    else:
+        advice = "If it needs longer, raise its `connectTimeout`"
+    return ServerTimeoutError(slot.name, f"{problem}. {advice}")
 
 
 def _state_after(failure: ServerError | None) -> ServerState:

@@ -1,4 +1,4 @@
-"""What a server lists: its tools, those that can't be used and why, and what it says of itself."""
+"""Listings: the answers to `tools/list`, their pins, their storage on disk, and the tool filter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -24,24 +24,26 @@ from toolbridge.trust.pins.pins import Pins
 from toolbridge.trust.text.sanitise import for_error
 from toolbridge_codegen.catalog import ToolDefinition, assign_identifiers, assign_wire_names, identifier
 
+_log = logging.getLogger("toolbridge")
+
 MAX_NAME = 1_024
-"""A longer name of a tool is no name."""
+"""The length of the longest tool name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolProblem:
-    """What is wrong with a listed tool. It costs nobody but that tool."""
+    """A problem of one listed tool, or of the whole listing."""
 
     tool: str
-    """Its name, or its place in the listing when it has none; empty for the listing as a whole."""
+    """Its name, or its position in the listing if it has none; empty for the listing as a whole."""
     problem: str
     usable: bool = False
-    """Whether it is exposed all the same."""
+    """Whether the tool is exposed despite the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One complete answer to `tools/list`. Everything in it is the server's text: hostile until sanitised."""
+    """One complete answer to `tools/list`. All text in it is the server's: hostile until sanitised."""
 
     server: str
     tools: tuple[ToolDefinition, ...]
@@ -53,35 +55,36 @@ class Listing:
     server_description: str = ""
     instructions: str = ""
     live: bool = field(default=True, compare=False)
-    """False when it was read from disk and the server has not been asked."""
+    """False when it was read from disk."""
 
     @property
     def about(self) -> dict[str, str]:
-        """What the server says of itself beside its instructions, by place, for the audit."""
-        said = {
+        """The server's own name, title, version and description, by JSON path, for the audit."""
+        texts = {
             "name": self.server_name,
             "title": self.server_title,
             "version": self.server_version,
             "description": self.server_description,
         }
-        return {f"serverInfo/{field}": text for field, text in said.items() if text}
+        return {f"serverInfo/{field}": text for field, text in texts.items() if text}
 
     def tool(self, name: str) -> ToolDefinition | None:
-        """The tool of this name."""
+        """The tool of this name, if it is listed."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
-def parse_tool(raw: object, place: int) -> tuple[ToolDefinition | None, ToolProblem | None]:
-    """One entry of a listing. What a call needs must be there; anything else that is odd is left out.
+def parse_tool(raw: object, position: int) -> tuple[ToolDefinition | None, ToolProblem | None]:
+    """Parse one entry of a listing. Only a name is required; other malformed members are left out.
 
-    An input that is not described as an object is open: what it may be is then for the server to say.
+    An input schema that is no object is replaced by an open one: the server then validates the arguments.
     """
     entry = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
     name: object = entry.get("name")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
         problem = f"is {_kind(raw)}, not an object" if not isinstance(raw, dict) else "has no usable name"
-        return None, ToolProblem(f"#{place}", problem)
-    if _needs_task(entry.get("execution")):
+        return None, ToolProblem(f"#{position}", problem)
+    execution: object = entry.get("execution")
+    if isinstance(execution, dict) and cast("dict[str, Any]", execution).get("taskSupport") == "required":
         return None, ToolProblem(name, "can be called only as a task, which is not supported")
     schema, output = entry.get("inputSchema"), entry.get("outputSchema")
     problem = _input_problem(schema) or _output_problem(output)
@@ -98,17 +101,12 @@ def parse_tool(raw: object, place: int) -> tuple[ToolDefinition | None, ToolProb
     return tool, ToolProblem(name, problem, usable=True) if problem else None
 
 
-def _needs_task(execution: object) -> bool:
-    """Whether a tool refuses to be called and waited for."""
-    return isinstance(execution, dict) and cast("dict[str, Any]", execution).get("taskSupport") == "required"
-
-
 def _input_problem(schema: object) -> str:
     if not isinstance(schema, dict):
         return f"has an inputSchema that is {_kind(schema)}, not an object; it is taken for one that says nothing"
     known = cast("dict[str, Any]", schema)
     if "type" not in known:
-        # Real servers do this, for all of their tools; arguments are an object in any case.
+        # Real servers do this for all of their tools; arguments are an object in any case.
         return "has an inputSchema without a type; it is taken for an object"
     kind = known["type"]
     return "" if kind == "object" else f'has an inputSchema whose type is {repr(kind)[:80]}, not "object"'
@@ -120,27 +118,31 @@ def _output_problem(schema: object) -> str:
     return f"has an outputSchema that is {_kind(schema)}, not an object; it is not used"
 
 
+# The text fields of a stored listing, by their names in JSON.
+_TEXTS = {
+    "protocolVersion": "protocol_version",
+    "serverName": "server_name",
+    "serverVersion": "server_version",
+    "serverTitle": "server_title",
+    "serverDescription": "server_description",
+    "instructions": "instructions",
+}
+
+
 def listing_to_json(listing: Listing) -> dict[str, Any]:
-    """A listing as it is kept on disk."""
+    """A listing as it is stored on disk."""
     return {
         "server": listing.server,
-        "protocolVersion": listing.protocol_version,
-        "serverName": listing.server_name,
-        "serverVersion": listing.server_version,
-        "serverTitle": listing.server_title,
-        "serverDescription": listing.server_description,
-        "instructions": listing.instructions,
+        **{name: getattr(listing, field) for name, field in _TEXTS.items()},
         "tools": [_tool_to_json(tool) for tool in listing.tools],
-        "problems": [
-            {"tool": problem.tool, "problem": problem.problem, "usable": problem.usable} for problem in listing.problems
-        ],
+        "problems": [asdict(problem) for problem in listing.problems],
     }
 
 
-def listing_from_json(server: str, kept: Mapping[str, Any]) -> Listing:
-    """A listing that was kept. Entries are checked as if the server had just sent them."""
-    parsed = [parse_tool(raw, place)[0] for place, raw in enumerate(_list(kept.get("tools")))]
-    problems = [cast("dict[str, Any]", raw) for raw in _list(kept.get("problems")) if isinstance(raw, dict)]
+def listing_from_json(server: str, stored: Mapping[str, Any]) -> Listing:
+    """A listing from disk. Its entries are checked as if the server had just sent them."""
+    parsed = [parse_tool(raw, position)[0] for position, raw in enumerate(_list(stored.get("tools")))]
+    problems = [cast("dict[str, Any]", raw) for raw in _list(stored.get("problems")) if isinstance(raw, dict)]
     return Listing(
         server=server,
         tools=tuple(tool for tool in parsed if tool is not None),
@@ -148,25 +150,21 @@ def listing_from_json(server: str, kept: Mapping[str, Any]) -> Listing:
             ToolProblem(_text(raw.get("tool")), _text(raw.get("problem")), raw.get("usable") is True)
             for raw in problems
         ),
-        protocol_version=_text(kept.get("protocolVersion")),
-        server_name=_text(kept.get("serverName")),
-        server_version=_text(kept.get("serverVersion")),
-        server_title=_text(kept.get("serverTitle")),
-        server_description=_text(kept.get("serverDescription")),
-        instructions=_text(kept.get("instructions")),
+        **{field: _text(stored.get(name)) for name, field in _TEXTS.items()},
         live=False,
     )
 
 
 def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:
-    kept: dict[str, Any] = {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
-    if tool.title:
-        kept["title"] = tool.title
-    if tool.output_schema is not None:
-        kept["outputSchema"] = tool.output_schema
-    if tool.annotations:
-        kept["annotations"] = dict(tool.annotations)
-    return kept
+    fields = {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "title": tool.title or None,
+        "outputSchema": tool.output_schema,
+        "annotations": dict(tool.annotations) or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _text(value: object) -> str:
@@ -184,45 +182,41 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), f"of type {type(value).__name__}")
 
 
-# SECURITY: pins, asked in one place, and so that whatever goes wrong with them admits nothing (T11).
-
-
-_log = logging.getLogger("toolbridge")
 _DIFF_LINES = 12
 
 
 class Admissions:
-    """The host's pins; with none, every listed tool is admitted."""
+    """SECURITY: verifies listings against the host's pins; a failure admits no tool, no pins admit all (T11)."""
 
     def __init__(self, pins: Pins | None) -> None:
         self._pins = pins
         self._changes = 0
-        """How often the pins may have changed."""
+        """Counts possible changes of the pins."""
 
-    def of(self, server: ServerConfig, listing: Listing) -> Admission | None:
-        """What of a listing may be used; None for all of it."""
+    def verify(self, server: ServerConfig, listing: Listing) -> Admission | None:
+        """Verify a listing's pins; None admits all tools."""
         if self._pins is None:
             return None
         try:
-            admission = cast("object", self._pins.admit(server, listing))  # the host's own, maybe
+            admission = cast("object", self._pins.admit(server, listing))  # a host's own may answer anything
         except Exception as error:
-            return Admission(problem=f"its pins failed, so none of its tools can be used: {_words(error)}")
+            return Admission(problem=f"its pins failed, so none of its tools can be used: {_message(error)}")
         if not isinstance(admission, Admission):
             return Admission(problem=f"its pins answered with a {type(admission).__name__}, not an Admission")
         return admission
 
-    async def of_foreign(self, server: ServerConfig, listing: Listing) -> Admission | None:
-        """The same in a worker thread, again if the pins change meanwhile: a listing may be megabytes."""
+    async def verify_in_thread(self, server: ServerConfig, listing: Listing) -> Admission | None:
+        """Verify in a worker thread, since a listing may be megabytes; again if the pins change meanwhile."""
         if self._pins is None:
             return None
         while True:
             changes = self._changes
-            admission = await anyio.to_thread.run_sync(self.of, server, listing)
+            admission = await anyio.to_thread.run_sync(self.verify, server, listing)
             if changes == self._changes:
                 return admission
 
     async def settle(self, server: ServerConfig, listing: Listing, other_tools: Mapping[str, Collection[str]]) -> None:
-        """Give a server that has no pins its first, if the host wants that."""
+        """Create the first pins of an unpinned server, if the host wants that."""
         if self._pins is None:
             return
         try:
@@ -230,13 +224,13 @@ class Admissions:
         except BaseException as error:
             if not isinstance(error, Exception) and not is_foreign(error):
                 raise
-            _log.warning("The tools of server %r could not be pinned: %s", server.name, _words(error))
+            _log.warning("The tools of server %r could not be pinned: %s", server.name, _message(error))
 
     async def accept(self, server: ServerConfig, listing: Listing, tools: Collection[str] | None) -> None:
-        """Pin what somebody has seen.
+        """Pin tools that a person has seen.
 
         Raises:
-            ToolbridgeError: there are no pins, or they can't be changed so.
+            ToolbridgeError: this host has no pins, or they can't be changed so.
         """
         if self._pins is None:
             raise ToolbridgeError(f"The tools of server {server.name!r} are not pinned: there is nothing to accept.")
@@ -246,18 +240,18 @@ class Admissions:
             self._changes += 1
 
     def reread(self) -> None:
-        """Take notice of what was pinned elsewhere."""
+        """Read pins again that another process may have changed; a failure is logged."""
         if self._pins is None:
             return
         self._changes += 1
         try:
             self._pins.reread()
         except Exception as error:
-            _log.warning("The pins could not be read again: %s", _words(error))
+            _log.warning("The pins could not be read again: %s", _message(error))
 
 
 def blocked_error(server: ServerConfig, tool: BlockedTool) -> ToolBlockedError:
-    """What a call of a blocked tool comes to."""
+    """The error for a call of a tool that its pin blocks."""
     problem = {
         "new": "is not pinned, and nobody has accepted it yet",
         "changed": f"changed since it was pinned ({tool.changed_fields})",
@@ -278,46 +272,43 @@ def blocked_error(server: ServerConfig, tool: BlockedTool) -> ToolBlockedError:
     return ToolBlockedError(server.name, for_error(tool.name, limit=100), problem, what_to_do, diff=diff)
 
 
-def _words(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     return for_error(str(error) or type(error).__name__)
 
 
-# Listings kept on disk, so that stubs exist without starting a server.
-#
-# An entry is named by a hash of the server's configuration: another command, another listing. What is kept is a
-# server's own text and no secret; it is read back with the same checks as a fresh answer.
-
-
-MOST_ENTRIES = 500
-MOST_BYTES = 256 * 1024 * 1024
-_MOST_ERROR_BYTES = 8_000
+MAX_ENTRIES = 500
+MAX_BYTES = 256 * 1024 * 1024
+_MAX_ERROR_BYTES = 8_000
 _ENTRY = re.compile(r"[0-9a-f]{64}\.(?:json|error)")
 
 
 class ListingStore:
-    """The listings in one private directory; with no directory, nothing is kept."""
+    """Listings on disk, so that stubs exist without starting a server; without a directory, nothing is stored.
+
+    A file is named by a hash of the server's configuration. It holds a server's own text and no secret.
+    """
 
     def __init__(self, directory: str | os.PathLike[str] | None, *, limit: int) -> None:
         self._directory = None if directory is None else Path(directory)
         self._limit = limit
 
     def load(self, server: str, key: str) -> Listing | None:
-        """The listing kept under this key. A missing, damaged or foreign entry is no listing."""
+        """Load the listing of a key; None if it is missing, damaged, or another server's."""
         if self._directory is None:
             return None
         try:
             content = read_private_file(self._path(key), limit=self._limit)
-            kept: object = json.loads(content)
+            stored: object = json.loads(content)
         except (UnsafePathError, OSError, ValueError, RecursionError):
             return None
-        if not isinstance(kept, dict) or cast("dict[str, Any]", kept).get("server") != server:
+        if not isinstance(stored, dict) or cast("dict[str, Any]", stored).get("server") != server:
             return None
         with contextlib.suppress(OSError):
-            os.utime(self._path(key))  # it is used: others are removed first
-        return listing_from_json(server, cast("dict[str, Any]", kept))
+            os.utime(self._path(key))  # for LRU eviction
+        return listing_from_json(server, cast("dict[str, Any]", stored))
 
     def save(self, key: str, listing: Listing) -> None:
-        """Keep a listing; a failure costs only the next start."""
+        """Store a listing; a failure is logged."""
         if self._directory is None:
             return
         try:
@@ -328,21 +319,21 @@ class ListingStore:
             _log.warning("The listing of server %r is not kept: %s", listing.server, error)
 
     def load_error(self, key: str) -> str:
-        """Why the server could not be used the last time; empty if it could."""
+        """Load the server's last error; empty if there was none."""
         if self._directory is None:
             return ""
         try:
-            return for_error(read_private_file(self._error_path(key), limit=_MOST_ERROR_BYTES).decode(errors="replace"))
+            return for_error(read_private_file(self._error_path(key), limit=_MAX_ERROR_BYTES).decode(errors="replace"))
         except OSError:
             return ""
 
     def save_error(self, key: str, error: str) -> None:
-        """Keep a server's last error, without secrets already; an empty one is forgotten."""
+        """Store a server's last error, secrets masked already; an empty one removes it."""
         if self._directory is None:
             return
         with contextlib.suppress(OSError):
             if error:
-                write_private_file(self._error_path(key), error.encode("utf-8", "replace")[:_MOST_ERROR_BYTES])
+                write_private_file(self._error_path(key), error.encode("utf-8", "replace")[:_MAX_ERROR_BYTES])
                 self._remove_oldest(self._directory)
             else:
                 self._error_path(key).unlink(missing_ok=True)
@@ -351,7 +342,7 @@ class ListingStore:
         return self._path(key).with_suffix(".error")
 
     def _remove_oldest(self, directory: Path) -> None:
-        """Every other configuration leaves an entry; those that were not used for longest go."""
+        """LRU eviction of files: every change of a configuration leaves one behind."""
         entries: list[tuple[float, int, Path]] = []
         with os.scandir(directory) as found:
             for entry in found:
@@ -361,7 +352,7 @@ class ListingStore:
         size = 0
         for count, (_, each, path) in enumerate(sorted(entries, reverse=True)):
             size += each
-            if count and (count >= MOST_ENTRIES or size > MOST_BYTES):
+            if count and (count >= MAX_ENTRIES or size > MAX_BYTES):
                 path.unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
@@ -369,22 +360,18 @@ class ListingStore:
         return self._directory / f"{key.removeprefix('sha256:')}.json"
 
 
-# Which of a server's tools its `allowTools` and `denyTools` let through, in whichever spelling a tool is named.
-#
-# A tool is `list_issues`, `mcp__github__list_issues`, `github_list_issues` or `mcp:github_list_issues`, and
-# `mcp__github__*` is all of them; entries add up. Where guest code calls a tool by another name (`del_it` for `del-
-# it`), that will do in its place; so will `-` for `_`, and the reverse, in the server's name. An original name means
-# the tool that has it. Of other spellings, one under `denyTools` means every tool that it could mean, whatever else
-# is listed.
-
-
 _FORMS = (("mcp__", "__"), ("mcp:", "_"), ("", "_"))
-"""What stands before the server and before the tool."""
+"""Prefixes before the server and before the tool."""
 _Value = TypeVar("_Value")
 
 
 class ToolNames:
-    """The names that the tools of one server go by."""
+    """The spellings of one server's tool names in `allowTools`, `denyTools` and `outputSchemas`.
+
+    A tool is `list_issues`, `mcp__github__list_issues`, `github_list_issues` or `mcp:github_list_issues`, and
+    `mcp__github__*` means all tools. The name in guest code (`del_it` for `del-it`) is a spelling, too, and in the
+    server's name `-` and `_` are interchangeable. An original name always means its own tool.
+    """
 
     def __init__(self, server: str, originals: Sequence[str]) -> None:
         self._server = server
@@ -392,7 +379,7 @@ class ToolNames:
         self._all = frozenset(f"{before}{server}{between}*" for before, between in _FORMS if before)
         self._other: dict[str, set[str]] = {}
         self._alone: dict[str, set[str]] = {}
-        """By what a tool would be called in guest code if no other were listed: a new one must not take a deny away."""
+        """Names in guest code as if no other tool were listed: a new tool must not lift a deny."""
         short = _short_names(server, originals)
         for original, assigned in assign_identifiers(originals).items():
             wire = {*_wire_spellings(server, original), *_with_prefix(short[original])}
@@ -403,7 +390,7 @@ class ToolNames:
                 self._alone.setdefault(spelling, set()).add(original)
 
     def meant(self, entry: str) -> frozenset[str]:
-        """The original names of the tools that an entry means: none, one, or all of them."""
+        """The original names of the tools that an entry means: none, one, or all."""
         if entry in self._originals:
             return frozenset({entry})
         written = self._spellings(entry)
@@ -413,7 +400,7 @@ class ToolNames:
         return found if len(found) == 1 else frozenset()
 
     def possible(self, entry: str) -> frozenset[str]:
-        """Every tool that an entry could mean; in another case of its letters only where it means none otherwise."""
+        """All tools that an entry could mean, for denying; letter case is ignored only if no tool matches exactly."""
         written = self._spellings(entry)
         lower = {each.lower() for each in written}
         if not lower.isdisjoint(self._all):
@@ -426,14 +413,14 @@ class ToolNames:
         return found or _union(frozenset(tools) for tools in of_other_case)
 
     def _spellings(self, entry: str) -> frozenset[str]:
-        """An entry as it is, and with its server's name as the server has it."""
+        """An entry as written, and with the server's name in its own spelling."""
         return frozenset({entry, *(with_spelling_of(entry, each[0], self._server, each[1]) for each in _FORMS)})
 
 
 def exposed_tools(
     server: str, tools: tuple[ToolDefinition, ...], allow: tuple[str, ...] | None, deny: tuple[str, ...]
 ) -> tuple[ToolDefinition, ...]:
-    """The tools that a configuration lets through: allow, minus deny."""
+    """The tools that a configuration allows: those of `allow`, minus those of `deny`."""
     if allow is None and not deny:
         return tools
     names = ToolNames(server, [tool.name for tool in tools])
@@ -443,7 +430,7 @@ def exposed_tools(
 
 
 def original_names(server: str, originals: Sequence[str], written: Collection[str]) -> set[str]:
-    """The original names for names in any spelling; one that means no tool stays as it is."""
+    """Original names for names in any spelling; a name that means no tool is kept."""
     names = ToolNames(server, originals)
     return set[str]().union(*(names.meant(each) or {each} for each in written))
 
@@ -451,9 +438,9 @@ def original_names(server: str, originals: Sequence[str], written: Collection[st
 def by_original_name(
     server: str, tools: tuple[ToolDefinition, ...], written: Mapping[str, _Value]
 ) -> Mapping[str, _Value]:
-    """Values by tools in any spelling, by their original names; one that means no tool stays as it is.
+    """Rekey values from names in any spelling to original names; a name that means no tool is kept.
 
-    What is said of a tool by its original name holds over what is said of it by another.
+    If several names mean one tool, its original name wins.
     """
     if not written:
         return written
@@ -465,6 +452,17 @@ def by_original_name(
     return found
 
 
+def unmatched_names(
+    server: str, tools: tuple[ToolDefinition, ...], allow: tuple[str, ...] | None, deny: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Entries of `allowTools` and `denyTools` that match no tool: most often a misspelling."""
+    if not allow and not deny:
+        return ()
+    names = ToolNames(server, [tool.name for tool in tools])
+    missing = [entry for entry in allow or () if not names.meant(entry)]
+    return tuple(dict.fromkeys([*missing, *(entry for entry in deny if not names.possible(entry))]))
+
+
 def _own_spellings(server: str, name: str) -> set[str]:
     return {name, *(f"{before}{server}{between}{name}" for before, between in _FORMS)}
 
@@ -473,7 +471,7 @@ def _wire_spellings(server: str, original: str) -> set[str]:
     spellings: set[str] = set()
     for before, between in _FORMS:
         spellings.add(f"{before}{server}{between}{original}")
-        # As the catalog writes it, where that differs: without the characters that model providers refuse.
+        # As the catalog spells it: without the characters that model providers refuse.
         prefix, added = (before, "") if before != "mcp:" else ("", before)
         (wire,) = assign_wire_names([(server, original)], prefix=prefix, separator=between).values()
         spellings.add(added + wire)
@@ -481,7 +479,7 @@ def _wire_spellings(server: str, original: str) -> set[str]:
 
 
 def _short_names(server: str, originals: Sequence[str]) -> dict[str, str]:
-    """As the catalog has them."""
+    """The catalog's short names."""
     identities = [(server, original) for original in originals]
     short = assign_wire_names(identities, prefix="", separator="_", hyphens=False)
     return {original: name for (_, original), name in short.items()}

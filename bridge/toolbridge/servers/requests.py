@@ -73,7 +73,6 @@ class ServerRequests:
     elicit: _Handler = None
     sample: _Handler = None
     list_roots: _Handler = None
-    """The roots that each server was told last."""
 
     @classmethod
     def of(cls, elicitor: ElicitorLike | None, sampler: SamplerLike | None, roots: RootsLike | None) -> ServerRequests:

@@ -88,7 +88,7 @@ _log = logging.getLogger("toolbridge")
 _NO_CONTEXT = ToolContext()
 
 
-class OwnConnection:
+class HostConnection:
     """Calls the tools of one server."""
 
     def __init__(self, server: str, tools: ToolServer) -> None:

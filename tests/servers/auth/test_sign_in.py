@@ -17,8 +17,16 @@ import pytest
 
 from growth import patience
 from servers.http_servers import until
-from toolbridge.servers.auth.redirect import AuthorizationAnswer, RedirectListener, open_listener, read_answer
-from toolbridge.servers.auth.sign_in import BrowserSignIn, HeadlessSignIn, SignInAttempt, SignInFailedError
+from toolbridge.servers.auth.sign_in import (
+    AuthorizationAnswer,
+    BrowserSignIn,
+    HeadlessSignIn,
+    RedirectListener,
+    SignInAttempt,
+    SignInFailedError,
+    open_listener,
+    read_answer,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -169,7 +177,7 @@ async def test_an_address_is_pasted_where_there_is_no_browser(capsys: pytest.Cap
 )
 async def test_what_is_pasted_wrongly_is_an_error_that_repeats_nothing(pasted: str) -> None:
     async with HeadlessSignIn(ask=lambda: pasted).attempt("weather", port=None, fixed=False) as attempt:
-        with pytest.raises(SignInFailedError, match="what was pasted"):
+        with pytest.raises(SignInFailedError, match="the pasted"):
             await authorize(attempt)
 
 
@@ -196,7 +204,7 @@ async def listening() -> AsyncGenerator[tuple[RedirectListener, list[Authorizati
     async with anyio.create_task_group() as tasks:
 
         async def wait() -> None:
-            answers.append(await listener.answer(STATE))
+            answers.append(await listener.receive(STATE))
 
         tasks.start_soon(wait)
         yield listener, answers

@@ -18,7 +18,7 @@ from servers.authorization_server import ProtectedServer, protected_server
 from servers.fault_run import ApproveAll
 from toolbridge import Config, ServerConfig, ServerManager
 from toolbridge.errors import ServerTimeoutError
-from toolbridge.servers.auth.sign_in import BrowserSignIn, SignIn, SignInAttempt, SignInTurns
+from toolbridge.servers.auth.sign_in import BrowserSignIn, SignIn, SignInAttempt, SignInLock
 from toolbridge.servers.connection import pausable, waiting_for_a_person
 
 pytestmark = pytest.mark.anyio
@@ -104,17 +104,17 @@ async def test_a_deadline_that_was_lifted_meanwhile_does_not_come_back() -> None
 
 
 async def test_who_waits_in_line_waits_for_the_person_who_is_asked_only_then() -> None:
-    turns = SignInTurns()
+    turns = SignInLock()
     scopes: list[anyio.CancelScope] = []
 
     async def come_second() -> None:
         with anyio.CancelScope(deadline=anyio.current_time() + 100) as scope, pausable(scope):
             scopes.append(scope)
-            async with turns.taking():
+            async with turns.held():
                 pass
             assert 90 < scope.deadline - anyio.current_time() <= 100
 
-    async with anyio.create_task_group() as tasks, turns.taking():
+    async with anyio.create_task_group() as tasks, turns.held():
         tasks.start_soon(come_second)
         await anyio.wait_all_tasks_blocked()
         assert scopes[0].deadline < float("inf")

@@ -293,7 +293,7 @@ async def test_a_flood_of_notifications_and_requests_holds_up_no_answer() -> Non
         assert await running.ask() == {"ok": True}
         assert isinstance(running.dispatcher, HttpDispatcher)
         assert len(running.requests) <= 16
-        assert len(running.dispatcher._unasked._notices._waiting) <= 256
+        assert len(running.dispatcher._inbound._queue._waiting) <= 256
 
 
 @pytest.mark.parametrize("how", ["401", "hangs up"])

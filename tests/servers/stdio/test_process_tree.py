@@ -64,11 +64,11 @@ def test_everybody_is_found_and_ended(code: str, members: int) -> None:
     mark = new_mark()
     with leader(code, mark, members) as (process, word):
         tree = ProcessTree(process.pid, mark)
-        assert tree.look(leader_ended=False)
+        assert tree.scan(leader_ended=False)
         tree.signal(signal.SIGKILL, leader_ended=False)
         process.wait()
         wait_for(lambda: not alive(word))
-        assert not tree.look(leader_ended=True)
+        assert not tree.scan(leader_ended=True)
 
 
 @linux
@@ -79,17 +79,17 @@ def test_who_is_left_of_a_server_that_died_before_anybody_looked_is_found(code: 
         tree = ProcessTree(process.pid, mark)
         process.kill()
         process.wait()
-        assert tree.look(leader_ended=True)
+        assert tree.scan(leader_ended=True)
         tree.signal(signal.SIGTERM, leader_ended=True)
         wait_for(lambda: not alive(word))
-        assert not tree.look(leader_ended=True)
+        assert not tree.scan(leader_ended=True)
 
 
 def test_another_server_is_not_touched() -> None:
     ours, theirs = new_mark(), new_mark()
     with leader(FORK, ours, 2) as (process, word), leader(DAEMON, theirs, 2) as (_, other_word):
         tree = ProcessTree(process.pid, ours)
-        tree.look(leader_ended=False)
+        tree.scan(leader_ended=False)
         tree.signal(signal.SIGKILL, leader_ended=False)
         process.wait()
         wait_for(lambda: not alive(word))
@@ -98,7 +98,7 @@ def test_another_server_is_not_touched() -> None:
 
 def test_we_ourselves_are_no_part_of_it() -> None:
     tree = ProcessTree(os.getpid(), new_mark())
-    tree.look(leader_ended=False)
+    tree.scan(leader_ended=False)
     assert os.getpid() not in tree._members
 
 
@@ -106,7 +106,7 @@ def test_a_process_that_got_the_id_of_a_known_one_is_left_alone() -> None:
     mark = new_mark()
     with leader(SETSID, mark, 2) as (process, word):
         tree = ProcessTree(process.pid, mark)
-        tree.look(leader_ended=False)
+        tree.scan(leader_ended=False)
         (stray,) = (pid for pid in tree._members if pid != process.pid)
         started_at_another_time = type(tree._members[stray])(stray, "1", 1, stray, stray)
         tree._members[stray] = started_at_another_time
@@ -121,9 +121,9 @@ def test_an_empty_session_is_never_signalled_again() -> None:
         process.kill()
         process.wait()
         tree = ProcessTree(process.pid, mark)
-        assert not tree.look(leader_ended=True)
+        assert not tree.scan(leader_ended=True)
         tree._leader = bystander.pid  # as if it had been given the id
-        assert not tree.look(leader_ended=True)
+        assert not tree.scan(leader_ended=True)
         tree.signal(signal.SIGKILL, leader_ended=True)
         with pytest.raises(subprocess.TimeoutExpired):
             bystander.wait(0.1)
@@ -162,8 +162,8 @@ def test_without_any_table_the_group_still_answers(monkeypatch: pytest.MonkeyPat
     with leader(FORK, mark, 2) as (process, word):
         monkeypatch.setattr("toolbridge.servers.stdio.process_tree.process_table", lambda: None)
         tree = ProcessTree(process.pid, mark)
-        assert tree.look(leader_ended=False)
+        assert tree.scan(leader_ended=False)
         tree.signal(signal.SIGKILL, leader_ended=False)
         process.wait()
         wait_for(lambda: not alive(word))
-        wait_for(lambda: not tree.look(leader_ended=True))
+        wait_for(lambda: not tree.scan(leader_ended=True))

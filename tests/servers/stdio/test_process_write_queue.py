@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from servers.line_peer import LinePeer
-from toolbridge.servers.stdio.process import Outbox
+from toolbridge.servers.stdio.process import WriteQueue
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ async def read(peer: LinePeer, size: int) -> bytes:
 
 async def test_a_line_for_which_there_is_room_is_written_at_once() -> None:
     peer = LinePeer()
-    outbox = Outbox(peer, 1000)
+    outbox = WriteQueue(peer, 1000)
     assert outbox.send(b"one\n") is None
     assert os.read(peer.pipes.child_stdin, 100) == b"one\n"
     peer.pipes.close()
@@ -34,7 +34,7 @@ async def test_a_line_for_which_there_is_room_is_written_at_once() -> None:
 
 async def test_lines_that_wait_are_written_whole_and_in_order() -> None:
     peer = LinePeer()
-    outbox = Outbox(peer, 1000)
+    outbox = WriteQueue(peer, 1000)
     for number in range(5):
         outbox.send(b"%d" % number + LONG)
     assert outbox.is_full
@@ -49,7 +49,7 @@ async def test_lines_that_wait_are_written_whole_and_in_order() -> None:
 
 async def test_a_line_that_the_server_saw_nothing_of_is_withdrawn_and_a_begun_one_is_not() -> None:
     peer = LinePeer()
-    outbox = Outbox(peer, 1000)
+    outbox = WriteQueue(peer, 1000)
     begun, waiting, after = outbox.send(LONG), outbox.send(b"waiting\n"), outbox.send(b"after\n")
     assert begun is not None
     assert waiting is not None
@@ -66,7 +66,7 @@ async def test_a_line_that_the_server_saw_nothing_of_is_withdrawn_and_a_begun_on
 
 async def test_being_cancelled_while_it_writes_cuts_no_line_in_two() -> None:
     peer = LinePeer()
-    outbox = Outbox(peer, 1000)
+    outbox = WriteQueue(peer, 1000)
     outbox.send(LONG)
     for _ in range(3):
         with anyio.move_on_after(0.01):
@@ -80,19 +80,19 @@ async def test_being_cancelled_while_it_writes_cuts_no_line_in_two() -> None:
 
 async def test_a_server_that_reads_no_more_is_an_error_at_once_and_while_writing() -> None:
     peer = LinePeer()
-    outbox = Outbox(peer, 1000)
+    outbox = WriteQueue(peer, 1000)
     outbox.send(LONG)
     peer.close_stdin()
     with pytest.raises(OSError), anyio.fail_after(60):
         await outbox.write_waiting()
     with pytest.raises(OSError):
-        Outbox(peer, 1000).send(b"one\n")
+        WriteQueue(peer, 1000).send(b"one\n")
     peer.pipes.close()
 
 
 async def test_closing_the_pipe_wakes_who_waits_for_room() -> None:
     peer = LinePeer()
-    outbox = Outbox(peer, 1000)
+    outbox = WriteQueue(peer, 1000)
     outbox.send(LONG)
 
     async def close() -> None:

@@ -20,24 +20,24 @@ SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T5", "bound the time of connecting and listing", "servers/lifecycle.py"),
-        "    scope.deadline = anyio.current_time() + slot.connect_seconds(around.limits)\n",
-        "    scope.deadline = anyio.current_time() + 10 * slot.connect_seconds(around.limits)\n",
+        "    scope.deadline = anyio.current_time() + slot.connect_seconds(connector.limits)\n",
+        "    scope.deadline = anyio.current_time() + 10 * slot.connect_seconds(connector.limits)\n",
         f"{_T5}::test_connecting_and_listing_time_out",
     ),
     off(
         *("T5", "bound the time of a call", "servers/manager.py"),
-        "        seconds = slot.server.call_timeout or self._limits.call_seconds\n",
-        "        seconds = 10.0 * (slot.server.call_timeout or self._limits.call_seconds)\n",
+        "secrets, seconds = slot.secrets, slot.server.call_timeout or self._limits.call_seconds\n",
+        "secrets, seconds = slot.secrets, 10.0 * (slot.server.call_timeout or self._limits.call_seconds)\n",
         f"{_T5}::test_a_call_times_out",
     ),
     off(
         *("T5", "refuse the fourth respawn", "servers/lifecycle.py"),
-        *("slot.started > around.limits.respawns:", "slot.started > 100 * around.limits.respawns:"),
+        *("slot.start_count > connector.limits.respawns:", "slot.start_count > 100 * connector.limits.respawns:"),
         f"{_T5}::test_the_fourth_respawn_is_refused",
     ),
     off(
         *("T5", "give up a server that is stuck", "servers/connection.py"),
-        *("            self._news.doubt()\n", "            pass\n"),
+        *("            self._wakeup.request_probe()\n", "            pass\n"),
         f"{_T5}::test_a_server_that_is_stuck_for_good_is_given_up_and_started_again",
     ),
     off(
@@ -53,13 +53,13 @@ SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T9", "cap connections", "servers/pool.py"),
-        *("        while len(self._holders) >= self._most():\n", "        while len(self._holders) >= 1000:\n"),
+        *("        while len(self._holders) >= self._limit():\n", "        while len(self._holders) >= 1000:\n"),
         f"{_T9}::test_connections_that_are_being_opened_count_too",
     ),
     off(
         *("T9", "count connections until they are gone", "servers/pool.py"),
-        "        while len(self._holders) >= self._most():\n",
-        "        while sum(not holder.closing for holder in self._holders) >= self._most():\n",
+        "        while len(self._holders) >= self._limit():\n",
+        "        while sum(not holder.closing for holder in self._holders) >= self._limit():\n",
         f"{_T9}::test_a_server_that_a_reload_closes_holds_its_place_until_it_is_gone",
     ),
     off(
@@ -95,7 +95,7 @@ SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
     ),
     off(
         *("T19", "drop a line while it is too long", "servers/stdio/process.py"),
-        *("        if len(self._begun) > self._most_bytes:\n", "        if len(self._begun) > 2**34:\n"),
+        *("        if len(self._begun) > self._max_bytes:\n", "        if len(self._begun) > 2**34:\n"),
         f"{_T19}::test_an_answer_past_the_cap_is_an_error_at_once",
     ),
     off(

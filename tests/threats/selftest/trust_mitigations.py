@@ -40,7 +40,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T1}::test_a_revoked_server_is_not_started_again",
     ),
     off(
-        *("T1", "close what was revoked elsewhere", "servers/pool.py"),
+        *("T1", "close what was revoked elsewhere", "servers/manager.py"),
         *("if start is None or await approver.still_approves(start.request):", "if True:"),
         "test_t01_revoked_elsewhere.py::test_a_server_is_closed_before_the_next_run",
     ),

@@ -17,7 +17,7 @@ from pydantic import AnyUrl
 
 from toolbridge.config.server_config import OAuth
 from toolbridge.errors import ServerConnectError, advised
-from toolbridge.servers.auth.sign_in import SignIn, SignInAttempt, SignInFailedError, SignInTurns
+from toolbridge.servers.auth.sign_in import SignIn, SignInAttempt, SignInFailedError, SignInLock
 from toolbridge.servers.auth.tokens import KeptSignIn, TokenStore
 from toolbridge.servers.connection import waiting_for_a_person
 from toolbridge.servers.failures import BadAnswerError
@@ -242,7 +242,7 @@ class OAuthSession:
             options=self._options,
             client_secret=client_secret,
         )
-        self._turns = SignInTurns()
+        self._lock = SignInLock()
         self._renewals = Renewals(self._flow, self.kept, tasks)
         self._asked_in_vain = False
         self._page = ""
@@ -271,7 +271,7 @@ class OAuthSession:
         """The token to send; None as long as nobody has signed in."""
         kept = self.kept
         if not kept.is_loaded or kept.must_be_renewed:
-            async with self._turns.taking():
+            async with self._lock.held():
                 await self._renewals.settled()
                 await kept.load()
                 if kept.must_be_renewed:
@@ -293,7 +293,7 @@ class OAuthSession:
         Raises:
             ServerConnectError: a person was asked, in vain.
         """
-        async with self._turns.taking():
+        async with self._lock.held():
             await self._renewals.settled()
             if self.kept.token not in (None, used) or (await self.kept.adopt_news() and not self.kept.ends_soon):
                 return True  # by another request, or another process
@@ -328,7 +328,7 @@ class OAuthSession:
                 context.client_info = None  # registered for another address: register anew
             context.redirect_handler = self._remember_page
             context.callback_handler = lambda: self._answer_of_a_person(attempt)
-            with self._turns.asking():
+            with self._lock.asking():
                 await self._flow.run(self._challenge(refused))
         self._renewals.problem = ""
         if self.kept.token is None:

@@ -1,4 +1,4 @@
-"""How a person signs in to a server: in a browser, or by hand where there is none."""
+"""Sign-in by a person: in a browser, whose redirect is received on loopback, or by pasting the redirect's address."""
 
 from __future__ import annotations
 
@@ -6,47 +6,62 @@ import secrets
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
+import anyio.abc
+from anyio.abc import SocketAttribute
 
 from toolbridge.callbacks import callback
 from toolbridge.concurrency import on_daemon_thread
-from toolbridge.servers.auth.redirect import PATH, AuthorizationAnswer, RedirectListener, open_listener, read_answer
-from toolbridge.servers.connection import deadlines_around
+from toolbridge.servers.connection import enclosing_deadlines
 from toolbridge.servers.http.ssrf import HttpRuleError, check_authorization_url, origin
 from toolbridge.trust.text.sanitise import for_error, for_terminal
 
-# Who may get tokens for a server now: one at a time, and those who wait may come to wait for a person.
+SIGN_IN_SECONDS = 300.0
+PATH = "/callback"
+_HOST = "127.0.0.1"
+_MAX_REQUEST = 16 * 1024
+_REQUEST_SECONDS = 10.0
+_MAX_CONNECTIONS = 16
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>toolbridge</title></head>
+<body><p>{text}</p></body></html>
+"""
+_SIGNED_IN = "You are signed in. You can close this page and go back to your terminal or application."
+_REFUSED = "The sign-in did not succeed. You can close this page and go back to your terminal or application."
+_NOT_FOUND = "This is not the sign-in callback."
 
 
-class SignInTurns:
-    """The turns of one session."""
+class SignInLock:
+    """The token refresh lock of one session: one task at a time gets tokens, and the others may wait for a person."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
         self._asking = False
-        self._in_line: list[Callable[[], None]] = []
-        """What makes the deadlines of each who waits stand still."""
+        self._waiting: list[Callable[[], None]] = []
+        """For each waiting task, pauses its deadlines."""
 
     @asynccontextmanager
-    async def taking(self) -> AsyncGenerator[None]:
-        """Wait for one's turn, and have it."""
-        deadlines = deadlines_around()
+    async def held(self) -> AsyncGenerator[None]:
+        """Acquire the lock for the context."""
+        deadlines = enclosing_deadlines()
         with ExitStack() as pauses:
 
-            def stand_still() -> None:
+            def pause() -> None:
                 for deadline in deadlines:
                     pauses.enter_context(deadline.paused())
 
-            self._in_line.append(stand_still)
+            self._waiting.append(pause)
             try:
                 if self._asking:
-                    stand_still()
+                    pause()
                 await self._lock.acquire()
             finally:
-                self._in_line.remove(stand_still)
+                self._waiting.remove(pause)
         try:
             yield
         finally:
@@ -54,37 +69,55 @@ class SignInTurns:
 
     @contextmanager
     def asking(self) -> Generator[None]:
-        """Whoever has the turn asks a person. The others wait for the same one, also those who came before that."""
+        """Mark that the holder asks a person: the deadlines of all waiting tasks pause, too."""
         self._asking = True
-        for stand_still in self._in_line:
-            stand_still()
+        for pause in self._waiting:
+            pause()
         try:
             yield
         finally:
             self._asking = False
 
 
-SIGN_IN_SECONDS = 300.0
-_MOST_PASTED = 16 * 1024
-
-
 class SignInFailedError(Exception):
-    """Nobody signed in. The message holds no code, token or state."""
+    """No person signed in. The message holds no code, token or state."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AuthorizationAnswer:
+    """An authorization server's redirect: a code, or the name of an error."""
+
+    state: str
+    code: str = ""
+    issuer: str | None = None
+    error: str = ""
+
+
+def read_answer(query: str) -> AuthorizationAnswer | None:
+    """Parse the query of a redirect; None if it is no answer."""
+    try:
+        given = parse_qs(query, max_num_fields=50)
+    except ValueError:
+        return None
+    first = {name: values[0] for name, values in given.items()}
+    if "state" not in first or not ("code" in first or "error" in first):
+        return None
+    return AuthorizationAnswer(first["state"], first.get("code", ""), first.get("iss"), first.get("error", ""))
 
 
 class SignInAttempt(Protocol):
-    """One attempt, for as long as it is open."""
+    """One open attempt to sign in."""
 
     @property
     def redirect_uri(self) -> str:
-        """Where the authorization server is to send the browser back to."""
+        """The address to which the authorization server redirects the browser."""
         ...
 
     async def authorize(self, url: str) -> AuthorizationAnswer:
         """Have a person open this page and sign in.
 
         Raises:
-            SignInFailedError: nobody did.
+            SignInFailedError: no person did.
         """
         ...
 
@@ -97,7 +130,7 @@ class SignIn(Protocol):
 
         Args:
             server: the server's name, to be shown.
-            port: the port to which the browser should come back.
+            port: the port of the redirect.
             fixed: whether no other port will do.
 
         Raises:
@@ -107,35 +140,43 @@ class SignIn(Protocol):
 
 
 SignInLike: TypeAlias = SignIn | Callable[[str, str], object | Awaitable[object]]
-"""A function gets the server's name and the page to sign in at, and has a person open that page. It may end before the
-person has signed in; one that raises, or answers False, gives the sign-in up."""
+"""A function gets the server's name and the URL of the sign-in page, and has a person open it. It may return before the
+person has signed in; an exception, or a result of False, cancels the sign-in."""
 
 
 def sign_in_of(given: SignInLike) -> SignIn:
-    """How a host has people sign in: an object, or a function in its place. May raise a MisuseError: it is neither."""
+    """Wrap a function as a SignIn; a SignIn is returned unchanged.
+
+    Raises:
+        MisuseError: it is neither.
+    """
     if isinstance(given, type) or not hasattr(given, "attempt"):
         return _SignInByFunction(callback("sign_in", given, "sign_in", "server", "url"))
     return given  # pyright: ignore[reportReturnType]
 
 
 class BrowserSignIn:
-    """Opens the page in the person's browser, and waits on this machine for it to come back."""
+    """Opens the sign-in page in the person's browser, and receives the redirect on loopback."""
 
     def __init__(self, *, seconds: float = SIGN_IN_SECONDS, open_page: Callable[[str], object] | None = None) -> None:
         self._seconds = seconds
         self._open_page = open_page or _open_in_browser
 
     async def _show(self, server: str, url: str) -> None:
-        _say(_invitation(server, url))
-        await on_daemon_thread(lambda: _quietly(self._open_page, url))
+        _print(_invitation(server, url))
+        await on_daemon_thread(lambda: _try_to_open(self._open_page, url))
 
     @asynccontextmanager
     async def attempt(self, server: str, *, port: int | None, fixed: bool) -> AsyncGenerator[SignInAttempt]:
-        """Listen for the browser."""
+        """Listen for the redirect.
+
+        Raises:
+            SignInFailedError: the port is fixed and in use.
+        """
         try:
             listener = await open_listener(port, fixed=fixed)
         except OSError:
-            raise SignInFailedError(f"port {port}, to which the browser is to come back, is in use") from None
+            raise SignInFailedError(f"port {port}, to which the browser is redirected, is in use") from None
         try:
             yield _InBrowser(server, listener, self._show, self._seconds)
         finally:
@@ -144,7 +185,7 @@ class BrowserSignIn:
 
 
 class _SignInByFunction(BrowserSignIn):
-    """Hands the page to a function of the host."""
+    """Hands the sign-in page to a function of the host."""
 
     def __init__(self, function: Callable[..., Awaitable[Any]]) -> None:
         super().__init__()
@@ -156,11 +197,11 @@ class _SignInByFunction(BrowserSignIn):
         except Exception as error:
             raise SignInFailedError(f"the host's sign_in failed with {type(error).__name__}") from error
         if answer is False:
-            raise SignInFailedError("the host's sign_in gave it up")
+            raise SignInFailedError("the host's sign_in cancelled it")
 
 
 class HeadlessSignIn:
-    """Shows the page's address, and asks for the address that the browser ends up at, wherever that browser is."""
+    """Prints the sign-in page's address, and reads the address of the redirect from a person."""
 
     def __init__(self, *, seconds: float = SIGN_IN_SECONDS, ask: Callable[[], str] | None = None) -> None:
         self._seconds = seconds
@@ -168,7 +209,7 @@ class HeadlessSignIn:
 
     @asynccontextmanager
     async def attempt(self, server: str, *, port: int | None, fixed: bool) -> AsyncGenerator[SignInAttempt]:
-        """Nothing listens, so any port will do."""
+        """Prepare an attempt on any port, since nothing listens there."""
         del fixed
         yield _ByHand(server, port or 49152 + secrets.randbelow(16384), self._ask, self._seconds)
 
@@ -189,23 +230,23 @@ class _InBrowser:
     async def authorize(self, url: str) -> AuthorizationAnswer:
         state = _state_of(url)
         answers: list[AuthorizationAnswer] = []
-        given_up: list[SignInFailedError] = []
+        failures: list[SignInFailedError] = []
         with anyio.move_on_after(self._seconds):
             async with anyio.create_task_group() as tasks:
 
-                async def wait() -> None:
-                    answers.append(await self._listener.answer(state))
+                async def receive() -> None:
+                    answers.append(await self._listener.receive(state))
                     # A browser in the foreground of this terminal may not return before it is closed.
                     tasks.cancel_scope.cancel()
 
-                tasks.start_soon(wait)
+                tasks.start_soon(receive)
                 try:
                     await self._show(self._server, url)
                 except SignInFailedError as error:
-                    given_up.append(error)
+                    failures.append(error)
                     tasks.cancel_scope.cancel()
-        if given_up:
-            raise given_up[0]
+        if failures:
+            raise failures[0]
         if not answers:
             raise SignInFailedError(f"nobody signed in within {self._seconds:g} s")
         return _accepted(answers[0])
@@ -220,11 +261,11 @@ class _ByHand:
 
     @property
     def redirect_uri(self) -> str:
-        return f"http://127.0.0.1:{self._port}{PATH}"
+        return f"http://{_HOST}:{self._port}{PATH}"
 
     async def authorize(self, url: str) -> AuthorizationAnswer:
         state = _state_of(url)
-        _say(
+        _print(
             f"{_invitation(self._server, url)}\n"
             f"Then the browser goes to an address that begins with {self.redirect_uri}, where it finds nothing. "
             "Paste that whole address here and press Enter:"
@@ -233,21 +274,118 @@ class _ByHand:
         with anyio.move_on_after(self._seconds):
             pasted = await on_daemon_thread(self._ask)
         try:
-            answer = read_answer(urlsplit(pasted.strip()[:_MOST_PASTED]).query)
+            answer = read_answer(urlsplit(pasted.strip()[:_MAX_REQUEST]).query)
         except ValueError:
             answer = None
         if answer is None:
-            raise SignInFailedError("what was pasted is not the address that the browser was sent back to")
+            raise SignInFailedError("the pasted text is not the address that the browser was redirected to")
         if not secrets.compare_digest(answer.state.encode("utf-8", "replace"), state.encode()):
-            raise SignInFailedError("what was pasted belongs to another attempt to sign in")
+            raise SignInFailedError("the pasted address belongs to another attempt to sign in")
         return _accepted(answer)
 
 
-def _state_of(url: str) -> str:
-    """The state that the answer must know.
+class RedirectListener:
+    """SECURITY: receives the redirect on loopback. Any local process may connect; the first valid answer counts."""
+
+    def __init__(self, listener: anyio.abc.Listener[anyio.abc.SocketStream]) -> None:
+        self._listener: Any = listener
+        self._port: int = self._listener.extra(SocketAttribute.local_port)  # noqa: S610  # not Django's
+        self._connections = 0
+
+    @property
+    def redirect_uri(self) -> str:
+        """The address to which the browser is redirected."""
+        return f"http://{_HOST}:{self._port}{PATH}"
+
+    async def receive(self, state: str) -> AuthorizationAnswer:
+        """Wait for the first answer with this state; other requests are answered with 404."""
+        found: list[AuthorizationAnswer] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def handle(stream: anyio.abc.SocketStream) -> None:
+                async with stream:
+                    if self._connections >= _MAX_CONNECTIONS:
+                        return
+                    self._connections += 1
+                    try:
+                        answer = await self._handle(stream, state)
+                    finally:
+                        self._connections -= 1
+                if answer is not None and not found:
+                    found.append(answer)
+                    tasks.cancel_scope.cancel()
+
+            await self._listener.serve(handle, tasks)
+        return found[0]
+
+    async def aclose(self) -> None:
+        """Stop listening."""
+        await self._listener.aclose()
+
+    async def _handle(self, stream: anyio.abc.SocketStream, state: str) -> AuthorizationAnswer | None:
+        answer, head = None, b""
+        with anyio.move_on_after(_REQUEST_SECONDS):
+            try:
+                while b"\r\n\r\n" not in head and len(head) < _MAX_REQUEST:
+                    head += await stream.receive(_MAX_REQUEST)
+                answer = self._parse(head, state)
+                text = _NOT_FOUND if answer is None else _REFUSED if answer.error else _SIGNED_IN
+                await stream.send(_response("404 Not Found" if answer is None else "200 OK", text))
+            except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.ClosedResourceError):
+                pass  # the browser may close the connection before it has read the response
+        return answer
+
+    def _parse(self, request: bytes, state: str) -> AuthorizationAnswer | None:
+        lines = request.decode("latin-1").split("\r\n")
+        method, _, rest = lines[0].partition(" ")
+        hosts = [line.partition(":")[2].strip() for line in lines[1:] if line.lower().startswith("host:")]
+        # DNS rebinding: a page elsewhere whose name resolves to loopback sends its own name as host.
+        if method != "GET" or hosts not in ([f"{_HOST}:{self._port}"], [f"localhost:{self._port}"]):
+            return None
+        try:
+            parts = urlsplit(rest.partition(" ")[0])
+        except ValueError:
+            return None
+        answer = read_answer(parts.query) if parts.path == PATH else None
+        if answer is None or not secrets.compare_digest(answer.state.encode(), state.encode()):
+            return None
+        return answer
+
+
+async def open_listener(port: int | None, *, fixed: bool) -> RedirectListener:
+    """Listen on a loopback port: the given one, or any other unless it is fixed.
 
     Raises:
-        SignInFailedError: it is no page to send a person to.
+        OSError: the fixed port is in use.
+    """
+    if port is not None:
+        try:
+            return RedirectListener(await anyio.create_tcp_listener(local_host=_HOST, local_port=port))
+        except OSError:
+            if fixed:
+                raise
+    return RedirectListener(await anyio.create_tcp_listener(local_host=_HOST))
+
+
+def _response(status: str, text: str) -> bytes:
+    body = _PAGE.format(text=text).encode()
+    head = (
+        f"HTTP/1.1 {status}\r\n"
+        "Content-Type: text/html; charset=utf-8\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Cache-Control: no-store\r\n"
+        "Content-Security-Policy: default-src 'none'\r\n"
+        "Referrer-Policy: no-referrer\r\n"
+        "Connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def _state_of(url: str) -> str:
+    """The `state` parameter of a sign-in page's URL.
+
+    Raises:
+        SignInFailedError: the URL is refused, or has no state.
     """
     try:
         check_authorization_url(url)
@@ -270,18 +408,17 @@ def _accepted(answer: AuthorizationAnswer) -> AuthorizationAnswer:
     return answer
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]  # a parent may have closed it
         sys.stderr.write(for_terminal(text) + "\n")
         sys.stderr.flush()
 
 
-def _quietly(open_page: Callable[[str], object], url: str) -> None:
-    """A browser that can't be opened costs nothing: the address was shown."""
+def _try_to_open(open_page: Callable[[str], object], url: str) -> None:
     try:
         open_page(url)
-    except Exception:
-        _say("No browser could be opened here.")
+    except Exception:  # the address was printed
+        _print("No browser could be opened here.")
 
 
 def _open_in_browser(url: str) -> None:
@@ -291,4 +428,4 @@ def _open_in_browser(url: str) -> None:
 
 
 def _read_line() -> str:
-    return sys.stdin.readline(_MOST_PASTED) if sys.stdin is not None else ""  # pyright: ignore[reportUnnecessaryComparison]
+    return sys.stdin.readline(_MAX_REQUEST) if sys.stdin is not None else ""  # pyright: ignore[reportUnnecessaryComparison]

@@ -1,4 +1,4 @@
-"""SECURITY: what an HTTP answer says to the request that it answers. Everything that is read here is hostile."""
+"""SECURITY: HTTP answers to JSON-RPC requests: JSON bodies and server-sent events (SSE). All input is hostile."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ import httpx2
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND, RequestId
 
+from toolbridge.json_codec import TooDeepError
 from toolbridge.servers.failures import BadAnswerError
 from toolbridge.servers.http.client import parse_retry_after
 from toolbridge.servers.http.network import NETWORK_ERRORS, BodyReader, content_type, read_body
-from toolbridge.servers.jsonrpc import TooDeepError, answered_request, outcome_of, parse_line, request_key
+from toolbridge.servers.inbound import answered_request
+from toolbridge.servers.jsonrpc import outcome_of, parse_line, request_key
 from toolbridge.servers.stdio.process import EDGE_BYTES, LineReader, OverlongLine
 from toolbridge.trust.text.sanitise import for_error
 
-# SECURITY: bytes of a server into server-sent events, in bounded memory whatever it sends.
-
-
-_MOST_ID = 1024
-_MOST_NAME = 100
-_MOST_RETRY_DIGITS = 9
+_MAX_ID = 1024
+_MAX_NAME = 100
+_MAX_RETRY_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event."""
+    """One server-sent event."""
 
     name: str
     data: bytes
@@ -39,7 +38,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class OverlongEvent:
-    """An event that was dropped while it came in."""
+    """The two ends of an event that was dropped while it came in."""
 
     head: bytes
     tail: bytes
@@ -47,33 +46,33 @@ class OverlongEvent:
 
 
 class EventReader:
-    """Reads one stream; `last_id` and `retry_seconds` are what the server has said so far.
+    """Parses server-sent events in bounded memory; an event cut off by the stream's end is dropped.
 
-    An event that the end of the stream cuts off is none.
+    `last_id` and `retry_seconds` are the latest values that the server sent.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.last_id = ""
         self.retry_seconds: float | None = None
-        self._most_bytes = most_bytes
-        # Room for the field's name: whether the event is too long is decided by its data.
-        self._lines = LineReader(most_bytes + EDGE_BYTES)
+        self._max_bytes = max_bytes
+        # Room for the field's name: only the data decides whether an event is too long.
+        self._lines = LineReader(max_bytes + EDGE_BYTES)
         self._begun = False
         self._after_return = False
         self._name = ""
         self._id: str | None = None
-        """Counts once its event is complete: what is asked for again is what comes after that."""
+        """Becomes `last_id` once its event is complete: a resumed stream begins after that event."""
         self._data = bytearray()
         self._has_data = False
         self._overlong: OverlongEvent | None = None
 
     def feed(self, chunk: bytes) -> list[Event | OverlongEvent]:
-        """The events that these bytes complete."""
+        """Add bytes, and return the events that they complete."""
         if not self._begun and chunk:
             self._begun = True
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
         if self._after_return:
-            # The line ended with the carriage return already.
+            # The carriage return has ended the line already.
             chunk = chunk.removeprefix(b"\n")
         self._after_return = chunk.endswith(b"\r")
         events: list[Event | OverlongEvent] = []
@@ -95,17 +94,17 @@ class EventReader:
             self._has_data = True
             if self._overlong is None:
                 self._data += value
-                if len(self._data) > self._most_bytes:
+                if len(self._data) > self._max_bytes:
                     self._drop(bytes(self._data[:EDGE_BYTES]), bytes(self._data[-EDGE_BYTES:]), len(self._data))
             else:
                 self._drop(b"", value[-EDGE_BYTES:], len(value))
         elif field == b"event":
-            self._name = value[:_MOST_NAME].decode("utf-8", "replace")
+            self._name = value[:_MAX_NAME].decode("utf-8", "replace")
         elif field == b"id":
-            # It is sent back in a header, so it has to be one.
-            if len(value) <= _MOST_ID and value.isascii() and value.decode().isprintable():
+            # It is sent back in a header, so it must be a valid header value.
+            if len(value) <= _MAX_ID and value.isascii() and value.decode().isprintable():
                 self._id = value.decode().strip()
-        elif field == b"retry" and value.isdigit() and len(value) <= _MOST_RETRY_DIGITS:
+        elif field == b"retry" and value.isdigit() and len(value) <= _MAX_RETRY_DIGITS:
             self.retry_seconds = int(value) / 1000
 
     def _drop(self, head: bytes, tail: bytes, size: int) -> None:
@@ -126,15 +125,15 @@ class EventReader:
 
 
 EVENT_STREAM = "text/event-stream"
-_MOST_ERROR_BYTES = 64 * 1024
-_MOST_IN_BATCH = 1000
-_MOST_AT_ONCE = 128
-"""Events; then the event loop's other tasks have their turn."""
-_MOST_BYTES_AT_ONCE = 16 * 1024
+_MAX_ERROR_BYTES = 64 * 1024
+_MAX_BATCH = 1000
+_MAX_EVENTS_AT_ONCE = 128
+"""Events handled before the event loop's other tasks have their turn."""
+_MAX_BYTES_AT_ONCE = 16 * 1024
 _SECONDS_TO_END = 0.02
 
-Take = Callable[[dict[str, Any], int], None]
-"""Takes a message that is no answer, and its size."""
+Take = Callable[[dict[str, Any], int], object]
+"""Takes a message with a method, and its size."""
 
 _ADVICE = {
     403: "it does not allow this with the credentials that it was given",
@@ -150,7 +149,7 @@ _ADVICE = {
 
 
 class HttpStatusError(MCPError):
-    """A request was answered with an HTTP status that is no success, and no JSON-RPC error beside it."""
+    """An HTTP status that is no success, without a JSON-RPC error in the body."""
 
     def __init__(self, status: int, advice: str = "", *, code: int = INTERNAL_ERROR) -> None:
         self.status = status
@@ -163,15 +162,15 @@ class SessionGoneError(Exception):
 
     def __init__(self, *, refused: bool) -> None:
         self.refused = refused
-        """Whether it surely refused the request for that, and did nothing else."""
+        """Whether it surely refused the request for that reason, without side effects."""
         super().__init__()
 
 
 class EventStream:
-    """The events of an answer, until it ends or breaks off: either way nothing more comes."""
+    """The events of an answer, until it ends or breaks off."""
 
-    def __init__(self, response: httpx2.Response, most_bytes: int) -> None:
-        self.reader = EventReader(most_bytes)
+    def __init__(self, response: httpx2.Response, max_bytes: int) -> None:
+        self.reader = EventReader(max_bytes)
         self._body = BodyReader(response)
         self._events: deque[Event | OverlongEvent] = deque()
         self._given = 0
@@ -179,7 +178,7 @@ class EventStream:
     async def next(self) -> Event | OverlongEvent | None:
         """The next event; None at the end."""
         self._given += 1
-        if self._given % _MOST_AT_ONCE == 0:
+        if self._given % _MAX_EVENTS_AT_ONCE == 0:
             await anyio.lowlevel.checkpoint()
         while not self._events:
             try:
@@ -188,38 +187,38 @@ class EventStream:
                 return None
             if piece is None:
                 return None
-            for start in range(0, len(piece), _MOST_BYTES_AT_ONCE):
+            for start in range(0, len(piece), _MAX_BYTES_AT_ONCE):
                 if start:
                     await anyio.lowlevel.checkpoint()
-                self._events.extend(self.reader.feed(piece[start : start + _MOST_BYTES_AT_ONCE]))
+                self._events.extend(self.reader.feed(piece[start : start + _MAX_BYTES_AT_ONCE]))
         return self._events.popleft()
 
     async def ends_now(self) -> bool:
-        """Whether the stream ends right after the answer, as it should: only then is its connection of further use."""
+        """Whether the stream ends right after the answer: only then can its connection be reused."""
         with anyio.move_on_after(_SECONDS_TO_END):
             return await self.next() is None
         return False
 
 
 class Exchange:
-    """One request, and what is read in answer to it: a JSON body, or a stream of events that may be resumed."""
+    """One request and its answer: a JSON body, or a stream of events that may be resumed."""
 
-    def __init__(self, request_id: RequestId, take: Take, most_bytes: int, *, see_end: bool = True) -> None:
+    def __init__(self, request_id: RequestId, take: Take, max_bytes: int, *, see_end: bool = True) -> None:
         self.see_end = see_end
-        """Whether a stream is waited for to end after the answer; no more, once one did not."""
+        """Whether to wait for a stream to end after the answer; False once a stream did not."""
         self.last_event_id = ""
         self.retry_seconds: float | None = None
         self.problem = "The stream of events ended before the answer"
-        """What to say when a stream of events ended without it."""
+        """The error message if a stream of events ends without the answer."""
         self._key = request_key(request_id)
         self._take = take
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
 
     async def read(self, response: httpx2.Response, *, has_session: bool) -> dict[str, Any] | MCPError | None:
-        """The outcome; None when a stream of events ended without it.
+        """Read the outcome; None when a stream of events ended without it.
 
         Raises:
-            MCPError: the answer is none.
+            MCPError: the answer is malformed.
             SessionGoneError: the server no longer knows the session.
         """
         status = response.status_code
@@ -229,7 +228,7 @@ class Exchange:
         if kind == EVENT_STREAM:
             return await self.read_events(response)
         if kind == "application/json" or kind.endswith("+json"):
-            outcome = self._read_json(await read_body(response, self._most_bytes))
+            outcome = self._read_json(await read_body(response, self._max_bytes))
             return BadAnswerError("The answer holds other messages only") if outcome is None else outcome
         if status in (202, 204):
             raise BadAnswerError(f"HTTP {_named(status)}: it took the request without answering it")
@@ -239,16 +238,16 @@ class Exchange:
         )
 
     async def read_events(self, response: httpx2.Response) -> dict[str, Any] | MCPError | None:
-        """The outcome that a stream of events brings; None when it ended without one."""
-        stream = EventStream(response, self._most_bytes)
+        """Read the outcome from a stream of events; None when it ended without one."""
+        stream = EventStream(response, self._max_bytes)
         while (event := await stream.next()) is not None:
             if isinstance(event, OverlongEvent):
-                self._pass_over(event.head, event.tail, BadAnswerError(f"The answer is too long: {event.size} bytes"))
+                self._skip(event.head, event.tail, BadAnswerError(f"The answer is too long: {event.size} bytes"))
             elif event.name == "message" and event.data:
                 try:
                     outcome = self._read_json(event.data)
                 except BadAnswerError as error:
-                    self._pass_over(event.data, event.data[-EDGE_BYTES:], error)
+                    self._skip(event.data, event.data[-EDGE_BYTES:], error)
                 else:
                     if outcome is not None:
                         self.see_end = self.see_end and await stream.ends_now()
@@ -258,8 +257,8 @@ class Exchange:
             self.retry_seconds = stream.reader.retry_seconds
         return None
 
-    def _pass_over(self, head: bytes, tail: bytes, error: BadAnswerError) -> None:
-        """Other messages may be wrong before the answer is right; only a wrong answer ends the waiting."""
+    def _skip(self, head: bytes, tail: bytes, error: BadAnswerError) -> None:
+        """Skip a malformed message, unless it is the answer: then raise."""
         if answered_request(head, tail) == self._key:
             raise error
         self.problem = error.error.message
@@ -295,32 +294,31 @@ async def _refusal(response: httpx2.Response, *, has_session: bool) -> MCPError:
     error, names_request = await _error_in(response)
     about_session = error is not None and "session" in error.message.lower()
     if has_session and status == 404 and (error is None or error.code != METHOD_NOT_FOUND):
-        # The protocol's own way to say so, unless it is about something else that was not found.
+        # The protocol's own status for a lost session, unless the error is about another thing not found.
         raise SessionGoneError(refused=error is None or about_session)
     if error is not None:
-        # Servers that keep sessions in a table often answer so in place of 404. A tool that speaks of another kind of
-        # session does so in answer to its call.
+        # Many servers answer 400 in place of 404. A tool's own error about a session has its request's id.
         if has_session and status == 400 and about_session:
             raise SessionGoneError(refused=not names_request)
         return error
     if status == 404:
-        # Also how an older server, or a gateway, says that it does not know a method.
+        # Older servers and gateways answer so to an unknown method.
         return HttpStatusError(status, code=METHOD_NOT_FOUND)
     wait = parse_retry_after(response.headers.get("retry-after")) if status in (429, 503) else None
     return HttpStatusError(status, f"{_ADVICE[status]}, and asks to wait for {wait:.0f} s" if wait else "")
 
 
 async def error_in(response: httpx2.Response) -> MCPError | None:
-    """The JSON-RPC error in the body of an answer, if there is one."""
+    """Read the JSON-RPC error in the body of an answer, if there is one."""
     return (await _error_in(response))[0]
 
 
 async def _error_in(response: httpx2.Response) -> tuple[MCPError | None, bool]:
-    """The same, and whether it is said to be the answer to a request."""
+    """Read the JSON-RPC error, and whether it has a request's id."""
     if content_type(response) != "application/json":
         return None, False
     try:
-        value = parse_line(await read_body(response, _MOST_ERROR_BYTES))
+        value = parse_line(await read_body(response, _MAX_ERROR_BYTES))
     except (ValueError, BadAnswerError, *NETWORK_ERRORS):
         return None, False
     for message, _ in _messages(value, 0):
@@ -335,9 +333,9 @@ def _messages(value: Any, size: int) -> list[tuple[dict[str, Any], int]]:
     """The messages in a body, which may be a batch.
 
     Raises:
-        BadAnswerError: there is none.
+        BadAnswerError: there is no message in it.
     """
-    found = cast("list[Any]", value)[:_MOST_IN_BATCH] if isinstance(value, list) else [value]
+    found = cast("list[Any]", value)[:_MAX_BATCH] if isinstance(value, list) else [value]
     messages = [cast("dict[str, Any]", each) for each in found if isinstance(each, dict)]
     if not messages:
         raise BadAnswerError("The answer is JSON, but no JSON-RPC message")
@@ -345,7 +343,7 @@ def _messages(value: Any, size: int) -> list[tuple[dict[str, Any], int]]:
 
 
 def _named(status: int) -> str:
-    """A status with its name: the registered one, since the server's own may say anything."""
+    """A status with its registered name; the server's own is untrusted."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

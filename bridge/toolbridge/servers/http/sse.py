@@ -26,7 +26,8 @@ from toolbridge.servers.http.answers import EVENT_STREAM, EventStream, HttpStatu
 from toolbridge.servers.http.client import HttpClient, retry_delay
 from toolbridge.servers.http.network import content_type
 from toolbridge.servers.http.ssrf import HttpRuleError, check_url, origin, same_origin
-from toolbridge.servers.jsonrpc import answered_request, encode_line
+from toolbridge.servers.inbound import answered_request
+from toolbridge.servers.jsonrpc import encode_line
 from toolbridge.trust.text.sanitise import for_error
 
 _MOST_ENDPOINT = 8192

@@ -1,8 +1,8 @@
-"""SECURITY: streamable HTTP, as a dispatcher of the SDK. Everything that is read here is hostile.
+"""SECURITY: streamable HTTP, as a dispatcher of the SDK. All input is hostile.
 
-The SDK's own transport hands each request to a task whose failure ends the host's; one that is not answered, or is
-answered wrongly, holds up or ends the others; and an HTTP status is lost on the way. Here a request is an HTTP
-exchange in its caller's own task: it fails alone, says why, and ends at its deadline.
+The SDK's own transport hands each request to a task whose failure ends the host's; a request without a valid answer
+delays or ends the others; and its HTTP status is lost. Here a request is an HTTP exchange in its caller's own task: it
+fails alone, with a reason, and ends at its deadline.
 """
 
 from __future__ import annotations
@@ -18,16 +18,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 import httpx2
-from mcp.shared.dispatcher import (
-    CallOptions,
-    Dispatcher,
-    OnNotify,
-    OnNotifyIntercept,
-    OnRequest,
-    Outbound,
-    ProgressFnT,
-    run_notify_intercept,
-)
+from mcp.shared.dispatcher import CallOptions, Dispatcher, OnNotify, OnNotifyIntercept, OnRequest
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp.shared.transport_context import TransportContext
@@ -42,21 +33,30 @@ from toolbridge.servers.http.answers import EVENT_STREAM, Event, EventStream, Ex
 from toolbridge.servers.http.client import HttpClient, may_be_repeated, retry_delay
 from toolbridge.servers.http.network import content_type
 from toolbridge.servers.http.ssrf import HttpRuleError, check_header_value
-from toolbridge.servers.inbound import InboundContext, InboundRequests, Notice, Notices, Send
-from toolbridge.servers.jsonrpc import encode_line, number_of, parse_line, request_key
-
-# The stream on which a server of the older era says what nobody asked. Losing it costs only freshness.
-
+from toolbridge.servers.inbound import InboundMessages
+from toolbridge.servers.jsonrpc import (
+    PendingRequest,
+    PendingRequests,
+    cancellation,
+    encode_line,
+    notification,
+    parse_line,
+    request_message,
+)
 
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
-_MOST_FAILURES = 5
-_LOGGER = logging.getLogger("toolbridge")
+_MAX_FAILURES = 5
+_RUN_OUT_SECONDS = 1.0
+_log = logging.getLogger("toolbridge")
 
 
 async def listen(http: HttpClient, headers: Callable[[], dict[str, str]], take: Take, most_bytes: int) -> None:
-    """Keep the stream open, for as long as the server does its part."""
+    """Read the standalone SSE stream (GET) of protocol ≤ 2025-11; if it is lost, list changes arrive late.
+
+    Returns when the server offers no stream, or after repeated failures.
+    """
     last_id, asked_pause, failures = "", None, 0
-    while failures < _MOST_FAILURES:
+    while failures < _MAX_FAILURES:
         began = anyio.current_time()
         sent = {**headers(), "accept": EVENT_STREAM}
         if last_id:
@@ -64,21 +64,20 @@ async def listen(http: HttpClient, headers: Callable[[], dict[str, str]], take: 
         try:
             async with http.send("GET", sent) as response:
                 if response.status_code != 200 or content_type(response) != EVENT_STREAM:
-                    return  # it offers none
+                    return
                 stream = EventStream(response, most_bytes)
                 while (event := await stream.next()) is not None:
                     last_id, asked_pause = stream.reader.last_id or last_id, stream.reader.retry_seconds
                     if isinstance(event, Event) and event.name == "message" and event.data:
                         _take_event(event, take)
         except (ServerError, MCPError) as error:
-            _LOGGER.debug("The event stream of server %r failed: %s", http.server, error)
-        # Opening it again and again would be a flood of our own.
+            _log.debug("The event stream of server %r failed: %s", http.server, error)
         failures = 0 if anyio.current_time() - began > _LONGEST_PAUSE else failures + 1
         await anyio.sleep(pause(asked_pause, failures))
 
 
 def pause(asked: float | None, failures: int = 0) -> float:
-    """Before a stream is opened again: what the server asks for, but no flood of requests, and no endless wait."""
+    """Backoff before a stream is opened again: the server's `retry` within bounds, doubled with each failure."""
     return min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE * 2**failures, 1.0 if asked is None else asked))
 
 
@@ -91,170 +90,71 @@ def _take_event(event: Event, take: Take) -> None:
         take(cast("dict[str, Any]", message), len(event.data))
 
 
-# Requests over HTTP that wait for their answers: their ids, their deadlines, and the end of all of them.
-
-
-_RUN_OUT_SECONDS = 1.0
-
-
 class RequestsInFlight:
-    """The requests of one channel. A request is its caller's own task; here is what ends it from outside."""
+    """The pending requests of one channel, each in its caller's own task, and the end of them all."""
 
     def __init__(self) -> None:
         self.ended = anyio.Event()
         self.end_reason = ""
-        self._scopes: dict[RequestId, anyio.CancelScope] = {}
-        self._progress: dict[RequestId, ProgressFnT] = {}
-        self._last_id = 0
-        self._last_answered: anyio.Event | None = None
-        """Once no more are taken: set when none is under way."""
-
-    def new_id(self, chosen: RequestId | None) -> RequestId:
-        """An id that no other request has."""
-        if chosen is not None:
-            key = request_key(chosen)
-            if key is None or key in self._scopes:
-                raise ValueError(f"request id {chosen!r} is no id, or already in flight")
-            return chosen
-        self._last_id += 1
-        while self._last_id in self._scopes:
-            self._last_id += 1
-        return self._last_id
+        self.pending = PendingRequests()
+        self._scopes: set[anyio.CancelScope] = set()
+        self._drained: anyio.Event | None = None
+        """Exists once no more requests are accepted; set when none is pending."""
 
     @contextmanager
     def waiting(self, method: str, request_id: RequestId, options: CallOptions) -> Generator[None]:
-        """While one request is sent and answered.
+        """Send one request and await its answer within the context.
 
         Raises:
             ChannelClosedError: the channel has ended, or ends meanwhile.
             RequestTimedOutError: `options["timeout"]` is over.
         """
         timeout = options.get("timeout")
-        key = request_key(request_id)
-        assert key is not None
-        if self.ended.is_set() or self._last_answered is not None:
+        if self.ended.is_set() or self._drained is not None:
             raise ChannelClosedError(self.end_reason or "Connection closed", sent=False)
+        request = PendingRequest(request_id, options.get("on_progress"))
         deadline = math.inf if timeout is None else anyio.current_time() + timeout
         with anyio.CancelScope(deadline=deadline) as scope:
-            self._scopes[key] = scope
-            if (on_progress := options.get("on_progress")) is not None:
-                self._progress[key] = on_progress
+            self.pending.add(request)
+            self._scopes.add(scope)
             try:
                 with pausable(scope):
                     yield
             finally:
-                self._progress.pop(key, None)
-                del self._scopes[key]
-                if self._last_answered is not None and not self._scopes:
-                    self._last_answered.set()
+                self.pending.remove(request)
+                self._scopes.remove(scope)
+                if self._drained is not None and not self._scopes:
+                    self._drained.set()
         if scope.cancelled_caught:
             if self.ended.is_set() or timeout is None:
                 raise ChannelClosedError(self.end_reason or "Connection closed")
             raise RequestTimedOutError(method, timeout)
 
-    def progress_callback(self, token: object) -> ProgressFnT | None:
-        """Who wants to know of progress that is reported under a token."""
-        key = request_key(token)
-        return None if key is None else self._progress.get(key)
-
-    async def run_out(self, reason: str) -> None:
-        """The channel is about to be no more. Requests that are under way may still get answers of their own, soon."""
-        if self._last_answered is None:
-            self._last_answered = anyio.Event()
+    async def drain(self, reason: str) -> None:
+        """Accept no more requests, give pending ones a moment for their answers, and end."""
+        if self._drained is None:
+            self._drained = anyio.Event()
         self.end_reason = reason
         try:
             if self._scopes:
                 with anyio.move_on_after(_RUN_OUT_SECONDS):
-                    await self._last_answered.wait()
+                    await self._drained.wait()
         finally:
             self.end(reason)
 
     def end(self, reason: str) -> None:
-        """The channel is no more: whoever waits learns it now."""
+        """End the channel, and cancel all pending requests."""
         if self.ended.is_set():
             return
         self.end_reason = reason
         self.ended.set()
-        for scope in self._scopes.values():
+        for scope in self._scopes:
             scope.cancel()
 
 
 def seconds_left() -> float:
-    """Until the innermost deadline of the request that is being sent, or of whoever waits for it."""
+    """The seconds until the innermost deadline around the caller."""
     return anyio.current_effective_deadline() - anyio.current_time()
-
-
-# SECURITY: what a server says over HTTP without being asked: notifications and requests of its own, within bounds.
-
-
-_MOST_REQUESTS = 16
-_MOST_NOTICES = 256
-_MOST_NOTICE_BYTES = 1024 * 1024
-
-
-class Unasked:
-    """Passes messages on to whom `run` was given. Nothing here waits: a stream that is read is never held up."""
-
-    def __init__(self, outbound: Outbound, send: Send, in_flight: RequestsInFlight, most_bytes: int) -> None:
-        self._outbound = outbound
-        self._in_flight = in_flight
-        self._requests = InboundRequests(outbound, send, _MOST_REQUESTS, most_bytes)
-        self._notices = Notices(_MOST_NOTICES, _MOST_NOTICE_BYTES)
-        self._handlers: tuple[OnRequest, OnNotify, OnNotifyIntercept | None, anyio.abc.TaskGroup] | None = None
-
-    def open(
-        self,
-        on_request: OnRequest,
-        on_notify: OnNotify,
-        on_notify_intercept: OnNotifyIntercept | None,
-        tasks: anyio.abc.TaskGroup,
-    ) -> None:
-        """Begin to pass messages on, in tasks of this group."""
-        self._handlers = on_request, on_notify, on_notify_intercept, tasks
-        tasks.start_soon(self._notices.handle_all)
-
-    def close(self) -> None:
-        """Pass nothing on any more."""
-        self._handlers = None
-
-    def take(self, message: dict[str, Any], size: int) -> None:
-        """Take a message that is no answer."""
-        method, params = message.get("method"), message.get("params")
-        if self._handlers is None or not isinstance(method, str) or message.get("jsonrpc") != "2.0":
-            return
-        on_request, on_notify, intercept, tasks = self._handlers
-        if "id" in message:
-            self._requests.begin(message, size, on_request, tasks)
-            return
-        if params is not None and not isinstance(params, dict):
-            return
-        given = cast("dict[str, Any] | None", params)
-        if given is not None and method == "notifications/cancelled":
-            self._requests.cancel(given.get("requestId"))
-        elif given is not None and method == "notifications/progress":
-            self._take_progress(given, size)
-        if not run_notify_intercept(intercept, method, given):
-            context = InboundContext(self._outbound)
-
-            async def handle() -> None:
-                await on_notify(context, method, given)
-
-            self._notices.add(Notice(method, size, handle))
-
-    def _take_progress(self, params: dict[str, Any], size: int) -> None:
-        report = self._in_flight.progress_callback(params.get("progressToken"))
-        progress, total, message = (
-            number_of(params.get("progress")),
-            number_of(params.get("total")),
-            params.get("message"),
-        )
-        if report is None or progress is None:
-            return
-
-        async def handle() -> None:
-            await report(progress, total, message if isinstance(message, str) else None)
-
-        self._notices.add(Notice("notifications/progress", size, handle))
 
 
 SESSION_GONE = "it no longer knows the session: it was restarted, or ended the session"
@@ -262,7 +162,7 @@ SESSION_GONE = "it no longer knows the session: it was restarted, or ended the s
 _SESSION_HEADER = "mcp-session-id"
 _ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 _NOTIFICATION_SECONDS = 5.0
-_MOST_RESUMPTIONS = 10
+_MAX_RESUMPTIONS = 10
 _OVER_SECONDS = 1.0
 
 
@@ -273,7 +173,9 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         self._http = http
         self._limits = limits
         self._in_flight = RequestsInFlight()
-        self._unasked = Unasked(self, self._post_soon, self._in_flight, limits.message_bytes)
+        self._inbound = InboundMessages(
+            self, self._post_soon, self._in_flight.pending.progress_callback, max_bytes=limits.message_bytes
+        )
         self._tasks: anyio.abc.TaskGroup | None = None
         self._has_run = False
         self._over = anyio.Event()
@@ -286,8 +188,6 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         """Why the channel ended."""
         return self._in_flight.end_reason
 
-    # ---- to the server
-
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
@@ -296,26 +196,26 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         Raises:
             ChannelClosedError: the session is gone, or the channel was closed.
             RequestTimedOutError: `opts["timeout"]` is over.
-            BadAnswerError, HttpStatusError: the answer is none.
-            MCPError: the server answered with an error, or the request can't be written as JSON.
-            ServerError: it could not be reached, broke off, or wants a sign-in.
+            BadAnswerError, HttpStatusError: the answer is malformed.
+            MCPError: the server answered with an error, or the request can't be encoded as JSON.
+            ServerError: the server could not be reached, broke off, or wants a sign-in.
         """
         options: CallOptions = opts if opts is not None else {}
-        # Where everything is being cancelled, that is what the caller is to learn.
+        # In a cancelled scope, the cancellation comes before any error.
         await anyio.lowlevel.checkpoint_if_cancelled()
         if self._tasks is None:
             if self._has_run:
                 raise ChannelClosedError(self.end_reason() or "Connection closed", sent=False)
             raise RuntimeError("send_raw_request was called before run()")
-        request_id = self._in_flight.new_id(options.get("request_id"))
+        request_id = self._in_flight.pending.new_id(options.get("request_id"))
         headers = self._request_headers(method, options)
-        content = encode_line(_request(request_id, method, params, progress="on_progress" in options))
+        content = encode_line(request_message(request_id, method, params, wants_progress="on_progress" in options))
         try:
             with self._in_flight.waiting(method, request_id, options):
                 outcome = await self._ask(method, request_id, content, headers)
         except SessionGoneError as gone:
             self._session_id = None
-            await self._in_flight.run_out(SESSION_GONE)
+            await self._in_flight.drain(SESSION_GONE)
             await self._until_over()
             raise ChannelClosedError(SESSION_GONE, sent=not gone.refused) from None
         except ChannelClosedError:
@@ -330,26 +230,21 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         return outcome
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Send a notification. Lost where the channel has ended or the server does not take it."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-        if params is not None:
-            message["params"] = params
+        """Send a notification; lost if the channel has ended or the server refuses it."""
         headers = self._request_headers(method, opts if opts is not None else {})
-        await self._post(method, encode_line(message), headers)
+        await self._post(method, encode_line(notification(method, params)), headers)
         if method == "notifications/initialized" and self._session_id is not None and self._tasks is not None:
-            self._tasks.start_soon(listen, self._http, self._headers, self._unasked.take, self._limits.message_bytes)
+            self._tasks.start_soon(listen, self._http, self._headers, self._inbound.take, self._limits.message_bytes)
 
     async def end_session(self) -> None:
-        """Tell the server that the session is over. The caller bounds the time."""
+        """End the session at the server. The caller bounds the time."""
         session_id, self._session_id = self._session_id, None
         if session_id is not None:
             try:
                 async with self._http.send("DELETE", {**self._headers(), _SESSION_HEADER: session_id}):
                     pass
             except (ServerError, MCPError):
-                _LOGGER.debug("Server %r was not told that its session is over", self._http.server)
-
-    # ---- from the server
+                _log.debug("Server %r was not told that its session is over", self._http.server)
 
     async def run(
         self,
@@ -359,31 +254,29 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Until the session ends; then every request that waits fails at once."""
+        """Run until the session ends; then fail every pending request at once."""
         if self._has_run:
             raise RuntimeError("a dispatcher runs once")
         self._has_run = True
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
-            self._unasked.open(on_request, on_notify, on_notify_intercept, tasks)
+            self._inbound.open(on_request, on_notify, on_notify_intercept, tasks)
             try:
                 task_status.started()
                 await self._in_flight.ended.wait()
             finally:
-                # From here on the group takes no more tasks.
+                # From here on the group accepts no more tasks.
                 self._tasks = None
-                self._unasked.close()
+                self._inbound.close()
                 self._in_flight.end("")
                 tasks.cancel_scope.cancel()
         self._over.set()
-
-    # ---- one exchange
 
     async def _ask(
         self, method: str, request_id: RequestId, content: bytes, headers: dict[str, str]
     ) -> dict[str, Any] | MCPError:
         most_bytes = self._limits.message_bytes
-        exchange = Exchange(request_id, self._unasked.take, most_bytes, see_end=self._streams_end)
+        exchange = Exchange(request_id, self._inbound.take, most_bytes, see_end=self._streams_end)
         outcome = None
         for attempts in count(1):
             try:
@@ -404,10 +297,10 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         return outcome if outcome is not None else await self._resume(exchange, headers)
 
     async def _resume(self, exchange: Exchange, headers: dict[str, str]) -> dict[str, Any] | MCPError:
-        """Ask for the rest of a stream that ended without the answer. This sends nothing a second time.
+        """Resume a stream that ended without the answer. The request itself is not sent again.
 
         Raises:
-            ServerDisconnectedError: it can't be asked any more. It took the request, which must not look unsent.
+            ServerDisconnectedError: the server is gone. It has seen the request, which must not look unsent.
         """
         try:
             return await self._rest_of(exchange, headers)
@@ -417,7 +310,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
             raise ServerDisconnectedError(self._http.server, problem) from None
 
     async def _rest_of(self, exchange: Exchange, headers: dict[str, str]) -> dict[str, Any] | MCPError:
-        for _ in range(_MOST_RESUMPTIONS):
+        for _ in range(_MAX_RESUMPTIONS):
             if not exchange.last_event_id or headers.get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS:
                 break
             await anyio.sleep(pause(exchange.retry_seconds))
@@ -440,21 +333,18 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         self._session_id = session_id
 
     async def _until_over(self) -> None:
-        """Whoever is told of the end, and connects anew, finds everybody else knowing of it, too."""
+        """Wait until the session's end is known everywhere, before the caller connects again."""
         with anyio.move_on_after(_OVER_SECONDS):
             await self._over.wait()
 
-    # ---- beside requests
-
     def _abandon(self, request_id: RequestId, headers: dict[str, str]) -> None:
-        """Nobody waits any more. No await: this also runs while the caller is being cancelled."""
-        # In the newer era, closing the exchange is what tells the server.
+        """Notify the server of a cancelled request. No await: this also runs while the caller is being cancelled."""
+        # In the newer protocol, closing the exchange notifies the server.
         if headers.get(MCP_PROTOCOL_VERSION_HEADER) not in MODERN_PROTOCOL_VERSIONS:
-            params = {"requestId": request_id, "reason": "nobody waits for the answer any more"}
-            self._post_soon({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            self._post_soon(cancellation(request_id))
 
     def _post_soon(self, message: dict[str, Any]) -> None:
-        """Send something that nobody waits for; lost when too much of that is on its way."""
+        """Post a message in the background; dropped when too many such posts are under way."""
         content = encode_line(message)
         if (
             self._tasks is not None
@@ -480,7 +370,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
                         return
                     await anyio.sleep(delay)
             except (ServerError, MCPError) as error:
-                _LOGGER.debug("Server %r did not take %s: %s", self._http.server, method or "an answer", error)
+                _log.debug("Server %r did not take %s: %s", self._http.server, method or "an answer", error)
 
     def _headers(self) -> dict[str, str]:
         headers = dict(_ACCEPT)
@@ -492,21 +382,11 @@ class HttpDispatcher(Dispatcher[TransportContext]):
 
     def _request_headers(self, method: str, options: CallOptions) -> dict[str, str]:
         given = {name.lower(): value for name, value in options.get("headers", {}).items()}
-        # What the session says of the protocol holds for what is sent without it; a handshake begins anew.
+        # The protocol version holds for later messages that are sent without it; a handshake begins anew.
         self._protocol_version = (
             None if method == "initialize" else given.get(MCP_PROTOCOL_VERSION_HEADER, self._protocol_version)
         )
         return {**self._headers(), **{name: value for name, value in given.items() if name.startswith("mcp-")}}
-
-
-def _request(request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool) -> dict[str, Any]:
-    message: dict[str, Any] = {"jsonrpc": "2.0", "id": request_id, "method": method}
-    given: dict[str, Any] = dict(params or {})
-    if progress:
-        given["_meta"] = {**(given.get("_meta") or {}), "progressToken": request_id}
-    if given:
-        message["params"] = given
-    return message
 
 
 def _delay(method: str, response: httpx2.Response, attempts: int) -> float | None:

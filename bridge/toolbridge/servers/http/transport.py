@@ -17,7 +17,7 @@ from toolbridge.errors import ServerConnectError, ServerTimeoutError
 from toolbridge.servers.auth.oauth import OAuthSession
 from toolbridge.servers.auth.sign_in import SignIn
 from toolbridge.servers.auth.tokens import TokenStore, place_of
-from toolbridge.servers.connection import Channel
+from toolbridge.servers.connection import ServerChannel
 from toolbridge.servers.failures import RequestTimedOutError
 from toolbridge.servers.http.answers import EVENT_STREAM
 from toolbridge.servers.http.client import HttpClient, busy_delay
@@ -40,7 +40,7 @@ async def open_http(
     sign_in: SignIn | None,
     client_secret: str | None = None,
     store: TokenStore | None = None,
-) -> AsyncGenerator[Channel]:
+) -> AsyncGenerator[ServerChannel]:
     """Open a channel to a server by streamable HTTP. Nothing is sent before the first request.
 
     Args:
@@ -57,7 +57,7 @@ async def open_http(
     async with _open_client(server, headers, limits, sign_in, client_secret=client_secret, store=store) as http:
         dispatcher = HttpDispatcher(http, limits)
         try:
-            yield Channel(dispatcher, dispatcher.end_reason, http.tokens, mirrors_headers=True)
+            yield ServerChannel(dispatcher, dispatcher.end_reason, http.tokens, mirrors_headers=True)
         finally:
             with anyio.move_on_after(_END_SESSION_SECONDS, shield=True):
                 await dispatcher.end_session()
@@ -72,7 +72,7 @@ async def open_sse(
     sign_in: SignIn | None,
     client_secret: str | None = None,
     store: TokenStore | None = None,
-) -> AsyncGenerator[Channel]:
+) -> AsyncGenerator[ServerChannel]:
     """Open a channel to a server of the older transport. The caller bounds the time.
 
     Raises:
@@ -94,12 +94,12 @@ async def open_sse(
             await anyio.sleep(delay)
 
 
-async def _sse_channel(http: HttpClient, response: httpx2.Response, limits: ServerLimits) -> Channel:
+async def _sse_channel(http: HttpClient, response: httpx2.Response, limits: ServerLimits) -> ServerChannel:
     pipe = SsePipe(http, response, limits)
     await pipe.find_endpoint()
     dispatcher = LineDispatcher(pipe, limits.message_bytes)
     pipe.on_failure = dispatcher.fail
-    return Channel(dispatcher, lambda: pipe.end_reason, http.tokens)
+    return ServerChannel(dispatcher, lambda: pipe.end_reason, http.tokens)
 
 
 async def sign_in_to(

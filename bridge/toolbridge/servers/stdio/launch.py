@@ -1,6 +1,6 @@
-"""What is started for a stdio server: an absolute path, arguments, a complete environment, a directory.
+"""The process to start for a stdio server: an absolute path, arguments, a complete environment, a directory.
 
-The path is found once, before approval, and exactly that file is started (T23, T24).
+The path is resolved once, before approval, and exactly that file is started: no TOCTOU (T23, T24).
 """
 
 from __future__ import annotations
@@ -8,13 +8,21 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
 
 from toolbridge.config.secret_values import masked_arguments
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerConnectError
 from toolbridge.trust.text.sanitise import for_terminal
+
+if TYPE_CHECKING:
+    from toolbridge.config.server_config import ServerLimits
+    from toolbridge.servers.connection import ServerChannel
 
 _INSTALL: Mapping[str, str] = {
     **dict.fromkeys(("node", "npm", "npx"), "Install Node.js (https://nodejs.org), which brings it."),
@@ -30,7 +38,7 @@ _INSTALL: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Launch:
-    """One process to start. `env` is all of its environment, but for a mark by which its processes are found."""
+    """One process to start. `env` is its complete environment but for the mark of its process tree."""
 
     executable: str
     """An absolute path."""
@@ -38,22 +46,48 @@ class Launch:
     env: Mapping[str, str]
     cwd: str | None
     secrets: frozenset[str] = frozenset()
-    """What of all that must not be shown."""
+    """Secrets among the arguments and variables."""
 
     def __repr__(self) -> str:
-        """Names of variables only: a value may be a secret."""
+        """Without values of variables, which may be secrets."""
         args = list(masked_arguments(self.args))
         return f"Launch({self.executable!r}, args={args!r}, env={sorted(self.env)!r}, cwd={self.cwd!r})"
 
 
-def find_executable(server: ServerConfig, path: str) -> str:
-    """The absolute path of a server's command; `path` is the PATH that the server itself will have.
+@asynccontextmanager
+async def open_stdio(server_name: str, launch: Launch, limits: ServerLimits) -> AsyncGenerator[ServerChannel]:
+    """Start a server; leaving the context ends its whole process tree.
 
-    A command with a slash is taken from the server's directory. A bare name is looked for in the absolute
-    directories of `path` only: an entry such as `.` would let the current directory choose what runs.
+    Only the dispatcher's `run` needs a background task, so an error in the context is raised unwrapped.
 
     Raises:
-        ServerConnectError: it is not there, or can't be run; says where it was looked for and what to do.
+        ServerConnectError: the process could not be started.
+    """
+    from toolbridge.servers.connection import ServerChannel
+    from toolbridge.servers.jsonrpc import LineDispatcher
+    from toolbridge.servers.stdio.process import start_process
+
+    process = await start_process(server_name, launch)
+    dispatcher = LineDispatcher(process, limits.message_bytes)
+
+    def end() -> str:
+        return "; ".join(filter(None, (process.how_it_ended(), dispatcher.problems.summary(launch.secrets))))
+
+    try:
+        yield ServerChannel(dispatcher, end)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await process.close(limits.close_seconds)
+
+
+def find_executable(server: ServerConfig, path: str) -> str:
+    """Resolve a server's command to an absolute path; `path` is the PATH that the server itself will have.
+
+    A command with a slash is relative to the server's directory. A bare name is searched in the absolute directories
+    of `path` only: an entry such as `.` would let the current directory choose the program.
+
+    Raises:
+        ServerConnectError: it doesn't exist or isn't executable; says where it was looked for and what to do.
     """
     command = server.command or ""
     if not command or "\0" in command:
@@ -67,9 +101,9 @@ def find_executable(server: ServerConfig, path: str) -> str:
 
 
 def link_target(server: ServerConfig, executable: str, directory: str) -> str | None:
-    """The file that a command of the project, or of the server's directory, leads to by links; None without a link.
+    """The target of a command in the project or the server's directory, if it is a symbolic link; else None.
 
-    What is installed elsewhere is linked anew with each upgrade, by its package manager: that asks nobody again.
+    Links elsewhere are left out: package managers change them with each upgrade, which must not ask for approval again.
     """
     project = os.path.dirname(server.origin.detail) if server.origin.kind == "project" else directory
     is_relative = bool(os.path.dirname(server.command or "")) and not os.path.isabs(server.command or "")
@@ -84,7 +118,7 @@ def link_target(server: ServerConfig, executable: str, directory: str) -> str | 
 
 
 def why_not_started(launch: Launch, error: OSError | ValueError) -> str:
-    """Why the system would not start it, and what to do. The error itself does not tell which part it is about."""
+    """Explain why the system would not start a process, and what to do."""
     program, cwd = for_terminal(launch.executable), launch.cwd
     if isinstance(error, ValueError):
         return "its command, args, env or cwd has a NUL character, a lone surrogate or a name with `=` in it."

@@ -1,6 +1,6 @@
-"""A server's process: started with exactly what was approved, watched, and ended with all that it started.
+"""A server's process: started exactly as approved, watched, and ended with its whole process tree.
 
-If the host itself is killed (SIGKILL), nothing here runs any more: the server sees the end of its stdin.
+If the host itself is killed (SIGKILL), no clean-up runs: the server sees the end of its stdin.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from toolbridge.servers.stdio.launch import Launch, why_not_started
 from toolbridge.servers.stdio.process_tree import MARK, ProcessTree, new_mark
 from toolbridge.trust.text.sanitise import masked
 
-# SECURITY: bytes of a server into lines, in bounded memory whatever it sends.
-
+_log = logging.getLogger("toolbridge")
 
 Line: TypeAlias = bytes | bytearray
 
 EDGE_BYTES = 1024
-"""What is kept of each end of a line that is too long."""
+"""The size of each end that is kept of an overlong line."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverlongLine:
-    """A line that was dropped while it came in."""
+    """The two ends of a line that was dropped while it came in."""
 
     head: bytes
     tail: bytes
@@ -42,21 +41,24 @@ class OverlongLine:
 
 
 class LineReader:
-    """Splits at newlines only: U+2028, a form feed or a carriage return inside a line is a part of it."""
+    """SECURITY: splits bytes into lines in bounded memory.
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    Splits at newlines only: U+2028, a form feed or a carriage return is part of a line.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._begun = bytearray()
-        """The line that has no end yet. One growing array: a server may write byte by byte."""
+        """The unfinished line. One growing array: a server may write byte by byte."""
         self._overlong_head: bytes | None = None
         self._overlong_size = 0
 
     def feed(self, chunk: bytes) -> list[Line | OverlongLine]:
-        """The lines that these bytes complete."""
+        """Add bytes, and return the lines that they complete."""
         *ends, begun = chunk.split(b"\n")
         lines: list[Line | OverlongLine] = []
         for end in ends:
-            if self._begun or self._overlong_head is not None or len(end) > self._most_bytes:
+            if self._begun or self._overlong_head is not None or len(end) > self._max_bytes:
                 self._add(end)
                 lines.append(self._take())
             else:
@@ -66,18 +68,18 @@ class LineReader:
         return lines
 
     def rest(self) -> Line | OverlongLine:
-        """What came after the last newline: all there is when the stream has ended."""
+        """The bytes after the last newline."""
         return self._take()
 
     def _add(self, piece: bytes) -> None:
         if self._overlong_head is not None:
             self._overlong_size += len(piece)
-            # From here on the array holds the end only.
+            # From here on the array holds the line's last bytes only.
             self._begun += piece[-EDGE_BYTES:]
             del self._begun[:-EDGE_BYTES]
             return
         self._begun += piece
-        if len(self._begun) > self._most_bytes:
+        if len(self._begun) > self._max_bytes:
             self._overlong_head = bytes(self._begun[:EDGE_BYTES])
             self._overlong_size = len(self._begun)
             self._begun = self._begun[-EDGE_BYTES:]
@@ -91,27 +93,24 @@ class LineReader:
         return line
 
 
-# Lines on their way to a server that may read slowly, or never. Sending never waits, and never cuts a line in two.
-
-
 class SendPipe(Protocol):
-    """Where lines go."""
+    """A pipe to a server."""
 
     def send_nowait(self, data: bytes | memoryview) -> int:
-        """How many of the bytes there was room for.
+        """Send as many bytes as there is room for, and return how many.
 
         Raises:
-            OSError: nobody reads any more.
+            OSError: the pipe has no reader any more.
         """
         ...
 
     async def wait_until_sendable(self) -> None:
-        """Until there may be room."""
+        """Wait until there may be room."""
         ...
 
 
 class WaitingLine:
-    """A line for which the pipe had no room yet."""
+    """A line for which the pipe had no room."""
 
     __slots__ = ("data", "sent")
 
@@ -120,26 +119,29 @@ class WaitingLine:
         self.sent = sent
 
 
-class Outbox:
-    """Writes at once where the pipe has room, which costs one system call and no task; keeps the rest in line."""
+class WriteQueue:
+    """Write queue to a server that may read slowly, or never. Sending never blocks, and never cuts a line in two.
 
-    def __init__(self, pipe: SendPipe, most_waiting_bytes: int) -> None:
+    If the pipe has room, a line is written at once, by one system call and without a task; else it is queued.
+    """
+
+    def __init__(self, pipe: SendPipe, max_waiting_bytes: int) -> None:
         self._pipe = pipe
-        self._most_waiting_bytes = most_waiting_bytes
+        self._max_waiting_bytes = max_waiting_bytes
         self._waiting: deque[WaitingLine] = deque()
         self._waiting_bytes = 0
         self._filled = anyio.Event()
 
     @property
     def is_full(self) -> bool:
-        """Whether nothing should be added that nobody waits for."""
-        return self._waiting_bytes > self._most_waiting_bytes
+        """Whether messages that no caller waits for must be dropped."""
+        return self._waiting_bytes > self._max_waiting_bytes
 
     def send(self, data: bytes) -> WaitingLine | None:
-        """Send a line; what is returned still waits, and can be withdrawn.
+        """Write or queue a line; a queued one is returned, and can be withdrawn.
 
         Raises:
-            OSError: nobody reads any more.
+            OSError: the pipe has no reader any more.
         """
         sent = 0 if self._waiting else self._pipe.send_nowait(data)
         if sent == len(data):
@@ -151,17 +153,17 @@ class Outbox:
         return line
 
     def withdraw(self, line: WaitingLine) -> bool:
-        """Take back a line of which the server has seen nothing. So what waits is bounded by who waits for it."""
+        """Remove an unsent line from the queue; False if the server may have seen a part of it."""
         if line.sent or line not in self._waiting:
             return False
         self._remove(line)
         return True
 
     async def write_waiting(self) -> None:
-        """Write what waits, for as long as the channel is open.
+        """Write queued lines until cancelled.
 
         Raises:
-            OSError: nobody reads any more.
+            OSError: the pipe has no reader any more.
         """
         while True:
             if not self._waiting:
@@ -179,20 +181,18 @@ class Outbox:
         self._waiting_bytes -= len(line.data)
 
 
-# The three pipes of a child process, and our ends of them: read and written without ever blocking.
-#
-# They are our own, not the event loop's: what a dead process left in its pipe can be read to the last byte even while
-# another holds it open, a line is written without a task, and closing them leaves nothing behind.
-
-
 _CHUNK = 65536
 
 
 class Pipes:
-    """Our ends: `stdin` to write, `stdout` and `stderr` to read; the child's ends until it has them."""
+    """The three pipes of a child process, read and written without blocking.
+
+    They are not the event loop's: the bytes that a dead process left can be read even while another process holds its
+    pipe open, and a line is written without a task.
+    """
 
     def __init__(self) -> None:
-        """Open all three.
+        """Open all three pipes.
 
         Raises:
             OSError: there are no descriptors left.
@@ -211,7 +211,7 @@ class Pipes:
         self._open = set(ends)
 
     def close(self, *ends: int) -> None:
-        """Close some, or all of them; again is fine. Whoever waits for one is woken with `ClosedResourceError`."""
+        """Close the named ends, or all; safe to repeat. A task waiting for one gets a `ClosedResourceError`."""
         for end in ends or tuple(self._open):
             if end in self._open:
                 self._open.remove(end)
@@ -220,11 +220,11 @@ class Pipes:
                 os.close(end)
 
     def close_child_ends(self) -> None:
-        """The child has them now, and ours would keep its streams from ending."""
+        """Close our copies of the child's ends, which would keep its streams from ending."""
         self.close(self.child_stdin, self.child_stdout, self.child_stderr)
 
     async def read(self, end: int) -> bytes:
-        """The next bytes; none at the end."""
+        """Wait for the next bytes; empty at the end."""
         while True:
             if end not in self._open:
                 return b""
@@ -237,17 +237,17 @@ class Pipes:
                 return b""
 
     def read_nowait(self, end: int) -> bytes:
-        """What is there; none when there is nothing, or no more."""
+        """Bytes that are there already; empty when there are none."""
         try:
             return os.read(end, _CHUNK) if end in self._open else b""
         except OSError:
             return b""
 
     def write_nowait(self, data: bytes | memoryview) -> int:
-        """How much of it the pipe took.
+        """Write as many bytes as there is room for, and return how many.
 
         Raises:
-            OSError: nobody reads any more.
+            OSError: the pipe has no reader any more.
         """
         if self.stdin not in self._open:
             raise BrokenPipeError
@@ -257,7 +257,7 @@ class Pipes:
             return 0
 
     async def wait_until_writable(self) -> None:
-        """Until the pipe may take something.
+        """Wait until stdin may have room.
 
         Raises:
             OSError: it is closed.
@@ -269,35 +269,32 @@ class Pipes:
             raise BrokenPipeError from None
 
 
-# The end of what a server wrote to its stderr, for error messages: bounded, however much it writes.
-
-
 _TAIL_BYTES = 4096
-# Somewhat more is kept: a secret of which the beginning is not there any more would not be known.
+# Twice as much is kept: a secret without its beginning would not be recognised.
 _KEPT_BYTES = 2 * _TAIL_BYTES
 
-# What tells most in a crash: in a trace of Node the last lines are frames and its version, in npm's the name of a log.
+# The most telling lines of a crash: the last lines of a Node trace are frames and its version, npm's name a log.
 _TELLING = re.compile(r"error|exception|err!|fatal|panic|cannot|not (?:be )?found|no matching|denied", re.IGNORECASE)
 _NOT_TELLING = re.compile(r"^\s+at |complete log of this run")
-# npm says so on every line, whatever that line is about.
+# npm begins every line with this.
 _NPM = re.compile(r"^npm (?:error|ERR!)")
 
 
 class StderrTail:
-    """Keeps the last few kilobytes."""
+    """The end of a server's stderr, for error messages, in bounded memory."""
 
     def __init__(self) -> None:
         self._tail = bytearray()
 
     def add(self, chunk: bytes) -> None:
-        """More of it."""
+        """Append bytes, and drop the oldest."""
         self._tail += chunk
         del self._tail[:-_KEPT_BYTES]
 
     def last_words(self, secrets: frozenset[str] = frozenset()) -> str:
-        """The line that says most about the end: the last that speaks of an error, or just the last.
+        """The last line that mentions an error, or else the last line. Not sanitised.
 
-        Not sanitised, but for secrets: one that was written over several lines is not known by its last.
+        Secrets are masked before the line is chosen: one may span several lines.
         """
         text = masked(self._tail.decode("utf-8", "replace"), secrets)[-_TAIL_BYTES:]
         lines = [line for line in text.splitlines() if line.strip()]
@@ -305,14 +302,12 @@ class StderrTail:
         return (telling or lines or [""])[-1].strip()
 
 
-# How long a server may take to leave by itself once its stdin is closed, and to vanish once it is killed.
+# Timeouts for a server to exit once its stdin is closed, and once it is killed.
 _GRACE_SECONDS = 0.7
 _KILL_SECONDS = 1.0
 _POLL_SECONDS = 0.01
-_LOOK_SECONDS = 0.05
-_MOST_READ_AT_ONCE = 1024 * 1024
-
-_LOGGER = logging.getLogger("toolbridge")
+_SCAN_SECONDS = 0.05
+_MAX_READ_AT_ONCE = 1024 * 1024
 
 
 async def start_process(server: str, launch: Launch) -> ServerProcess:
@@ -327,7 +322,7 @@ async def start_process(server: str, launch: Launch) -> ServerProcess:
     process: anyio.abc.Process | None = None
     try:
         pipes = Pipes()
-        # Shielded, so that a process which has started always has an owner. It takes milliseconds.
+        # Shielded, so that a started process always has an owner. Starting takes milliseconds.
         with anyio.CancelScope(shield=True):
             process = await anyio.open_process(
                 [launch.executable, *launch.args],
@@ -350,7 +345,7 @@ async def start_process(server: str, launch: Launch) -> ServerProcess:
 
 
 class ServerProcess:
-    """The running process, as the pipe of a `LineDispatcher`."""
+    """The running process of a server; the pipe of a `LineDispatcher`."""
 
     def __init__(
         self, process: anyio.abc.Process, pipes: Pipes, tree: ProcessTree, secrets: frozenset[str] = frozenset()
@@ -363,38 +358,34 @@ class ServerProcess:
         self._tree = tree
         self._closing = False
 
-    # ---- the pipe
-
     async def receive(self) -> bytes:
-        """The next bytes of its stdout; none at the end."""
+        """Wait for the next bytes of its stdout; empty at the end."""
         return await self._pipes.read(self._pipes.stdout)
 
     def receive_nowait(self) -> bytes:
-        """What its stdout has now."""
+        """Bytes that its stdout has already; empty when there are none."""
         return self._pipes.read_nowait(self._pipes.stdout)
 
     def send_nowait(self, data: bytes | memoryview) -> int:
-        """How much of it its stdin took."""
+        """Write as many bytes to its stdin as there is room for, and return how many."""
         return self._pipes.write_nowait(data)
 
     async def wait_until_sendable(self) -> None:
-        """Until its stdin may take something."""
+        """Wait until its stdin may have room."""
         await self._pipes.wait_until_writable()
 
     async def attend(self) -> None:
-        """Keep its stderr flowing; returns when it has ended, whoever still holds its pipes."""
+        """Read its stderr until the process has exited, even if another process still holds its pipes."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._follow_stderr)
             await self._process.wait()
             tasks.cancel_scope.cancel()
         self._drain(self._pipes.stderr)
-        # While ids that it has left behind can't have been given to others yet.
-        self._tree.look(leader_ended=True)
-
-    # ---- the end
+        # Now: the ids that it left behind can't have been reused yet.
+        self._tree.scan(leader_ended=True)
 
     def how_it_ended(self) -> str:
-        """Its exit status or signal, and what it last wrote to stderr. Not sanitised; empty where there is nothing."""
+        """Its exit status or signal and its last stderr line; may be empty. Not sanitised."""
         code = self._process.returncode
         parts: list[str] = []
         if code is not None:
@@ -404,16 +395,16 @@ class ServerProcess:
         return "; ".join(parts)
 
     async def close(self, seconds: float) -> None:
-        """End it and everything it started: stdin closed, SIGTERM after a moment, SIGKILL after `seconds` more.
+        """End its process tree: close stdin, SIGTERM after a moment, SIGKILL after `seconds` more.
 
-        Takes less than `seconds` + 2 s. Run it shielded; should it still be interrupted, all are killed at once.
+        Takes less than `seconds` + 2 s. Run it shielded; if it is cancelled all the same, it kills the tree at once.
         """
         if self._closing:
             return
         self._closing = True
         gone = False
         try:
-            self._tree.look(leader_ended=self._ended)
+            self._tree.scan(leader_ended=self._exited)
             self._pipes.close(self._pipes.stdin)
             gone = await self._gone_within(_GRACE_SECONDS)
             if not gone:
@@ -424,29 +415,29 @@ class ServerProcess:
                 self._signal(signal.SIGKILL)
             self._pipes.close()
         if not gone and not await self._gone_within(_KILL_SECONDS, killing=True):
-            _LOGGER.warning("Process %d, or one that it started, could not be ended", self.pid)
+            _log.warning("Process %d, or one that it started, could not be ended", self.pid)
 
     @property
-    def _ended(self) -> bool:
+    def _exited(self) -> bool:
         return self._process.returncode is not None
 
     def _signal(self, number: signal.Signals) -> None:
-        self._tree.look(leader_ended=self._ended)
-        self._tree.signal(number, leader_ended=self._ended)
+        self._tree.scan(leader_ended=self._exited)
+        self._tree.signal(number, leader_ended=self._exited)
 
     async def _gone_within(self, seconds: float, *, killing: bool = False) -> bool:
-        """Whether the whole tree is gone, as soon as it is. Its output is read, for it may need to write to leave."""
+        """Wait for the process tree to exit; drains its pipes so it can't block on a write. False at the timeout."""
         deadline = anyio.current_time() + seconds
-        next_look = 0.0
+        next_scan = 0.0
         while True:
             flowed = self._drain(self._pipes.stdout) + self._drain(self._pipes.stderr)
             now = anyio.current_time()
-            if self._ended and now >= next_look:
-                if not self._tree.look(leader_ended=True):
+            if self._exited and now >= next_scan:
+                if not self._tree.scan(leader_ended=True):
                     return True
-                if killing:  # also those who were started while others were killed
+                if killing:  # also processes that were started while others were killed
                     self._tree.signal(signal.SIGKILL, leader_ended=True)
-                next_look = now + _LOOK_SECONDS
+                next_scan = now + _SCAN_SECONDS
             if now >= deadline:
                 return False
             await anyio.sleep(_POLL_SECONDS if not flowed else _POLL_SECONDS / 10)
@@ -456,9 +447,9 @@ class ServerProcess:
             self._stderr.add(chunk)
 
     def _drain(self, end: int) -> int:
-        """Read what is there, up to a bound; how much that was."""
+        """Read the bytes that are there, up to a bound, and return how many."""
         size = 0
-        while size < _MOST_READ_AT_ONCE and (chunk := self._pipes.read_nowait(end)):
+        while size < _MAX_READ_AT_ONCE and (chunk := self._pipes.read_nowait(end)):
             size += len(chunk)
             if end == self._pipes.stderr:
                 self._stderr.add(chunk)

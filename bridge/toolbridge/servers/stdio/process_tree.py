@@ -1,12 +1,12 @@
-"""A server's processes: those it started, those they started, and those that moved away from its process group.
+"""The process tree of a server: its children, their children, and processes that left its process group.
 
 A server is started in a session of its own, and signals go to its whole process group. That misses children with
-sessions of their own and daemons, so all that the system shows is looked at, too. On Linux every process of a server
-is known by a mark in its environment, which it inherits; elsewhere `ps` shows who is whose child.
+sessions of their own and daemons, so the process table is scanned, too. On Linux every process of a server inherits a
+mark in its environment; elsewhere `ps` shows parents.
 
-A process is known by its id *and* its start, so that no stranger with a reused id is ever signalled.
-Not found: on Linux, who cleared its environment after its parent died; elsewhere, who began a session and lost its
-parent.
+A process is identified by its id *and* its start time, so that no stranger with a reused id is signalled.
+Not found: on Linux, a process that cleared its environment after its parent died; elsewhere, a process that began a
+session and lost its parent.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 MARK = "TOOLBRIDGE_PROCESS_MARK"
-"""The variable that is added to a server's environment. Its value is random and means nothing."""
+"""The variable that is added to a server's environment. Its value is random."""
 
 _SECONDS_FOR_PS = 1.0
 
 
 def new_mark() -> str:
-    """A value that no other server has."""
+    """A unique value of the mark."""
     return secrets.token_hex(16)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One process, at one moment."""
+    """A snapshot of one process."""
 
     pid: int
     started: str
@@ -44,11 +44,11 @@ class Member:
 
 
 Table: TypeAlias = Mapping[int, Member]
-"""Processes that are not dead, by id."""
+"""Living processes by id."""
 
 
 class ProcessTree:
-    """The living processes of one server, whose first one is `leader`."""
+    """The living processes of one server; `leader` is the first one."""
 
     def __init__(self, leader: int, mark: str) -> None:
         self._leader = leader
@@ -58,8 +58,8 @@ class ProcessTree:
         self._members: dict[int, Member] = {}
         self._session_is_ours = True
 
-    def look(self, *, leader_ended: bool) -> bool:
-        """Find out who is there; whether anybody is."""
+    def scan(self, *, leader_ended: bool) -> bool:
+        """Find the tree's processes; False when none is left."""
         table = process_table()
         if table is None:
             return self._group_answers() or not leader_ended
@@ -71,12 +71,12 @@ class ProcessTree:
         _add_descendants(found, table)
         self._members = found
         if leader_ended:
-            # The id of an empty session may be given to somebody else at any time from now on.
+            # The id of an empty session may be reused at any time from now on.
             self._session_is_ours = any(self._leader in (one.group, one.session) for one in found.values())
         return bool(found)
 
     def signal(self, number: signal.Signals, *, leader_ended: bool) -> None:
-        """Signal everybody who was found at the last look and is still there."""
+        """Signal every process of the last scan that still lives."""
         if not leader_ended or self._session_is_ours:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._leader, number)
@@ -97,12 +97,12 @@ class ProcessTree:
         except ProcessLookupError:
             self._session_is_ours = False
         except PermissionError:
-            pass  # somebody is there
+            pass  # a process is there
         return self._session_is_ours
 
 
 def process_table() -> Table | None:
-    """Everybody, or None where that can't be found out."""
+    """All processes of the system; None if they can't be listed."""
     if sys.platform != "linux":
         return table_of_ps()
     try:
@@ -114,10 +114,10 @@ def process_table() -> Table | None:
 
 
 def table_of_ps() -> Table | None:
-    """The same from `ps`, which knows no numbers of sessions."""
+    """All processes as `ps` lists them, without session ids."""
     command = ["/bin/ps", "-A", "-o", "pid=,ppid=,pgid=,state=,lstart="]
     try:
-        done = subprocess.run(  # noqa: S603  # nothing of a server's is in it
+        done = subprocess.run(  # noqa: S603  # no server text is in it
             command, capture_output=True, text=True, timeout=_SECONDS_FOR_PS, check=True
         )
     except (OSError, ValueError, subprocess.SubprocessError):
@@ -147,11 +147,11 @@ def _add_descendants(found: dict[int, Member], table: Table) -> None:
 
 
 def _member(pid: int) -> Member | None:
-    """One process; None when it is dead, also when nobody has collected it yet. Linux only."""
+    """One process; None when it is dead or a zombie. Linux only."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             text = file.read()
-        # The name, in parentheses, is the process's own choice and may have anything in it.
+        # The name, in parentheses, is the process's own choice and may contain any character.
         state, parent, group, session, *rest = text[text.rindex(b")") + 2 :].split()
         if state in (b"Z", b"X"):
             return None
@@ -161,7 +161,7 @@ def _member(pid: int) -> Member | None:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """What a process was started with; nothing where it is somebody else's, gone, or not to be seen."""
+    """A process's environment; empty if the process is gone or its environment isn't readable."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             return file.read().split(b"\0")

@@ -24,8 +24,7 @@ from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers import jsonrpc as line_dispatcher
 from toolbridge.servers.failures import ChannelClosedError, RequestTimedOutError
-from toolbridge.servers.stdio.launch import Launch
-from toolbridge.servers.transports import open_stdio
+from toolbridge.servers.stdio.launch import Launch, open_stdio
 
 pytestmark = pytest.mark.anyio
 
@@ -140,7 +139,7 @@ async def test_how_a_server_ended_is_known_to_whoever_could_not_send_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is about to end has closed its stdin before it has a status: the first to notice is the sender."""
-    monkeypatch.setattr(line_dispatcher, "_SECONDS_TO_LEARN_HOW", 10.0)
+    monkeypatch.setattr(line_dispatcher, "_EXIT_STATUS_SECONDS", 10.0)
     body = """
 os.close(0)
 say({"jsonrpc": "2.0", "method": "closed"})
