@@ -27,7 +27,7 @@ from toolbridge.sandbox.outcome import Usage as Usage
 from toolbridge.sandbox.sandbox import Sandbox as Sandbox
 from toolbridge.sandbox.session import Session as Session
 from toolbridge.servers.manager import ServerManager as ServerManager
-from toolbridge.servers.pool import ServerStatus as ServerStatus
+from toolbridge.servers.registry import ServerStatus as ServerStatus
 from toolbridge.sources.plugins import hookimpl as hookimpl
 from toolbridge.sources.sections import Section as Section
 from toolbridge.tools.binding import ToolContext as ToolContext

@@ -42,7 +42,7 @@ from toolbridge.files import cache_directory
 from toolbridge.limits import Limits
 from toolbridge.sandbox.outcome import RunResult
 from toolbridge.sandbox.sandbox import Sandbox, check_types
-from toolbridge.schema.validate import CheckStore
+from toolbridge.schema.validate import ValidatorCache
 from toolbridge.servers.manager import ServerManager
 from toolbridge.sources.sections import RenderedPrompt, checked_paths
 from toolbridge.sources.tasks import Task
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from toolbridge.check.checker import CheckReport
     from toolbridge.config.server_config import ServerConfig
     from toolbridge.opening import RuntimeOptions
-    from toolbridge.servers.pool import ServerStatus
+    from toolbridge.servers.registry import ServerStatus
 
 
 _log = logging.getLogger("toolbridge")
@@ -139,7 +139,7 @@ class Runtime:
         """Runtimes made by `for_task`, nested ones too; shared by all of them."""
         self._rules: dict[str, CallRules] = {}
         """By language; cleared when the configuration changes."""
-        self._checks = CheckStore()
+        self._checks = ValidatorCache()
         directory = os.fspath(options.get("directory") or cache_directory())
         self._stub_cache = StubCache(os.path.join(directory, "stubs"))
         self._search: tuple[Catalog, ToolSearch] | None = None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from servers.result_tools import WRAPPED, tool_with
-from toolbridge.schema.validate import CheckStore, Prepared, ToolChecks
+from toolbridge.schema.validate import PreparedArguments, ToolValidator, ValidatorCache
 from toolbridge_codegen.catalog import ToolDefinition
 
 FORECAST: dict[str, Any] = {
@@ -48,8 +48,8 @@ FORECAST: dict[str, Any] = {
 }
 
 
-def checks(schema: dict[str, Any] = FORECAST, output: dict[str, Any] | None = None) -> ToolChecks:
-    return ToolChecks(ToolDefinition("f", schema, output_schema=output))
+def checks(schema: dict[str, Any] = FORECAST, output: dict[str, Any] | None = None) -> ToolValidator:
+    return ToolValidator(ToolDefinition("f", schema, output_schema=output))
 
 
 @pytest.mark.parametrize("kind", ["array", "string", ["array", "null"]])
@@ -94,7 +94,7 @@ def test_a_schema_that_asks_for_anything_but_an_object_is_not_about_arguments(ki
 )
 def test_a_problem_is_said_with_its_place_and_what_was_expected(arguments: dict[str, Any], problem: str) -> None:
     assert checks().argument_problems(arguments) == (problem,)
-    assert checks().prepared(arguments) == Prepared(arguments, (problem,), ())
+    assert checks().prepare(arguments) == PreparedArguments(arguments, (problem,), ())
 
 
 def test_what_fits_has_no_problems_and_is_not_copied() -> None:
@@ -107,8 +107,8 @@ def test_what_fits_has_no_problems_and_is_not_copied() -> None:
         "code": "ab1",
     }
     arguments["area"] = {"kind": "box", "width": 2, "in": {"kind": "circle", "radius": 1e9}}
-    prepared = checks().prepared(arguments)
-    assert prepared == Prepared(arguments, (), ())
+    prepared = checks().prepare(arguments)
+    assert prepared == PreparedArguments(arguments, (), ())
     assert prepared.arguments is arguments
 
 
@@ -160,14 +160,14 @@ def test_a_place_is_written_as_in_a_program(arguments: dict[str, Any], path: str
 
 def test_null_for_a_property_that_may_be_absent_is_left_out() -> None:
     arguments = {"location": "xy", "days": None, "at": None, "units": None}
-    assert checks().prepared(arguments) == Prepared(
+    assert checks().prepare(arguments) == PreparedArguments(
         {"location": "xy", "at": None}, (), ("properties that were null are left out: 2",)
     )
     assert arguments["days"] is None
 
 
 def test_null_for_a_required_property_is_a_problem_also_beside_others_that_are_left_out() -> None:
-    assert checks().prepared({"location": None, "days": None}) == Prepared(
+    assert checks().prepare({"location": None, "days": None}) == PreparedArguments(
         {"location": None},
         ("location: expected string, got null",),
         ("properties that were null are left out: 1",),
@@ -177,22 +177,22 @@ def test_null_for_a_required_property_is_a_problem_also_beside_others_that_are_l
 def test_null_inside_a_list_stays_and_inside_an_object_is_left_out() -> None:
     inner = {"type": "object", "properties": {"x": {"type": "string"}}}
     whole = checks({"properties": {"o": inner, "l": {"items": inner}, "s": {"items": {"type": "string"}}}})
-    assert whole.prepared({"o": {"x": None}, "l": [{"x": None}, {}]}).arguments == {"o": {}, "l": [{}, {}]}
-    assert whole.prepared({"s": [None]}).problems == ("s[0]: expected string, got null",)
+    assert whole.prepare({"o": {"x": None}, "l": [{"x": None}, {}]}).arguments == {"o": {}, "l": [{}, {}]}
+    assert whole.prepare({"s": [None]}).problems == ("s[0]: expected string, got null",)
 
 
 @pytest.mark.parametrize("kind", [{"type": "integer"}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}], ids=str)
 def test_digits_that_stand_for_a_large_integer_become_one(kind: dict[str, Any]) -> None:
     whole = checks({"properties": {"id": kind, "ids": {"items": kind}, "text": {"type": "string"}}})
     digits = "-12345678901234567890"
-    assert whole.prepared({"id": digits, "ids": [digits, 1], "text": digits}) == Prepared(
+    assert whole.prepare({"id": digits, "ids": [digits, 1], "text": digits}) == PreparedArguments(
         {"id": int(digits), "ids": [int(digits), 1], "text": digits},
         (),
         ("integers that were strings of digits are sent as numbers: 2",),
     )
     for other in ("123", "1234567890123456.5", " 1234567890123456", "٣" * 20, "9" * 500, "0x1234567890123456"):
-        assert whole.prepared({"id": other}).problems
-        assert whole.prepared({"id": other}).arguments == {"id": other}
+        assert whole.prepare({"id": other}).problems
+        assert whole.prepare({"id": other}).arguments == {"id": other}
 
 
 # ---- results
@@ -217,7 +217,7 @@ def test_a_result_is_checked_as_guest_code_gets_it() -> None:
 
 
 def test_checks_are_made_once_for_a_definition_and_again_for_another() -> None:
-    store, tool = CheckStore(), tool_with(FORECAST)
+    store, tool = ValidatorCache(), tool_with(FORECAST)
     assert store.of(tool) is store.of(tool)
     changed = tool_with({"type": "object", "required": ["other"]})
     assert store.of(changed).argument_problems({}) == ('missing property "other"',)
@@ -225,7 +225,7 @@ def test_checks_are_made_once_for_a_definition_and_again_for_another() -> None:
 
 
 def test_the_store_keeps_what_was_used_last() -> None:
-    store = CheckStore(most=2)
+    store = ValidatorCache(limit=2)
     specs = [dataclasses.replace(tool_with(FORECAST), server=f"s{number}") for number in range(3)]
     first, second = store.of(specs[0]), store.of(specs[1])
     assert store.of(specs[0]) is first

@@ -16,15 +16,15 @@ from codegen import corpus
 from codegen.chance import Chance
 from codegen.hypothesis_instances import instances_of
 from codegen.random_schemas import RandomSchema, random_schemas
-from toolbridge.schema.compile import checkable
-from toolbridge.schema.keywords import judge
+from toolbridge.schema.compile import compile_schema
+from toolbridge.schema.keywords import validate
 from toolbridge_codegen.escaping import is_list, is_object
 
 STEPS = 100_000
 
 
 def takes(schema: Any, value: Any) -> bool:
-    return not judge(checkable(schema), value, steps=STEPS).problems
+    return not validate(compile_schema(schema), value, steps=STEPS).violations
 
 
 def judged_by(draft: Any, schema: Any, value: Any) -> bool:
@@ -117,7 +117,7 @@ VALUES: list[Any] = [
 
 @pytest.mark.parametrize("schema", KEYWORDS, ids=json.dumps)
 def test_each_keyword_means_what_it_means_to_the_other(schema: dict[str, Any]) -> None:
-    assert not checkable(schema).notes
+    assert not compile_schema(schema).notes
     both = [
         (value, takes(schema, value), judged_by(jsonschema.Draft202012Validator, schema, value)) for value in VALUES
     ]

@@ -14,8 +14,8 @@ from codegen.chance import Chance
 from growth import work_within
 from threats.schema_bombs import BOMBS, ELSEWHERE
 from toolbridge.schema import keywords as schema_judge
-from toolbridge.schema.compile import checkable
-from toolbridge.schema.validate import ToolChecks
+from toolbridge.schema.compile import compile_schema
+from toolbridge.schema.validate import ToolValidator
 from toolbridge_codegen.catalog import ToolDefinition
 from toolbridge_codegen.escaping import is_object
 
@@ -26,8 +26,8 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-def checks(schema: Any) -> ToolChecks:
-    return ToolChecks(ToolDefinition("f", schema, output_schema=schema))
+def checks(schema: Any) -> ToolValidator:
+    return ToolValidator(ToolDefinition("f", schema, output_schema=schema))
 
 
 def deep(levels: int) -> Any:
@@ -43,7 +43,7 @@ def test_a_bomb_costs_a_moment(bomb: str) -> None:
     with work_within(8.0):
         tool = checks(schema)
         for value in VALUES:
-            tool.prepared(value)
+            tool.prepare(value)
             tool.result_problem(value)
     assert len(tool.notes) <= 20
 
@@ -53,7 +53,7 @@ def test_exponential_choices_end() -> None:
     definitions["d20"] = {"required": ["never"]}
     tool = checks({"$ref": "#/$defs/d0", "$defs": definitions})
     with work_within(0.5):
-        prepared = tool.prepared({"a": {"a": {"a": {}}}})
+        prepared = tool.prepare({"a": {"a": {"a": {}}}})
     assert prepared.problems == ()
     assert prepared.notes == ("not checked: the rest of a value that is large or nested in itself",)
 
@@ -62,7 +62,7 @@ def test_exponential_choices_end() -> None:
     "schema", [{"$ref": "#"}, {"allOf": [{"$ref": "#"}]}, {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}], ids=str
 )
 def test_a_schema_that_is_only_itself_ends(schema: dict[str, Any]) -> None:
-    assert checks(schema).prepared({"a": 1}).problems == ()
+    assert checks(schema).prepare({"a": 1}).problems == ()
 
 
 def test_what_is_wrong_before_the_steps_end_is_still_said() -> None:
@@ -86,15 +86,15 @@ def test_a_large_result_is_checked_in_part() -> None:
 def test_values_may_be_as_deep_as_they_like(levels: int) -> None:
     value = {"v": deep(levels)}
     tool = checks({"additionalProperties": {"$ref": "#"}, "items": {"$ref": "#"}})
-    assert tool.prepared(value).problems == ()
+    assert tool.prepare(value).problems == ()
     same = checks({"properties": {"v": {"enum": [deep(levels)]}, "w": {"uniqueItems": True}}})
-    assert same.prepared({**value, "w": [deep(levels), deep(levels), 1]}).notes or levels < 500
+    assert same.prepare({**value, "w": [deep(levels), deep(levels), 1]}).notes or levels < 500
 
 
 def test_a_check_ends_at_a_depth_that_does_not_depend_on_the_callers_stack() -> None:
-    schema = checkable({"additionalProperties": {"$ref": "#"}, "items": {"$ref": "#"}})
-    assert schema_judge.judge(schema, deep(30), steps=10_000).complete is True
-    assert schema_judge.judge(schema, deep(80), steps=10_000).complete is False
+    schema = compile_schema({"additionalProperties": {"$ref": "#"}, "items": {"$ref": "#"}})
+    assert schema_judge.validate(schema, deep(30), steps=10_000).complete is True
+    assert schema_judge.validate(schema, deep(80), steps=10_000).complete is False
 
 
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
@@ -105,8 +105,8 @@ def test_nothing_is_fetched(elsewhere: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr("builtins.open", refuse)
     tool = checks({"$schema": elsewhere, "properties": {"a": {"$ref": elsewhere}}, "$id": elsewhere, "required": ["a"]})
-    assert tool.prepared({"a": 5}).problems == ()
-    assert tool.prepared({}).problems == ('missing property "a"',)
+    assert tool.prepare({"a": 5}).problems == ()
+    assert tool.prepare({}).problems == ('missing property "a"',)
 
 
 @pytest.mark.parametrize("keyword", ["pattern", "patternProperties", "propertyNames"])
@@ -119,7 +119,7 @@ def test_a_catastrophic_pattern_is_never_run(keyword: str) -> None:
     }
     with work_within(0.2):
         tool = checks(parts[keyword])
-        assert tool.prepared({"v": victim, victim: victim}).problems == ()
+        assert tool.prepare({"v": victim, victim: victim}).problems == ()
     assert any("could take too long" in note for note in tool.notes)
 
 
@@ -127,9 +127,9 @@ def test_many_patterns_and_long_texts_end_in_time() -> None:
     patterns = [{"pattern": f"^[a-z]*[a-y]*{n}$"} for n in range(150)]
     bomb = {"anyOf": [{"anyOf": patterns}] * 50}
     tool = checks({"properties": {"v": bomb}})
-    assert tool.prepared({}).problems == ()
+    assert tool.prepare({}).problems == ()
     with work_within(1.5):
-        tool.prepared({"v": "a" * 900})
+        tool.prepare({"v": "a" * 900})
 
 
 def test_comparisons_of_large_values_end_in_time() -> None:
@@ -140,15 +140,15 @@ def test_comparisons_of_large_values_end_in_time() -> None:
         {"uniqueItems": True, "maxItems": 1},
     ):
         tool = checks({"properties": {"v": {"anyOf": [choice] * 3000}}})
-        tool.prepared({})
+        tool.prepare({})
         with work_within(1.5):
-            tool.prepared({"v": [*large, 0]})
+            tool.prepare({"v": [*large, 0]})
 
 
 def test_a_check_ends_also_when_steps_are_cheap_to_count_and_dear_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema_judge, "_MOST_SECONDS", -1.0)
-    schema = checkable({"items": {"type": "string"}})
-    assert schema_judge.judge(schema, ["x"] * 1000, steps=10**9).complete is False
+    monkeypatch.setattr(schema_judge, "_MAX_SECONDS", -1.0)
+    schema = compile_schema({"items": {"type": "string"}})
+    assert schema_judge.validate(schema, ["x"] * 1000, steps=10**9).complete is False
 
 
 MALFORMED: list[dict[str, Any]] = [
@@ -194,7 +194,7 @@ def test_whatever_a_server_calls_a_schema_nothing_is_raised() -> None:
         schema = anything if is_object(anything) else {"properties": anything}
         tool = checks(schema)
         value = {"a": chance.value(), "b": chance.value()}
-        prepared = tool.prepared(value)
+        prepared = tool.prepare(value)
         assert len(prepared.problems) <= 5
         json.dumps(prepared.problems)
         tool.result_problem(chance.value())
@@ -205,4 +205,4 @@ def test_the_schemas_of_the_corpus_raise_nothing() -> None:
         for tool in listing.tools:
             chance = Chance(len(tool.name))
             for _ in range(10):
-                checks(tool.input_schema).prepared({"a": chance.value(), "p": chance.value()})
+                checks(tool.input_schema).prepare({"a": chance.value(), "p": chance.value()})

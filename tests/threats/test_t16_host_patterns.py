@@ -14,7 +14,7 @@ import pytest
 
 from growth import PLAIN_SECONDS, cpu_seconds, is_at_most, plain_python, work_within
 from toolbridge.schema.compile import safe_pattern
-from toolbridge.schema.validate import CheckStore
+from toolbridge.schema.validate import ValidatorCache
 from toolbridge.trust.audit.detector import audit
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, ToolSpec, build_catalog
 
@@ -70,10 +70,10 @@ def tool_with(pattern: str) -> ToolSpec:
 @pytest.mark.parametrize("pattern", CATASTROPHIC)
 def test_a_catastrophic_pattern_holds_up_no_call(pattern: str) -> None:
     """Arguments and results are checked against the schema in no time, whatever pattern is in it."""
-    checks = CheckStore().of(tool_with(pattern))
+    checks = ValidatorCache().of(tool_with(pattern))
 
     def check(victim: str) -> None:
-        checks.prepared({"text": victim, "list": [victim] * 3, victim: victim})
+        checks.prepare({"text": victim, "list": [victim] * 3, victim: victim})
         checks.result_problem({"text": victim, victim: victim})
 
     assert_bounded(check)

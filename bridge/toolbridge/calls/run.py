@@ -37,7 +37,7 @@ from toolbridge.errors import SandboxClosedError, ServerError, advised
 from toolbridge.events import Observer, RunEnded, RunStarted
 from toolbridge.limits import Limits
 from toolbridge.sandbox.outcome import Failure, RunResult, Usage
-from toolbridge.schema.validate import CheckStore
+from toolbridge.schema.validate import ValidatorCache
 from toolbridge.servers.listing import blocked_error
 from toolbridge.servers.registry import notify
 from toolbridge.trust.gate.gate import PermissionGate
@@ -323,7 +323,7 @@ class RunScope:
         *,
         rules: CallRules,
         limits: Limits,
-        checks: CheckStore,
+        checks: ValidatorCache,
         gate: PermissionGate,
         observers: Sequence[Observer],
         type_checks: TypeChecks,

@@ -44,7 +44,7 @@ from toolbridge.json_codec import (
     without_lone_surrogates,
 )
 from toolbridge.limits import Limits
-from toolbridge.schema.validate import CheckStore, ToolChecks
+from toolbridge.schema.validate import ToolValidator, ValidatorCache
 from toolbridge.servers.registry import notify
 from toolbridge.tools.server import begin
 from toolbridge.trust.gate.gate import Decision, RunGate
@@ -210,7 +210,7 @@ class ValidCall(NamedTuple):
     """A call with validated arguments."""
 
     spec: ToolSpec
-    checks: ToolChecks
+    checks: ToolValidator
     arguments: Mapping[str, Any]
     """In the form for the server."""
     notes: tuple[str, ...]
@@ -220,7 +220,7 @@ class ValidCall(NamedTuple):
 class CallArguments:
     """SECURITY: validates arguments from guest code before they reach a server."""
 
-    def __init__(self, manager: ServerManager, checks: CheckStore, handles: HandleStore, rules: CallRules) -> None:
+    def __init__(self, manager: ServerManager, checks: ValidatorCache, handles: HandleStore, rules: CallRules) -> None:
         self._manager = manager
         self._checks = checks
         self._handles = handles
@@ -244,7 +244,7 @@ class CallArguments:
             except HandleArgumentError as error:
                 raise self._invalid(spec, (str(error),)) from None
         checks = self._checks.of(spec)
-        prepared = checks.prepared(arguments)
+        prepared = checks.prepare(arguments)
         if prepared.problems:
             raise self._invalid(spec, prepared.problems)
         return ValidCall(spec, checks, prepared.arguments, prepared.notes)
@@ -279,7 +279,7 @@ class ToolCalls:
         *,
         rules: CallRules,
         limits: Limits,
-        checks: CheckStore,
+        checks: ValidatorCache,
         gate: RunGate,
         handles: HandleStore,
         clock: RunClock,

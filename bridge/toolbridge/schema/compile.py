@@ -159,7 +159,7 @@ _EXACT = frozenset({"type", "enum", "const", "required", "properties"})
 _SILENT = frozenset({"title", "description", "default", "examples", "example", "deprecated", "$comment"})
 
 
-class Checkable(NamedTuple):
+class CompiledSchema(NamedTuple):
     """A schema that can be checked."""
 
     schema: CleanSchema
@@ -169,12 +169,12 @@ class Checkable(NamedTuple):
     """What is not checked, and why."""
 
 
-def checkable(root: object, inside: tuple[Any] | None = None) -> Checkable:
+def compile_schema(root: object, inside: tuple[Any] | None = None) -> CompiledSchema:
     """A document's schema, or one that is inside it."""
     whole = dict(cast("Mapping[str, Any]", root)) if isinstance(root, Mapping) else root
     cleaner = _Cleaner(whole)
     schema = cleaner.clean(whole if inside is None else inside[0], 0)
-    return Checkable(schema, cleaner.all_definitions(), tuple(cleaner.notes))
+    return CompiledSchema(schema, cleaner.all_definitions(), tuple(cleaner.notes))
 
 
 class _Cleaner:

@@ -40,7 +40,8 @@ from toolbridge.trust.text.sanitise import for_error
 if TYPE_CHECKING:
     from toolbridge.servers.auth.sign_in import SignIn
     from toolbridge.servers.connection import Connection, PausableDeadline, ServerChannel
-    from toolbridge.servers.pool import Connector, Slot
+    from toolbridge.servers.pool import Connector
+    from toolbridge.servers.registry import Slot
 
 _log = logging.getLogger("toolbridge")
 _MAX_END_REASON = 300

@@ -456,8 +456,6 @@ def unmatched_names(
     server: str, tools: tuple[ToolDefinition, ...], allow: tuple[str, ...] | None, deny: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Entries of `allowTools` and `denyTools` that match no tool: most often a misspelling."""
-    if not allow and not deny:
-        return ()
     names = ToolNames(server, [tool.name for tool in tools])
     missing = [entry for entry in allow or () if not names.meant(entry)]
     return tuple(dict.fromkeys([*missing, *(entry for entry in deny if not names.possible(entry))]))

@@ -30,8 +30,8 @@ from toolbridge.errors import (
 from toolbridge.events import ServerObserver, ServerState, ToolsChanged
 from toolbridge.servers.lifecycle import AcquireMode, Attempt, CallNotSentError, approved_start, prepare
 from toolbridge.servers.listing import Listing
-from toolbridge.servers.pool import Connector, ServerStatus, Slot
-from toolbridge.servers.registry import ServerRegistry, notify
+from toolbridge.servers.pool import Connector
+from toolbridge.servers.registry import ServerRegistry, ServerStatus, Slot, notify
 from toolbridge.servers.requests import ElicitorLike, RootsLike, SamplerLike, ServerRequests
 from toolbridge.tools.binding import OnProgress
 from toolbridge.trust.approval.approver import Approver, ApproverLike, MayTakeBack
@@ -162,7 +162,7 @@ class ServerManager(ServerRegistry):
         slot.users -= 1
         if has_used:
             slot.last_used = monotonic()
-        if not slot.users and self._connector.pool.has_waiters:
+        if not slot.users and self._connector.pool.waiting:
             self._connector.pool.notify()
 
     # ── calling ──────────────────────────────────────────────────────────────────────────────────────────────────

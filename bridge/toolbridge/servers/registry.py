@@ -1,9 +1,10 @@
-"""Registry of the configured servers: states, listings, pins and the catalog. Nothing here connects."""
+"""Registry of the configured servers: one slot each, with state, listing and pins; and the catalog of their tools."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,19 +12,258 @@ import anyio
 import anyio.to_thread
 
 from toolbridge.config.config import listing_key
-from toolbridge.errors import UnknownServerError
+from toolbridge.config.server_config import Origin, ServerConfig, ServerLimits, Transport
+from toolbridge.errors import ToolNotFoundError, UnknownServerError, nearest
 from toolbridge.events import ServerObserver, ServerState, StateChanged, ToolsChanged, _Event
-from toolbridge.servers.listing import Admissions, Listing, ListingStore, original_names
-from toolbridge.servers.pool import Slot
+from toolbridge.servers.listing import (
+    Admissions,
+    Listing,
+    ListingStore,
+    blocked_error,
+    by_original_name,
+    exposed_tools,
+    original_names,
+    unmatched_names,
+)
+from toolbridge.tools.server import ToolServer
+from toolbridge.trust.text.sanitise import for_error
 from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog, identifier, module_specifier
 
 if TYPE_CHECKING:
-    from toolbridge.config.server_config import ServerConfig
-    from toolbridge.servers.pool import ServerStatus
+    from toolbridge.servers.lifecycle import Attempt, LiveConnection
+    from toolbridge.tools.server import HostConnection
     from toolbridge.trust.pins.admission import Admission, BlockedTool
     from toolbridge.trust.pins.pins import Pins
 
 _log = logging.getLogger("toolbridge")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """A snapshot of one server."""
+
+    name: str
+    display_name: str
+    origin: Origin
+    transport: Transport
+    state: ServerState
+    tools: int | None
+    """Exposed tools; None when the server was never listed."""
+    last_error: str
+    problems: tuple[str, ...]
+    """Unusable tools, tools blocked by pins, configured tool names that match no tool, unset variables."""
+    respawns: int
+    unseen: int = 0
+    """Exposed tools that passed the audit and were not accepted by this user yet."""
+
+
+class Slot:
+    """A configured server: state, listing, connection or the attempt at one. Only the manager changes it."""
+
+    def __init__(self, server: ServerConfig) -> None:
+        self.server = server
+        self.state: ServerState = "idle"
+        self.last_error = ""
+        self.listing: Listing | None = None
+        self.admission: Admission | None = None
+        """The listing verified against its pins; None when the host has no pins, and all tools are admitted."""
+        self.connection: LiveConnection | None = None
+        self.host_connection: HostConnection | None = None
+        """The same connection, if the server is made of host tools."""
+        self.attempt: Attempt | None = None
+        self.scope: anyio.CancelScope | None = None
+        self.config_secrets: frozenset[str] = frozenset()
+        self.environment_warnings: tuple[str, ...] = ()
+        """Variables that were unset at the last start and were left empty."""
+        self.channel_secrets: Callable[[], frozenset[str]] | None = None
+        self._seen_secrets: frozenset[str] = frozenset()
+        self.start_count = 0
+        """Starts since the host last closed it."""
+        self.is_legacy = False
+        """Whether the server exits when it is probed for the newer protocol."""
+        self.users = 0
+        """Tasks that wait for its connection or have a call under way: none may evict it meanwhile."""
+        self.listing_users = 0
+        """Those of its users that only want its listing, and are gone in a moment."""
+        self.last_used = 0.0
+        """When its last call or connect ended, for LRU eviction; 0 if only its listing was ever used."""
+        self.closing = False
+        self.closing_reason = ""
+        """Why it is being closed, unless the host asked for it."""
+        self.close_count = 0
+        """Closes by the host: a call that began before one must not open the connection again."""
+        self.channel_end: Callable[[], str] | None = None
+        self._semaphore: anyio.Semaphore | None = None
+        self._exposed_names: frozenset[str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self.server.name
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Secrets to redact: those of its configuration, and every token since it was first started."""
+        if self.channel_secrets is not None:
+            self._seen_secrets |= self.channel_secrets()
+        return self.config_secrets | self._seen_secrets if self._seen_secrets else self.config_secrets
+
+    @property
+    def host_tools(self) -> ToolServer | None:
+        """The in-process functions it is made of, if it is; such a server needs no process and no approval."""
+        found: object = self.server.server
+        return found if isinstance(found, ToolServer) and self.server.origin.kind == "code" else None
+
+    def live_connection(self) -> LiveConnection | None:
+        """Its connection, if a call can use it at once."""
+        connection = self.connection
+        return None if connection is None or self.closing or connection.ended else connection
+
+    def connect_seconds(self, limits: ServerLimits) -> float:
+        """The timeout for connecting it."""
+        return self.server.connect_timeout or limits.connect_seconds
+
+    def semaphore(self, limits: ServerLimits) -> anyio.Semaphore:
+        """The semaphore that caps calls under way."""
+        if self._semaphore is None:
+            self._semaphore = anyio.Semaphore(limits.calls_in_flight, fast_acquire=True)
+        return self._semaphore
+
+    def reset_semaphore(self) -> None:
+        """Drop the semaphore after the limits changed: calls from now on share a new one."""
+        self._semaphore = None
+
+    def end_reason(self) -> str:
+        """Why its channel ended. Not sanitised."""
+        return self.channel_end() if self.channel_end is not None else ""
+
+    def ended_message(self, reason: str) -> str:
+        """The error message for a server that ended by itself."""
+        reason = for_error(reason, self.secrets, limit=300)
+        return f"Server {self.name!r} ended{': ' + reason if reason else ''}"
+
+    def set_listing(self, listing: Listing, admission: Admission | None) -> None:
+        """Replace listing and admission, always together."""
+        self.listing, self.admission, self._exposed_names = listing, admission, None
+
+    def reconfigure(self, server: ServerConfig) -> bool:
+        """Change the configuration and keep the connection; True if the exposed tools or their texts changed."""
+        before, self.server, self._exposed_names = self.exposed(), server, None
+        return self.exposed() != before
+
+    def exposed(self) -> ServerListing | None:
+        """The tools that pins and configuration admit."""
+        if self.listing is None:
+            return None
+        admitted = self.admission or self.listing
+        tools = exposed_tools(self.name, admitted.tools, self.server.allow_tools, self.server.deny_tools)
+        server = self.server
+        name = server.display_name or self.name
+        schemas = by_original_name(self.name, admitted.tools, server.output_schemas)
+        return ServerListing(self.name, tools, name, admitted.instructions, server.reading, schemas)
+
+    def exposed_names(self) -> frozenset[str]:
+        """The original names of exposed tools; computed once per listing."""
+        if self._exposed_names is None:
+            exposed = self.exposed()
+            self._exposed_names = frozenset(tool.name for tool in exposed.tools) if exposed else frozenset()
+        return self._exposed_names
+
+    def check_exposed(self, tool: str) -> None:
+        """Verify that a tool is exposed now.
+
+        Raises:
+            ToolBlockedError: its pin blocks it.
+            ToolNotFoundError: the server has no such tool, or the configuration filters it out.
+        """
+        names = self.exposed_names()
+        if tool in names:
+            return
+        blocked = self.blocked(tool)
+        if blocked is not None:
+            raise blocked_error(self.server, blocked)
+        near = nearest(tool, names)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise ToolNotFoundError(self.name, f"exposes no tool {for_error(tool, limit=100)!r}{hint}")
+
+    def blocked(self, name: str) -> BlockedTool | None:
+        """A tool that would be exposed if its pin admitted it."""
+        if self.admission is None or name not in self._allowed_names():
+            return None
+        return self.admission.find_blocked(name)
+
+    def blocked_tools(self) -> tuple[BlockedTool, ...]:
+        """All tools that would be exposed if their pins admitted them, by name."""
+        admission = self.admission
+        if admission is None or not (admission.blocked or admission.problem):
+            return ()
+        found = [admission.find_blocked(name) for name in sorted(self._allowed_names())]
+        return tuple(tool for tool in found if tool is not None)
+
+    def _allowed_names(self) -> frozenset[str]:
+        """The original names of the tools that the configuration allows, pinned or not."""
+        tools = () if self.listing is None else self.listing.tools
+        if self.server.allow_tools is not None or self.server.deny_tools:
+            tools = exposed_tools(self.name, tools, self.server.allow_tools, self.server.deny_tools)
+        return frozenset([tool.name for tool in tools])
+
+    def unmatched_names(self) -> tuple[str, ...]:
+        """Configured tool names that match no listed tool."""
+        if self.listing is None or not (self.server.allow_tools or self.server.deny_tools):
+            return ()
+        return unmatched_names(self.name, self.listing.tools, self.server.allow_tools, self.server.deny_tools)
+
+    def filter_problems(self) -> list[str]:
+        """Warnings about configured tool names that match no listed tool."""
+        return [f"allowTools or denyTools names {name!r}, which it does not list" for name in self.unmatched_names()]
+
+    def stop(self, reason: str = "") -> None:
+        """Cancel its connection, or the attempt at one."""
+        self.close_count += 1
+        if self.attempt is not None:
+            self.closing = True
+            self.closing_reason = reason
+            if self.scope is not None:
+                self.scope.cancel()
+
+    def clear_connection(self) -> None:
+        """Drop the connection when its task is about to end."""
+        self.connection = self.host_connection = self.scope = self.channel_end = None
+
+    def end_attempt(self) -> None:
+        """Mark its task as ended: a new attempt may begin."""
+        attempt, self.attempt = self.attempt, None
+        self.closing = False
+        self.closing_reason = ""
+        if attempt is not None:
+            attempt.ended.set()
+
+    def status(self) -> ServerStatus:
+        """A snapshot of its state."""
+        listing, state, last_error = self.listing, self.state, self.last_error
+        if state == "connected" and not self.closing and self.connection is not None and self.connection.ended:
+            # The task that watches it has yet to run.
+            state, last_error = "error", self.ended_message(self.connection.end_reason())
+        problems = [*self.environment_warnings]
+        problems += [
+            f"{f'tool {each.tool!r}' if each.tool else 'its tools/list'} {each.problem}"
+            for each in (listing.problems if listing else ())
+        ]
+        if self.admission is not None:
+            problems += self.admission.problems(self.name, self._allowed_names())
+        problems += self.filter_problems()
+        return ServerStatus(
+            name=self.name,
+            display_name=self.server.display_name or self.name,
+            origin=self.server.origin,
+            transport=self.server.transport,
+            state=state,
+            tools=None if listing is None else len(self.exposed_names()),
+            last_error=last_error,
+            problems=tuple(problems),
+            respawns=max(0, self.start_count - 1),
+            unseen=0 if self.admission is None else len(self.exposed_names().intersection(self.admission.unseen)),
+        )
 
 
 class ServerRegistry:

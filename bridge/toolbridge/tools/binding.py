@@ -342,7 +342,7 @@ def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapt
 
 def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspect.Signature) -> Arguments:
     """By a JSON Schema: the handler gets one dict, and a context if it takes two."""
-    from toolbridge.schema.validate import ToolChecks
+    from toolbridge.schema.validate import ToolValidator
     from toolbridge_codegen.catalog import ToolDefinition
 
     count, by_name = _positional(name, signature)
@@ -351,7 +351,7 @@ def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspe
     if whole["type"] != "object":
         raise ToolDefinitionError(name, f'its schema has the type {whole["type"]!r}: arguments are an "object"')
     whole.setdefault("properties", {})
-    checks = ToolChecks(ToolDefinition(name, whole))
+    checks = ToolValidator(ToolDefinition(name, whole))
     for note in checks.notes:
         _log.warning("The schema of tool %r: %s", name, note)
 

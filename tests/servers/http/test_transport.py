@@ -313,8 +313,11 @@ async def test_a_request_that_was_taken_never_looks_as_if_it_had_not_been_sent(h
 
 
 async def test_a_stream_that_breaks_is_resumed_where_it_stopped_without_asking_again() -> None:
+    ids: list[object] = []
+
     async def answer(request: Received, stream: SocketStream) -> None:
         if request.method == "POST":
+            ids.append(request.message["id"])
             note = {"jsonrpc": "2.0", "method": "notifications/message"}
             await stream.send(
                 EVENTS_HEAD + chunk(b"retry: 10\n\n" + events(b"", note, ids=True)) + chunk(b"id: 9\ndata: {")
@@ -322,7 +325,7 @@ async def test_a_stream_that_breaks_is_resumed_where_it_stopped_without_asking_a
             hang_up()
         last = request.headers["last-event-id"]
         await stream.send(
-            reply(events({"jsonrpc": "2.0", "id": 1, "result": {"after": last}}), kind="text/event-stream")
+            reply(events({"jsonrpc": "2.0", "id": ids[0], "result": {"after": last}}), kind="text/event-stream")
         )
 
     async with raw_server(answer) as server, session(server.url()) as running:

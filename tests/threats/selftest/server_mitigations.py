@@ -68,7 +68,7 @@ SERVER_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_T9}::test_servers_that_list_too_much_are_cut_all_at_once_and_a_modest_one_is_served",
     ),
     off(
-        *("T9", "cap calls under way", "servers/pool.py"),
+        *("T9", "cap calls under way", "servers/registry.py"),
         *("anyio.Semaphore(limits.calls_in_flight, fast_acquire=True)", "anyio.Semaphore(10_000, fast_acquire=True)"),
         f"{_T9}::test_no_more_calls_are_under_way_at_once_than_may_be",
     ),

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from codegen.chance import Chance
-from toolbridge.schema.compile import checkable
-from toolbridge.schema.keywords import judge, sure_fit
-from toolbridge.schema.validate import ARGUMENT_STEPS, RESULT_STEPS
+from toolbridge.schema.compile import compile_schema
+from toolbridge.schema.keywords import validate
+from toolbridge.schema.validate import ARGUMENT_STEPS, RESULT_STEPS, fast_path
 
 FORECAST = {
     "type": "object",
@@ -26,7 +26,7 @@ FORECAST = {
 
 
 def says_yes(schema: Any, value: Any) -> bool:
-    fits = sure_fit(checkable(schema))
+    fits = fast_path(compile_schema(schema))
     return fits is not None and fits(value)
 
 
@@ -80,7 +80,7 @@ NOT_SIMPLE: list[Any] = [
 
 @pytest.mark.parametrize("schema", NOT_SIMPLE)
 def test_of_schemas_that_say_more_nothing_is_sure(schema: Any) -> None:
-    assert sure_fit(checkable(schema)) is None
+    assert fast_path(compile_schema(schema)) is None
 
 
 @pytest.mark.parametrize("hundred", range(10))
@@ -88,13 +88,13 @@ def test_on_schemas_by_chance_a_yes_is_the_judges(hundred: int) -> None:
     for seed in range(100 * hundred, 100 * hundred + 100):
         chance = Chance(seed)
         for schema in (chance.schema(), {"type": "object", "additionalProperties": False, **chance.schema()}):
-            clean = checkable(schema)
-            fits = sure_fit(clean)
+            clean = compile_schema(schema)
+            fits = fast_path(clean)
             for value in (chance.value() for _ in range(20)):
                 if fits is not None and fits(value):
                     for steps in (ARGUMENT_STEPS, RESULT_STEPS):
-                        verdict = judge(clean, value, steps=steps)
-                        assert (verdict.problems, verdict.complete) == ((), True), (schema, value)
+                        verdict = validate(clean, value, steps=steps)
+                        assert (verdict.violations, verdict.complete) == ((), True), (schema, value)
 
 
 def test_the_largest_object_that_surely_fits_is_one_that_the_judge_looks_at_as_a_whole() -> None:
@@ -106,4 +106,4 @@ def test_the_largest_object_that_surely_fits_is_one_that_the_judge_looks_at_as_a
     }
     value = {str(number): None for number in range(200)}
     assert says_yes(schema, value)
-    assert judge(checkable(schema), value, steps=RESULT_STEPS).complete
+    assert validate(compile_schema(schema), value, steps=RESULT_STEPS).complete
