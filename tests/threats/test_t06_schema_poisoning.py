@@ -11,13 +11,14 @@ import pytest
 
 from codegen import corpus
 from codegen.stub_syntax import PYTHON_NODES, TYPESCRIPT_KINDS
+from each_case import each_case
 from threats import stub_facts
 from toolbridge import Sandbox
 from toolbridge.check.checker import Checker, World
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 
-TEXTS = [pytest.param(f"text-{number}", id=name) for number, name in enumerate(stub_facts.text_ids())]
+TEXTS = [f"text-{number}" for number in range(len(stub_facts.text_ids()))]
 EVERY_SERVER = tuple(stub_facts.hostile_servers())
 OWN_PROPERTIES = {"constant", "choice", "alternatives", "referred", "kind", "x"}
 """Of the tools in `codegen.poisoned.name_tool`, besides the hostile one."""
@@ -42,39 +43,47 @@ def twin_of(server: str) -> str:
     return "silent" if name in SAY_NOTHING else "benign"
 
 
-@pytest.mark.parametrize("server", TEXTS)
-def test_a_text_changes_nothing_in_typescript_but_comments(server: str) -> None:
-    facts = stub_facts.all_typescript_facts()
-    assert facts[server].errors == ()
-    assert facts[server].tokens == facts[twin_of(server)].tokens
+def test_a_text_changes_nothing_in_typescript_but_comments() -> None:
+    with each_case() as case:
+        for server in TEXTS:
+            with case(server):
+                facts = stub_facts.all_typescript_facts()
+                assert facts[server].errors == ()
+                assert facts[server].tokens == facts[twin_of(server)].tokens
 
 
-@pytest.mark.parametrize("server", TEXTS)
-def test_a_text_changes_nothing_in_python_but_comments_and_docstrings(server: str) -> None:
-    facts = stub_facts.all_python_facts()
-    assert facts[server].shape == facts[twin_of(server)].shape
+def test_a_text_changes_nothing_in_python_but_comments_and_docstrings() -> None:
+    with each_case() as case:
+        for server in TEXTS:
+            with case(server):
+                facts = stub_facts.all_python_facts()
+                assert facts[server].shape == facts[twin_of(server)].shape
 
 
-@pytest.mark.parametrize("server", TEXTS)
-def test_a_text_is_no_directive_to_a_compiler_or_checker(server: str) -> None:
-    typescript = stub_facts.all_typescript_facts()[server]
-    assert typescript.directives == 0
-    assert typescript.tags == ()
-    comments = stub_facts.all_python_facts()[server].comments
-    assert [comment for comment in comments if DIRECTIVE.search(comment)] == []
-    # Some settings are read from lines that only look like comments, inside of strings too.
-    stub = stub_facts.python_stub(server)
-    assert [line for line in stub.splitlines() if line.startswith("# mypy:")] == []
-    assert tokenize.detect_encoding(io.BytesIO(stub.encode()).readline)[0] == "utf-8"
+def test_a_text_is_no_directive_to_a_compiler_or_checker() -> None:
+    with each_case() as case:
+        for server in TEXTS:
+            with case(server):
+                typescript = stub_facts.all_typescript_facts()[server]
+                assert typescript.directives == 0
+                assert typescript.tags == ()
+                comments = stub_facts.all_python_facts()[server].comments
+                assert [comment for comment in comments if DIRECTIVE.search(comment)] == []
+                # Some settings are read from lines that only look like comments, inside of strings too.
+                stub = stub_facts.python_stub(server)
+                assert [line for line in stub.splitlines() if line.startswith("# mypy:")] == []
+                assert tokenize.detect_encoding(io.BytesIO(stub.encode()).readline)[0] == "utf-8"
 
 
-@pytest.mark.parametrize("server", TEXTS)
-def test_a_text_is_kept_as_far_as_it_is_harmless(server: str) -> None:
+def test_a_text_is_kept_as_far_as_it_is_harmless() -> None:
     """Or else the other tests would pass for a generator that drops all text."""
-    text = corpus.text_cases("texts")[int(server.removeprefix("text-"))].text
-    if "PWNED" in text[:1500]:
-        assert any("PWNED" in comment for comment in stub_facts.all_typescript_facts()[server].comments)
-        assert "PWNED" in stub_facts.python_stub(server)
+    with each_case() as case:
+        for server in TEXTS:
+            with case(server):
+                text = corpus.text_cases("texts")[int(server.removeprefix("text-"))].text
+                if "PWNED" in text[:1500]:
+                    assert any("PWNED" in comment for comment in stub_facts.all_typescript_facts()[server].comments)
+                    assert "PWNED" in stub_facts.python_stub(server)
 
 
 def test_only_declarations_are_ever_written() -> None:

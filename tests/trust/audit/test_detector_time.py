@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
-import pytest
 from bench.audit.figures import examples
 
+from each_case import each_case
 from growth import PLAIN_SECONDS, is_at_most, plain_python
 from toolbridge.trust.audit.detector import LONGEST_READ, OtherTools, findings_in
 from toolbridge.trust.audit.lexicon import CONCEPTS
@@ -141,16 +142,20 @@ def hostile_texts() -> dict[str, str]:
 TEXTS = hostile_texts()
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_hundred_kilobytes_of_anything_are_a_tenth_of_a_second_of_plain_work(name: str) -> None:
-    assert is_at_most(0.1 / PLAIN_SECONDS, lambda: findings_in(TEXTS[name], OTHERS), plain_python)
+def test_a_hundred_kilobytes_of_anything_are_a_tenth_of_a_second_of_plain_work() -> None:
+    with each_case() as case:
+        for name, text in TEXTS.items():
+            with case(name):
+                assert is_at_most(0.1 / PLAIN_SECONDS, partial(findings_in, text, OTHERS), plain_python)
 
 
-@pytest.mark.parametrize("name", list(TEXTS)[::7])
-def test_twice_the_text_takes_no_more_than_about_twice_the_time(name: str) -> None:
+def test_twice_the_text_takes_no_more_than_about_twice_the_time() -> None:
     """Below the bound from which on only the ends are read: the bound may not be what makes it fast."""
-    half, whole = TEXTS[name][: LONGEST_READ // 2], TEXTS[name][:LONGEST_READ]
-    assert is_at_most(2.5, lambda: findings_in(whole, OTHERS), lambda: findings_in(half, OTHERS))
+    with each_case() as case:
+        for name in list(TEXTS)[::7]:
+            with case(name):
+                half, whole = TEXTS[name][: LONGEST_READ // 2], TEXTS[name][:LONGEST_READ]
+                assert is_at_most(2.5, partial(findings_in, whole, OTHERS), partial(findings_in, half, OTHERS))
 
 
 def test_many_near_misses_are_found_as_such() -> None:

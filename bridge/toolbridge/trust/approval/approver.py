@@ -1,6 +1,6 @@
-"""SECURITY: the one question before any server is started or reached. Without an approver the answer is no.
+"""SECURITY: approval of a server before it is started or reached (T1). Without an approver the answer is no.
 
-`servers` asks here on every path to a process or a connection: first use, `start_all`, respawn, reload.
+Every path to a process or a connection asks: first use, `start_all`, respawn, reload.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from toolbridge.config.server_config import ServerConfig
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What would be started or reached: exactly this snapshot, once approved."""
+    """The snapshot of a server to approve: exactly this is started or reached (no TOCTOU race)."""
 
     server: ServerConfig
     executable: str | None
     """The absolute path that the command resolves to; None for a server that is no process of ours."""
     digest: str
-    """`sha256:…` over everything that affects what runs."""
+    """`sha256:…` over every setting that affects the program or the connection."""
     directory: str | None = None
-    """The absolute directory that it is started in, also where its configuration names none; else None."""
+    """The absolute working directory, configured or current; None for a server that is no process of ours."""
     target: str | None = None
-    """The file that `executable` leads to by links, where it lies in the project or the server's directory."""
+    """The file behind the links of `executable`, if that is in the project or the server's directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Approver(Protocol):
     """Decides whether a server may be started or reached."""
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answer for this exact request; an exception counts as a refusal."""
+        """Answers for this exact request; an exception counts as a refusal."""
         ...
 
 
@@ -54,76 +54,73 @@ ApproverLike: TypeAlias = Approver | Callable[[ApprovalRequest], Approval | bool
 
 @runtime_checkable
 class AsksSomebody(Protocol):
-    """An approver that does not ask the same person for everybody who uses a server."""
+    """An approver that asks different persons for different users of a server."""
 
     def asker(self) -> object:
-        """Whom `approve` would ask if this task called it now. Tasks with the same one share one question."""
+        """The person whom `approve` would ask for the current task. Tasks with the same asker share one question."""
         ...
 
 
 @runtime_checkable
 class MayTakeBack(Protocol):
-    """An approver whose approvals can be taken back elsewhere, while what it approved is connected."""
+    """An approver whose approvals can be revoked elsewhere while their servers are connected."""
 
     def stamp(self) -> object:
-        """Something that is another once any decision may be. To be had without delay."""
+        """A value that changes with any decision; cheap to read."""
         ...
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
-        """Whether exactly this, which it approved, is approved now. Asks nobody."""
+        """Whether exactly this request is still approved. Doesn't ask."""
         ...
 
 
 class DenyAll:
-    """Refuses every server: what holds until a host says otherwise."""
+    """Refuses every server: the default."""
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Refuse."""
+        """Refuses."""
         return Approval(False, f"no approver was given, and nobody approved {request.digest}")
 
 
 class ApproveDigests:
-    """Approves exactly these snapshots: for unattended set-ups that know what they start."""
+    """Approves exactly these snapshots, by digest: for unattended set-ups."""
 
     def __init__(self, *digests: str) -> None:
         self._digests = frozenset(digests)
         self.unused = set(digests)
-        """Those that nobody has asked about so far."""
+        """Digests that were in no request so far."""
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Approve what is listed."""
+        """Approves a listed digest."""
         if request.digest in self._digests:
             self.unused.discard(request.digest)
             return Approval(True)
         return Approval(False, f"its digest {request.digest} is not among those approved")
 
 
-# SECURITY: what of a server is kept and shown besides its digest: references and names, never values (T35).
-#
-# Kept so that a later difference can be named. It decides nothing: the digest does.
-
+# SECURITY: the facts stored beside a digest, to name a later difference: references and names, never values (T35).
 
 MOST_ARGUMENTS = 60
 MOST_CHARACTERS = 300
-"""Of one text that is kept: a file of approvals is no place for megabytes."""
+"""Of one stored text."""
 
 _REFERENCE = re.compile(r"(?<!\$)\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def references(text: str) -> tuple[str, ...]:
-    """The variables that a value refers to, in order."""
+    """The variables that a value references, in order."""
     return tuple(dict.fromkeys(_REFERENCE.findall(text)))
 
 
 def masked_value(text: str) -> str:
-    """A value of `env` or `headers`: its references where it is made of nothing else, else nothing of it."""
+    """A value of `env` or `headers`: its references if it has nothing else, else `***`."""
     names = references(text)
     bare = _REFERENCE.sub("", text) == ""
     return " ".join(f"${{{name}}}" for name in names) if names and bare else MASK
 
 
 def approved_facts(request: ApprovalRequest) -> dict[str, object]:
-    """What was approved, for people. Empty fields are left out."""
+    """The facts of an approved request, for people, without empty fields."""
     server = request.server
     args = [_cut(argument) for argument in masked_arguments(server.args[:MOST_ARGUMENTS])]
     if len(server.args) > MOST_ARGUMENTS:
@@ -146,7 +143,7 @@ def approved_facts(request: ApprovalRequest) -> dict[str, object]:
 
 
 def differences(before: Mapping[str, object], now: Mapping[str, object]) -> tuple[str, ...]:
-    """Which facts differ; a digest may differ where none does, by a value that is not kept."""
+    """The facts that differ; a digest may also differ by a value that is not stored."""
     changed = tuple(name for name in {**now, **before} if before.get(name) != now.get(name))
     return changed or ("a value that is not shown",)
 
@@ -166,10 +163,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
-# SECURITY: one question to the person at a terminal. No terminal, no question.
-#
-# What was typed before the question was shown is thrown away: it was no answer to it.
-
+# SECURITY: questions at a terminal. Input typed before the question is discarded: it is no answer to it.
 
 _MOST_BYTES = 4096
 _WIDEST = 100
@@ -180,16 +174,16 @@ class Terminal:
 
     @property
     def is_there(self) -> bool:
-        """Whether somebody can read a question and answer it."""
+        """Whether both streams are a terminal."""
         return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
 
     @property
     def columns(self) -> int:
-        """How wide a prompt may be; not more than is pleasant to read."""
+        """The width of a prompt, at most `_WIDEST`."""
         return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
 
     async def ask(self, text: str, question: str) -> str:
-        """Show a text and a question, and give the line that is typed; empty at the end of input."""
+        """Shows a text and a question, and waits for a line; empty at the end of input."""
         import termios
 
         import anyio

@@ -1,12 +1,11 @@
-"""SECURITY: who decides whether a server may be started or reached: the store, a person at a terminal, the host.
+"""SECURITY: approvers of servers: the store, a person at a terminal, a callback of the host; and their prompt (T1).
 
-Whatever goes wrong on the way to an answer is a refusal.
+Any error on the way to an answer is a refusal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import anyio
@@ -29,12 +28,10 @@ from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError, S
 from toolbridge.trust.approval.warnings import approval_warnings
 from toolbridge.trust.text.sanitise import for_error, visible, word, wrapped
 
-# SECURITY: what a person reads before a server is started or reached (T2, T20, T24).
+# SECURITY: the approval prompt (T2, T20, T24).
 #
-# Everything in it that comes from a configuration is written by `visible_text`: on its own lines, inert, unambiguous.
-# Whatever is long is shown twice: first in full, then shortened, so that the warning and the question are never
-# pushed off the screen, and nothing is left out.
-
+# Text from a configuration is sanitised by `visible` and `word`: on its own lines, inert, unambiguous. A long prompt is
+# shown in full, then shortened, so that the warning and the question stay on the screen, and nothing is left out.
 
 PROCESS_WARNING = "⚠️ This MCP server runs as a full OS process with YOUR permissions. It is NOT sandboxed."
 REMOTE_WARNING = "⚠️ This MCP server runs elsewhere: what is sent to it leaves your control."
@@ -42,7 +39,7 @@ OBJECT_WARNING = "⚠️ This MCP server is a part of the program that you run, 
 
 _LABEL = 12
 _MOST_LINES = 8
-"""Of one row, in the part that has to fit on a screen."""
+"""Of one row, in the shortened part."""
 _ORIGINS: Mapping[str, str] = {
     "user": "your own file",
     "project": "project file",
@@ -55,27 +52,23 @@ _QUESTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A label, and its words."""
-
-    label: str
-    words: tuple[str, ...]
+_Row: TypeAlias = tuple[str, tuple[str, ...]]
+"""A label, and its words."""
 
 
 def warning_line(server: ServerConfig) -> str:
-    """The one line that is always shown."""
+    """The warning, always shown as one line."""
     if server.transport == "stdio":
         return PROCESS_WARNING
     return OBJECT_WARNING if server.transport == "in_process" else REMOTE_WARNING
 
 
 def approval_prompt(request: ApprovalRequest, answer: StoredAnswer, *, width: int = 80) -> str:
-    """All that a person needs to decide, without the question."""
+    """The approval prompt, without the question."""
     width = max(40, width)
     rows = list(_rows(request))
     room = width - 2 - _LABEL
-    full = [(row.label, wrapped(row.words, room)) for row in rows]
+    full = [(label, wrapped(words, room)) for label, words in rows]
     lines: list[str] = []
     if any(len(each) > _MOST_LINES for _, each in full):
         lines += ["", _rule(f"All of the configuration of {visible(request.server.name)}", width)]
@@ -91,7 +84,7 @@ def approval_prompt(request: ApprovalRequest, answer: StoredAnswer, *, width: in
 
 
 def question(server: ServerConfig) -> str:
-    """What is asked below the prompt."""
+    """The question below the prompt."""
     return _QUESTIONS["process" if server.transport in ("stdio", "in_process") else "remote"]
 
 
@@ -106,32 +99,32 @@ def _rule(text: str, width: int) -> str:
 
 def _rows(request: ApprovalRequest) -> Iterator[_Row]:
     server = request.server
-    yield _Row("Origin", _origin(server.origin))
+    yield ("Origin", _origin(server.origin))
     if server.display_name:
-        yield _Row("Called", (word(server.display_name),))
+        yield ("Called", (word(server.display_name),))
     if server.command is not None:
-        yield _Row("Command", tuple(word(each) for each in (server.command, *server.args)))
+        yield ("Command", tuple(word(each) for each in (server.command, *server.args)))
     if request.executable is not None:
         link = f"a link to {word(request.target)}" if request.target is not None else ""
-        yield _Row("Program", _words(word(request.executable), link))
+        yield ("Program", _words(word(request.executable), link))
     if request.directory is not None:
-        yield _Row("Directory", _words(word(request.directory), "(the current one)" if server.cwd is None else ""))
+        yield ("Directory", _words(word(request.directory), "(the current one)" if server.cwd is None else ""))
     if server.url is not None:
-        yield _Row("URL", (word(masked_url(server.url)),))
+        yield ("URL", (word(masked_url(server.url)),))
     if server.transport != "stdio":
-        yield _Row("Transport", (server.transport,))
+        yield ("Transport", (server.transport,))
     if server.env:
-        yield _Row("Variables", tuple(_values(server.env)))
+        yield ("Variables", tuple(_values(server.env)))
     if server.env_required:
-        yield _Row("Passed on", tuple(f"{word(name)}={MASK}" for name in server.env_required))
+        yield ("Passed on", tuple(f"{word(name)}={MASK}" for name in server.env_required))
     if server.inherit_env:
-        yield _Row("inheritEnv", _words("true:", "ALL variables of your environment are passed on"))
+        yield ("inheritEnv", _words("true:", "ALL variables of your environment are passed on"))
     if server.headers:
-        yield _Row("Headers", tuple(_values(server.headers)))
+        yield ("Headers", tuple(_values(server.headers)))
     if server.oauth is not None:
         scopes = [word(scope) for scope in server.oauth.scopes]
         client = [f"client {word(server.oauth.client_id)}"] if server.oauth.client_id else []
-        yield _Row("Sign-in", ("OAuth", *client, *(("scopes", *scopes) if scopes else ())))
+        yield ("Sign-in", ("OAuth", *client, *(("scopes", *scopes) if scopes else ())))
 
 
 def _origin(origin: Origin) -> tuple[str, ...]:
@@ -139,7 +132,7 @@ def _origin(origin: Origin) -> tuple[str, ...]:
 
 
 def _values(values: Mapping[str, str]) -> Iterator[str]:
-    """Names with masked values. Which variables of the person's own go into one is no secret, and worth knowing."""
+    """Names with masked values, and the names of the user's variables that go into them."""
     for name, value in values.items():
         sources = " ".join(f"${{{each}}}" for each in references(value))
         yield f"{word(name)}={MASK}" + (f" (from {sources})" if sources else "")
@@ -155,10 +148,7 @@ def _history(answer: StoredAnswer) -> str:
 
 
 def _set_in(line: str, width: int) -> str:
-    """The warning, which is one line always: set in so that a terminal that has to wrap it does so between words.
-
-    Some terminals draw its sign one column wide, some two; there is a space for either.
-    """
+    """The warning, indented so that a terminal wraps it between words; its sign may take one column or two."""
     _, _, words = line.partition("\ufe0f")
     for indent in range(2, 16):  # wider than the longest word
         place = width - indent - 2
@@ -191,9 +181,9 @@ _YES = frozenset({"y", "yes"})
 
 
 class StoredApprovals:
-    """Approves what the store has an approval for, and says for anything else how to approve it.
+    """Approves servers that the store has an approval for; a refusal names the command that approves.
 
-    A server that is an object of the host's own program is approved: the host runs that code anyway.
+    An in-process server of the host's own program is approved: the host runs that code anyway.
     """
 
     def __init__(
@@ -201,12 +191,10 @@ class StoredApprovals:
     ) -> None:
         self.store = store or ApprovalStore()
         self._config_file = config_file
-        """What `--config` was given, so that the command in a refusal finds the same server."""
         self._profiles = tuple(profiles)
-        """What `--profile` was given, likewise."""
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answer from the store, as it is now."""
+        """Answers from the store."""
         if is_own_object(request):
             return Approval(True)
         try:
@@ -216,15 +204,15 @@ class StoredApprovals:
         return self.refusal(request, answer) or Approval(True)
 
     def stamp(self) -> object:
-        """That of the store."""
+        """The stamp of the store."""
         return self.store.stamp()
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
-        """What the store says now."""
-        return (await self.approve(request)).approved
+        """Whether the store approves this now."""
+        return (await StoredApprovals.approve(self, request)).approved
 
     def refusal(self, request: ApprovalRequest, answer: StoredAnswer) -> Approval | None:
-        """Why not, and what to do; None for what is approved."""
+        """The refusal, with its reason and remedy; None if approved."""
         if answer.disabled:
             name = request.server.name
             return Approval(False, f"you disabled it; {advised(f'enable {name}')} takes that back")
@@ -240,10 +228,10 @@ class StoredApprovals:
         return Approval(False, f"{reason}. {how_to_approve(request, self._config_file, self._profiles)}")
 
 
-class TerminalApprover:
-    """Asks the person at the terminal about what the store has no approval for, and remembers a yes.
+class TerminalApprover(StoredApprovals):
+    """Asks the person at the terminal about servers without an approval in the store, and stores a yes.
 
-    Without a terminal it is `StoredApprovals`. A no is not remembered: the question comes again at the next use.
+    Without a terminal it is `StoredApprovals`. A no is not stored: the question comes again at the next use.
     """
 
     def __init__(
@@ -254,46 +242,37 @@ class TerminalApprover:
         profiles: Sequence[str] = (),
         terminal: Terminal | None = None,
     ) -> None:
-        self._stored = StoredApprovals(store, config_file=config_file, profiles=profiles)
+        super().__init__(store, config_file=config_file, profiles=profiles)
         self._terminal = terminal or Terminal()
         self._turn: anyio.Lock | None = None
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answer from the store, or else ask."""
+        """Answers from the store, else asks."""
         if is_own_object(request):
             return Approval(True)
-        # One question at a time, and each is asked with what the store says by then.
+        # One question at a time; each reads the store again first.
         self._turn = self._turn or anyio.Lock()
         async with self._turn:
-            store = self._stored.store
             try:
-                answer = await anyio.to_thread.run_sync(store.answer, request)
-                refusal = self._stored.refusal(request, answer)
+                answer = await anyio.to_thread.run_sync(self.store.answer, request)
+                refusal = self.refusal(request, answer)
                 if refusal is None:
                     return Approval(True)
                 if answer.disabled or not self._terminal.is_there:
                     return refusal
                 if not await ask_at_terminal(self._terminal, request, answer):
                     return Approval(False, "you said no")
-                await anyio.to_thread.run_sync(store.approve, request)
+                await anyio.to_thread.run_sync(self.store.approve, request)
             except ApprovalStoreError as error:
                 return Approval(False, str(error).rstrip("."))
         return Approval(True)
 
-    def stamp(self) -> object:
-        """That of the store."""
-        return self._stored.stamp()
-
-    async def still_approves(self, request: ApprovalRequest) -> bool:
-        """What the store says now."""
-        return await self._stored.still_approves(request)
-
 
 class CallbackApprover:
-    """Asks a function of the host: for programs with a window, a chat, or a policy of their own.
+    """Asks a callback of the host: for programs with a window, a chat, or a policy of their own.
 
-    The function, plain or async, gives a bool or an `Approval`. With a store, a yes is remembered, and what was
-    approved before is not asked again.
+    The callback, plain or async, returns a bool or an `Approval`. With a store, a yes is stored, and the callback is
+    not asked about stored approvals.
     """
 
     def __init__(self, ask: Ask, *, store: ApprovalStore | None = None) -> None:
@@ -301,7 +280,7 @@ class CallbackApprover:
         self._stored = None if store is None else StoredApprovals(store)
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answer from the store, if there is one, or else ask."""
+        """Answers from the store, if there is one, else asks."""
         store = None if self._stored is None else self._stored.store
         try:
             if self._stored is not None and store is not None:
@@ -319,16 +298,16 @@ class CallbackApprover:
         return approval
 
     def stamp(self) -> object:
-        """That of the store, if there is one."""
+        """The stamp of the store; None without one."""
         return None if self._stored is None else self._stored.stamp()
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
-        """What the store says now; without one, a yes holds until the function is asked again."""
+        """Whether the store approves this now; without a store, a yes holds until the callback is asked again."""
         return self._stored is None or await self._stored.still_approves(request)
 
 
 def approver_of(given: ApproverLike | None) -> Approver:
-    """The approver that a host gave: an object, or a function in its place; without one, nothing is approved.
+    """The approver for an object or a callback of the host; None refuses every server.
 
     Raises:
         MisuseError: it is neither.
@@ -348,22 +327,22 @@ def _as_approval(given: object) -> Approval:
 
 
 async def ask_at_terminal(terminal: Terminal, request: ApprovalRequest, answer: StoredAnswer) -> bool:
-    """Show the prompt and wait for a line. Only `y` and `yes` are a yes."""
+    """Shows the prompt and waits for a line. Only `y` and `yes` are a yes."""
     text = approval_prompt(request, answer, width=terminal.columns)
     line = await terminal.ask(text, question(request.server))
     return line.strip().lower() in _YES
 
 
 def is_own_object(request: ApprovalRequest) -> bool:
-    """Whether this is an object that the host made: no file and no plugin can."""
+    """Whether the server is an in-process object of the host: no file and no plugin can configure one."""
     server = request.server
     return server.transport == "in_process" and server.origin.kind == "code"
 
 
 def how_to_approve(request: ApprovalRequest, config_file: str | None, profiles: Sequence[str] = ()) -> str:
-    """The exact command, or what to write where there is none: it finds servers of files only.
+    """The command that asks a person to approve, or the code for a server of a program.
 
-    It asks a person. Models read this: how to approve without one is not for them (see `unattended_command`).
+    Models read this, so it doesn't name the command that approves without a person (see `unattended_command`).
     """
     server = request.server
     if server.origin.kind == "code":
@@ -372,7 +351,7 @@ def how_to_approve(request: ApprovalRequest, config_file: str | None, profiles: 
 
 
 def unattended_command(request: ApprovalRequest, config_file: str | None, profiles: Sequence[str] = ()) -> str:
-    """The command that approves exactly this where nobody can be asked."""
+    """The command that approves exactly this without asking."""
     return f"{_command(request.server.name, config_file, profiles)} --hash {request.digest} --yes"
 
 

@@ -1,8 +1,8 @@
 """SECURITY: files of this user's decisions: private, sealed with an HMAC, changed under a lock between processes (T10).
 
-A store that another user could have written, or that is damaged, decides nothing and is never written over. The key
-lies beside the file, so a file copied from elsewhere, or written by a program that can't read the key, is not accepted.
-Against a program that runs as the same user, which can read the key too, no file is safe.
+A store that another user could have written, or that is damaged, approves nothing and is never overwritten. The key
+lies beside the file: a file copied from elsewhere, or written by a program that can't read the key, is refused. No file
+is safe against a program of the same user, which can read the key too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,7 @@ from toolbridge.config.server_config import Origin, OriginKind
 from toolbridge.errors import ToolbridgeError
 from toolbridge.files import AnyPath, check_ancestors, file_lock, read_private_file, state_directory, write_private_file
 
-# SECURITY: the content of the approval store as data, and as the text of its file.
-#
-# Read strictly: a file that is not exactly of this form is not used at all, for nobody can tell what is wrong with
-# it.
-
+# SECURITY: the content of the approval store, and its text, which is parsed strictly.
 
 VERSION = 1
 
@@ -36,12 +32,12 @@ _WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 class RecordsError(ValueError):
-    """The text is not that of a store; says why. Never leaves the store."""
+    """The text of a store is invalid; says why. Never leaves the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRecord:
-    """One decision: about one server of one origin, and in one directory where its configuration names none."""
+    """A decision about a server of one origin, in one directory if its configuration names none."""
 
     origin: Origin
     name: str
@@ -50,17 +46,17 @@ class ApprovalRecord:
     decision: Decision
     when: str
     what: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What was approved, for people; see `approved_facts`."""
+    """The approved facts, for people; see `approved_facts`."""
 
     @property
     def place(self) -> tuple[Origin, str, str | None]:
-        """What there is one decision for."""
+        """The key: one decision each."""
         return self.origin, self.name, self.directory
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchRecord:
-    """A server that this user switched on or off, whatever its configuration says."""
+    """A server that this user enabled or disabled, which outranks its configuration."""
 
     origin: Origin
     name: str
@@ -69,29 +65,29 @@ class SwitchRecord:
 
     @property
     def place(self) -> tuple[Origin, str]:
-        """What there is one switch for."""
+        """The key: one switch each."""
         return self.origin, self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All that is in a store."""
+    """The content of a store."""
 
     approvals: tuple[ApprovalRecord, ...] = ()
     switches: tuple[SwitchRecord, ...] = ()
 
     def with_approval(self, record: ApprovalRecord) -> Records:
-        """The same, with this decision in place of an earlier one."""
+        """A copy with this decision in place of an earlier one."""
         others = tuple(each for each in self.approvals if each.place != record.place)
         return Records((*others, record), self.switches)
 
     def with_switch(self, record: SwitchRecord) -> Records:
-        """The same, with this switch in place of an earlier one."""
+        """A copy with this switch in place of an earlier one."""
         others = tuple(each for each in self.switches if each.place != record.place)
         return Records(self.approvals, (*others, record))
 
     def switch(self, origin: Origin, name: str) -> bool | None:
-        """Whether a server was switched on or off; None if neither."""
+        """Whether a server was enabled or disabled; None if neither."""
         return next((each.enabled for each in self.switches if each.place == (origin, name)), None)
 
 
@@ -120,7 +116,7 @@ def records_to_text(records: Records, key: bytes) -> bytes:
 
 
 def records_from_text(text: bytes, key: bytes) -> Records:
-    """What a store's file says.
+    """Parses the text of a store's file.
 
     Raises:
         RecordsError: it is damaged, altered, or of another version.
@@ -141,7 +137,7 @@ def sealed(content: Mapping[str, Any], key: bytes) -> bytes:
 
 
 def unsealed(text: bytes, key: bytes, keys: set[str]) -> dict[str, Any]:
-    """The content of a sealed file, which has these keys.
+    """Verifies the seal and returns the content, which must have these keys.
 
     Raises:
         RecordsError: it is damaged, altered, or of another version.
@@ -197,12 +193,12 @@ def _switch(value: object) -> SwitchRecord:
 
 
 def origin_to_json(origin: Origin) -> dict[str, str]:
-    """An origin as it is written."""
+    """An origin as JSON."""
     return {"kind": origin.kind, "detail": origin.detail}
 
 
 def origin_of(value: object) -> Origin:
-    """An origin as it was read."""
+    """Parses an origin; raises RecordsError."""
     fields = object_of(value, "an origin", {"kind", "detail"})
     if fields["kind"] not in get_args(OriginKind):
         raise RecordsError("is damaged: an origin is of no known kind")
@@ -210,21 +206,21 @@ def origin_of(value: object) -> Origin:
 
 
 def object_of(value: object, what: str, keys: set[str] | None) -> dict[str, Any]:
-    """An object with these keys, or with any for None."""
+    """The value as an object with these keys, or any for None; raises RecordsError."""
     if not isinstance(value, dict) or (keys is not None and set(cast("dict[str, Any]", value)) != keys):
         raise RecordsError(f"is damaged: {what} has not the fields it should have")
     return cast("dict[str, Any]", value)
 
 
 def items_of(value: object, what: str) -> list[object]:
-    """A list."""
+    """The value as a list; raises RecordsError."""
     if not isinstance(value, list):
         raise RecordsError(f"is damaged: {what} is no list")
     return cast("list[object]", value)
 
 
 def text_of(value: object, what: str, form: re.Pattern[str] | None = None) -> str:
-    """Text of this form."""
+    """The value as text of this form; raises RecordsError."""
     if not isinstance(value, str) or (form is not None and not form.fullmatch(value)):
         raise RecordsError(f"is damaged: {what} is not of its form")
     return value
@@ -251,7 +247,7 @@ _Content = TypeVar("_Content")
 
 
 class ApprovalStoreError(ToolbridgeError):
-    """Decisions of this user can't be read or written. Nothing is approved by them then, and none of them is lost."""
+    """A store can't be read or written. Then it approves nothing, and loses no decision."""
 
     def __init__(self, path: str, problem: str, fix: str, what: str = "The approvals") -> None:
         self.path = path
@@ -260,10 +256,10 @@ class ApprovalStoreError(ToolbridgeError):
 
 
 class SealedStore(ABC, Generic[_Content]):
-    """One sealed file. Every `read` reads it anew: another process may have written it."""
+    """A sealed file, read anew each time: another process may have written it."""
 
     what: ClassVar[str]
-    """`The approvals`, to begin an error with."""
+    """The beginning of an error: `The approvals`."""
     file_name: ClassVar[str]
     folder: ClassVar[str]
     """Of the user's state directory."""
@@ -275,12 +271,12 @@ class SealedStore(ABC, Generic[_Content]):
 
     @property
     def has_place(self) -> bool:
-        """Whether there is an absolute path for it; without one, nothing was ever kept."""
+        """Whether there is an absolute path for it; without one, it is empty."""
         return os.path.isabs(self._directory)
 
     @abstractmethod
     def _from_text(self, text: bytes | None, key: bytes) -> _Content:
-        """The content of a file; of None where there is no file. May raise RecordsError."""
+        """Parses a file's text; None without a file. Raises RecordsError."""
 
     @abstractmethod
     def _to_text(self, content: _Content, key: bytes) -> bytes:
@@ -309,7 +305,7 @@ class SealedStore(ABC, Generic[_Content]):
             raise self._error(f"the file {error}", fix) from None
 
     def stamp(self) -> object:
-        """Another one once the file has been written, or anything done to it. Reads nothing."""
+        """A value that changes with the file; doesn't read it."""
         try:
             facts = os.lstat(self.path)
         except (OSError, ValueError):
@@ -317,7 +313,7 @@ class SealedStore(ABC, Generic[_Content]):
         return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
     def _change(self, change: Callable[[_Content], _Content]) -> None:
-        """Read, change and write as one step, whoever else wants to."""
+        """Reads, changes and writes the file under a lock between processes."""
         self._check_place()
         try:
             with file_lock(os.path.join(self._directory, LOCK_NAME), seconds=LOCK_SECONDS):
@@ -333,7 +329,7 @@ class SealedStore(ABC, Generic[_Content]):
             raise self._refused(error) from None
 
     def _check_place(self) -> None:
-        """Never a file of the current directory, which may be anybody's repository, nor one that others can move."""
+        """Refuses a relative path, which may be in a repository, and directories that others can move."""
         if not self.has_place:
             fix = "Set TOOLBRIDGE_STATE_DIR to an absolute path."
             raise self._error("there is no absolute path for them", fix)

@@ -28,15 +28,15 @@ Standing: TypeAlias = Literal["approved", "unknown", "changed", "revoked"]
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """What the store says of a request."""
+    """The stored decision about a request."""
 
     standing: Standing
     when: str = ""
-    """When that was decided."""
+    """The time of the decision."""
     changes: tuple[str, ...] = ()
-    """What differs from what was approved."""
+    """The facts that differ from the approved ones."""
     disabled: bool = False
-    """Whether this user switched the server off: then it is not started, approved or not."""
+    """Whether this user disabled the server: then it is not started, approved or not."""
 
 
 class ApprovalStore(SealedStore[Records]):
@@ -53,7 +53,7 @@ class ApprovalStore(SealedStore[Records]):
         return records_to_text(content, key)
 
     def answer(self, request: ApprovalRequest) -> StoredAnswer:
-        """What was decided about exactly this snapshot.
+        """The decision about exactly this snapshot.
 
         Raises:
             ApprovalStoreError: see `read`.
@@ -74,10 +74,10 @@ class ApprovalStore(SealedStore[Records]):
         return StoredAnswer("changed", last.when, differences(last.what, approved_facts(request)), disabled)
 
     def approve(self, request: ApprovalRequest) -> None:
-        """Remember that exactly this snapshot may be started or reached.
+        """Stores an approval of exactly this snapshot.
 
         Raises:
-            ApprovalStoreError: it can't be kept.
+            ApprovalStoreError: it can't be stored.
         """
         server = request.server
         what = approved_facts(request)
@@ -87,12 +87,12 @@ class ApprovalStore(SealedStore[Records]):
         self._change(lambda records: records.with_approval(record))
 
     def revoke(self, name: str, origin: Origin | None = None) -> tuple[ApprovalRecord, ...]:
-        """Take back what was approved of a server, in every directory; of every origin where none is given.
+        """Revokes the approvals of a server in every directory, of one origin or of all; returns them.
 
-        Gives what was approved until now. A host that has the server connected closes it as well.
+        A host that has the server connected closes it as well.
 
         Raises:
-            ApprovalStoreError: it can't be kept.
+            ApprovalStoreError: it can't be stored.
         """
         revoked: list[ApprovalRecord] = []
 
@@ -110,17 +110,17 @@ class ApprovalStore(SealedStore[Records]):
         return tuple(revoked)
 
     def set_enabled(self, server: ServerConfig, enabled: bool) -> None:
-        """Switch a server on or off for this user. Being on approves nothing.
+        """Enables or disables a server for this user. Enabling approves nothing.
 
         Raises:
-            ApprovalStoreError: it can't be kept.
+            ApprovalStoreError: it can't be stored.
         """
         record = SwitchRecord(server.origin, server.name, enabled, _now())
         self._change(lambda records: records.with_switch(record))
 
 
 def with_switches(config: Config, records: Records) -> Config:
-    """The configuration with every server on or off as this user switched it."""
+    """The configuration with every server enabled or disabled as this user chose."""
     servers: dict[str, ServerConfig] = {}
     for name, server in config.servers.items():
         switch = records.switch(server.origin, server.name)
@@ -129,7 +129,7 @@ def with_switches(config: Config, records: Records) -> Config:
 
 
 def _directory(request: ApprovalRequest) -> str | None:
-    """The directory that an approval is for, where the configuration leaves it to whoever starts toolbridge."""
+    """The directory of an approval: the current one, if the configuration names none."""
     return request.directory if request.server.cwd is None else None
 
 

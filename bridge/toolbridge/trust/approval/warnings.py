@@ -1,6 +1,6 @@
-"""SECURITY: what a person should notice before a server is started or reached (T24). Advice: the digest decides.
+"""SECURITY: warnings in the approval prompt: unpinned packages, variables that load code, look-alikes (T24).
 
-Each is one sentence. They are found by what is known to be misused; nothing here says that the rest is harmless.
+Advisory: they name known misuse, and a server without warnings is not thereby harmless. The digest decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.approval.approver import ApprovalRequest, references
 from toolbridge.trust.text.sanitise import visible, word
 
-# Commands that fetch what they run: which package they would fetch, and whether its version is fixed (T24).
+# Package runners: the package that a command would fetch, and whether its version is fixed.
 
 
 _EXACT = r"v?\d+\.\d+(?:\.\d+)*(?:[-+.]?[A-Za-z0-9][A-Za-z0-9.+-]*)?"
@@ -27,14 +27,14 @@ _LONGEST_PACKAGE = 300
 
 @dataclass(frozen=True, slots=True)
 class _Runner:
-    """How a runner's arguments are read."""
+    """The grammar of a package runner's arguments."""
 
     verbs: tuple[tuple[str, ...], ...] = ((),)
-    """The words that come first; any of these."""
+    """Alternatives for the first words."""
     naming: tuple[str, ...] = ()
     """Options whose value is the package."""
     valued: tuple[str, ...] = ()
-    """Options whose value is something else."""
+    """Other options with a value."""
     pinned: str = rf".+@(?:{_EXACT})|.*[#@]{_COMMIT}"
     example: str = "@1.2.3"
 
@@ -81,7 +81,7 @@ _RUNNERS: Mapping[str, _Runner] = {
 
 
 def unpinned_package(command: str, args: Sequence[str]) -> tuple[str, str] | None:
-    """The package that may be another one at the next start, and what a fixed version looks like; None if none is."""
+    """The first package without a fixed version, and the form of a fixed one; None if all are pinned."""
     runner = _RUNNERS.get(program_name(command))
     if runner is None:
         return None
@@ -94,18 +94,18 @@ def unpinned_package(command: str, args: Sequence[str]) -> tuple[str, str] | Non
 
 
 def is_package_runner(command: str) -> bool:
-    """Whether a command may fetch a package before it runs it."""
+    """Whether a command is a package runner."""
     return program_name(command) in _RUNNERS
 
 
 def program_name(command: str) -> str:
-    """The name of a program, without its directory and without what Windows adds to it."""
+    """The name of a program, without its directory and Windows extension."""
     name = os.path.basename(command.replace("\\", "/")).lower()
     return re.sub(r"\.(?:exe|cmd|bat|ps1)$", "", name)
 
 
 def _after_verb(runner: _Runner, args: Sequence[str]) -> Sequence[str] | None:
-    """What follows the runner's verb; options may stand before it."""
+    """The arguments after the runner's verb; options may precede it."""
     plain = [(index, each) for index, each in enumerate(args) if not each.startswith("-")]
     for verb in runner.verbs:
         if not verb:
@@ -132,12 +132,12 @@ def _packages(runner: _Runner, args: Sequence[str]) -> list[str]:
 
 
 def _is_pinned(runner: _Runner, package: str) -> bool:
-    # A repository may have written anything here: the patterns are tried on what could be a package's name.
+    # Bounded, since a repository may have written it (ReDoS).
     return len(package) <= _LONGEST_PACKAGE and re.fullmatch(runner.pinned, package) is not None
 
 
 def _is_local(package: str) -> bool:
-    """A directory or file: it has no version to fix, and is told of as such."""
+    """Whether it is a directory or file, which has no version."""
     return not package or package.startswith((".", "/", "~", "file:"))
 
 
@@ -176,7 +176,7 @@ _RUN_THEIR_ARGUMENT = (
 
 
 def approval_warnings(request: ApprovalRequest) -> tuple[str, ...]:
-    """What to notice, the most telling first."""
+    """The warnings about a request, one sentence each, the most important first."""
     server = request.server
     if server.transport == "stdio":
         found = [*_about_command(request), *_about_files(request), *_about_variables(server)]
@@ -203,7 +203,7 @@ def _about_command(request: ApprovalRequest) -> Iterator[str]:
 
 
 def _has_option(args: tuple[str, ...], option: str) -> bool:
-    """Whether one of the options before the first argument that is none is of this form."""
+    """Whether one of the leading options has this form."""
     for index, argument in enumerate(args):
         if re.fullmatch(option, argument, re.DOTALL):
             return True
@@ -270,7 +270,7 @@ def _about_url(server: ServerConfig) -> Iterator[str]:
 
 
 def _about_letters(server: ServerConfig) -> Iterator[str]:
-    """Letters of another alphabet in the middle of Latin ones, which look alike and are not."""
+    """Confusables (homoglyphs): letters of another alphabet among Latin ones."""
     texts = [server.command or "", *server.args, server.url or ""]
     odd: dict[str, None] = {}
     for text in texts:
@@ -287,7 +287,7 @@ def _is_latin(letter: str) -> bool:
 
 
 def _exposed_place(executable: str) -> str:
-    """Why somebody else could have put the program there, or could change it."""
+    """Why another user could have put the program there, or could change it; else empty."""
     if not executable:
         return ""
     try:
@@ -320,7 +320,7 @@ def _is_within(path: str, directory: str) -> bool:
 
 
 def _short(text: str) -> str:
-    """A word of the configuration in a sentence: all of it is shown elsewhere."""
+    """A shortened word of the configuration; the prompt shows all of it elsewhere."""
     shown = word(text[:_MOST_CHARACTERS])
     return shown if len(text) <= _MOST_CHARACTERS else f"{shown}…"
 

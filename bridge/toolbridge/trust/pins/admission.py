@@ -1,4 +1,4 @@
-"""SECURITY: which of the tools that a server lists may be used: those that are exactly as they were pinned (T11)."""
+"""SECURITY: admission of listed tools: exactly as pinned, and accepted by this user, or blocked (T11)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 WhyBlocked: TypeAlias = Literal["new", "changed", "unseen", "refused", "unpinnable", "unchecked"]
-"""`unseen`: as pinned, and this user has not accepted it; `refused`: this user has said no; `unpinnable`: it has no
-exact form in JSON, or is too long; `unchecked`: its pin can't be read."""
+"""`unseen`: as pinned, but not accepted by this user; `refused`: by this user; `unpinnable`: no exact form in JSON, or
+too long; `unchecked`: its pin can't be read."""
 
 _MOST_NAMED = 10
 _IN_PROGRAM = "see it and accept it in the program that configures this server, with `accept_tools`"
@@ -39,7 +39,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class ListingLike(Protocol):
-    """What a server lists."""
+    """A server's listing."""
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
@@ -48,114 +48,114 @@ class ListingLike(Protocol):
 
     @property
     def instructions(self) -> str:
-        """What it tells a model about itself."""
+        """Its text for models."""
         ...
 
     @property
     def about(self) -> Mapping[str, str]:
-        """What it says of itself beside that, by place: not pinned and no model's to read, but audited."""
+        """Further text about itself, by place: audited, not pinned, not for models."""
         ...
 
     @property
     def live(self) -> bool:
-        """Whether the server has just said so; what was kept on disk is no discovery."""
+        """Whether the server has just sent it; a listing cached on disk is not live."""
         ...
 
 
 @dataclass(frozen=True)
 class BlockedTool:
-    """A listed tool that may not be used. What changed is found out when it is wanted, and then once."""
+    """A listed tool that may not be used; its differences are computed on demand."""
 
     name: str
     why: WhyBlocked
     pinned: PinnedTool | None = None
     listed: PinnedTool | None = None
     problem: str = ""
-    """Why it can't be pinned, or its pin not be read."""
+    """Why it is unpinnable or unchecked."""
     was_refused: bool = False
-    """Whether this user has said no to exactly this definition."""
+    """Whether this user refused exactly this definition."""
 
     @cached_property
     def changed_fields(self) -> str:
-        """`description and inputSchema`: nothing of what the server says."""
+        """`description and inputSchema`: no text of the server."""
         return changed_fields(field_changes(self.pinned, self.listed))
 
     @cached_property
     def diff(self) -> str:
-        """What is different, for people."""
+        """The difference, for people."""
         return self.problem or diff_text(field_changes(self.pinned, self.listed))
 
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """A text that no person has accepted, and in which the audit found something grave."""
+    """A definition with a high finding of the audit, accepted by no person."""
 
     tool: str | None
-    """By its own name; None for the server's instructions."""
+    """The tool's name; None for the server's instructions."""
     rules: tuple[str, ...]
-    """What found something."""
+    """The rules of its findings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What of a listing may be used, and what may not."""
+    """The usable and the blocked parts of a listing."""
 
     tools: tuple[ToolDefinition, ...] = ()
-    """Those that are pinned and unchanged, in the order of the listing."""
+    """The usable tools, in the order of the listing."""
     blocked: tuple[BlockedTool, ...] = ()
     removed: tuple[str, ...] = ()
-    """Names that are pinned and not listed any more."""
+    """Names of pinned tools that are not listed any more."""
     instructions: str = ""
-    """As listed if they are as pinned; else nothing."""
+    """The instructions if usable; else empty."""
     instructions_diff: str = ""
-    """What changed in them; empty if nothing did."""
+    """The difference in the instructions; empty if none."""
     instructions_problem: str = ""
-    """Why they can't be pinned, if so."""
+    """Why the instructions are unpinnable; else empty."""
     is_pinned: bool = True
-    """Whether the server has any pins; if not, everything is new."""
+    """Whether the server has pins; if not, every tool is new."""
     problem: str = ""
-    """Why nothing of this server can be admitted, if so."""
+    """Why no tool of this server can be admitted; else empty."""
     withheld: tuple[Withheld, ...] = ()
-    """Of the new tools and the instructions, those that the audit kept from being pinned unseen."""
+    """New tools, and the instructions, with high findings: not pinned unseen."""
     unseen: tuple[str, ...] = ()
-    """Of the admitted tools, those that the audit passed and this user has not seen, by name."""
+    """Names of usable tools that passed the audit, and that this user has not seen."""
     refused_instructions: bool = False
-    """Whether this user has said no to the instructions."""
+    """Whether this user refused the instructions."""
     pending: tuple[str | None, ...] = ()
-    """Tools, and None for the instructions, that nothing but this user's decision keeps from being admitted."""
+    """Tools, and None for the instructions, that wait only for this user's decision."""
     is_of_program: bool = False
-    """Whether a program made the server in code: no command knows it, so the program has to accept what changed."""
+    """Whether a program configured the server: then no command can accept its tools, only the program."""
 
     @property
     def is_as_pinned(self) -> bool:
-        """Whether the server lists exactly what is pinned, accepted by this user or not."""
+        """Whether the listing is exactly as pinned, accepted by this user or not."""
         differs = any(tool.why not in ("unseen", "refused") for tool in self.blocked)
         return self.is_pinned and not (differs or self.removed or self.instructions_diff or self.problem)
 
     @property
     def needs_person(self) -> bool:
-        """Whether anything that is listed was never accepted by this user."""
+        """Whether this user has not accepted any part of the listing."""
         return bool(self.unseen or self.pending or any(tool.why in ("unseen", "refused") for tool in self.blocked))
 
     @property
     def different(self) -> set[str | None]:
-        """The listed tools, and None for the instructions, that may not be used as they are."""
+        """Names of blocked tools, and None for changed instructions."""
         return {*(tool.name for tool in self.blocked), *((None,) if self.instructions_diff else ())}
 
     @property
     def can_be_accepted(self) -> bool:
-        """Whether anything differs that somebody could accept: what can't be pinned, nobody can."""
+        """Whether any difference can be accepted: unpinnable definitions can't."""
         instructions = self.instructions_diff and not self.instructions_problem
         return bool(any(tool.why != "unpinnable" for tool in self.blocked) or self.removed or instructions)
 
     def find_blocked(self, name: str) -> BlockedTool | None:
-        """The blocked tool of this name, which is listed."""
+        """The blocked tool of this name; None if it is not blocked."""
         if self.problem:
             return BlockedTool(name, "unchecked", problem=self.problem)
         return next((tool for tool in self.blocked if tool.name == name), None)
 
     def problems(self, server: str, exposed: Container[str]) -> tuple[str, ...]:
-        """For people, one line each; of the tools only those that would be exposed. No text of the server but names."""
+        """Problems for people, one line each, of exposed tools. Of the server's text only names."""
         if self.problem:
             return (self.problem,)
         of_program = self.is_of_program
@@ -210,10 +210,10 @@ class Admission:
 def admit(
     pinned: PinnedServer | None, listing: ListingLike, decisions: Decisions, *, trusted: bool = False
 ) -> Admission:
-    """Compare a listing with the pins of its server, where None means none, and with this user's decisions.
+    """Compares a listing with the pins of its server and with this user's decisions.
 
-    A tool is admitted if it is as pinned and was accepted, or passed the audit; pins alone accept nothing unless they
-    are `trusted`. Without pins the decisions speak alone.
+    A tool is admitted if it is as pinned, and was accepted or passed the audit; pins alone accept no tool unless they
+    are `trusted`. Without pins the decisions are enough.
     """
     known = pinned or PinnedServer({})
     is_pinned = pinned is not None
@@ -273,12 +273,12 @@ def admit(
 
 
 def how_to_see(server: str) -> str:
-    """The command that shows a person what a server lists, and asks about it."""
+    """The command that shows a person a server's listing, and asks about it."""
     return advised(f"approve {server}")
 
 
 def what_to_run(server: str, tool: str = "", *, of_program: bool = False) -> str:
-    """What shows and accepts what changed: commands, into which no odd name of a tool is put, or a method."""
+    """The commands, or the method, to see and accept a change; odd names of tools are left out of commands."""
     if of_program:
         return _IN_PROGRAM
     named = f" {tool}" if _PLAIN_NAME.fullmatch(tool) else ""
@@ -298,31 +298,29 @@ def _shown(name: str) -> str:
     return repr(for_error(name, limit=100))
 
 
-# SECURITY: what a server without pins lists: all of it that models would read, and what the audit finds in it.
-#
-# The whole of it is judged, not the tools alone: a model is given the server's instructions as well (T12, T14).
+# SECURITY: a listing with its findings, tools and instructions alike, since models read both (T12, T14).
 
 
 @dataclass(frozen=True)
 class FirstListing:
-    """What a server lists, for whoever decides whether it is pinned."""
+    """A listing with its findings, for the decision whether to pin it."""
 
     server: ServerConfig
     tools: tuple[ToolDefinition, ...]
     instructions: str = ""
     other_tools: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
-    """The names of the tools of the other servers, by server: a text that speaks of them is found."""
+    """Names of the tools of other servers, by server: text that mentions them is a finding."""
     about: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What the server says of itself beside its instructions, by place: audited, never pinned."""
+    """Further text about the server, by place: audited, never pinned."""
 
     @property
     def live(self) -> bool:
-        """The server has just said so."""
+        """True: the server has just sent it."""
         return True
 
     @cached_property
     def unpinnable(self) -> Mapping[str, str]:
-        """Tools that are not pinned whatever anybody says, by name, with the reason: no model is given them."""
+        """Unpinnable tools by name, with the reason."""
         problems: dict[str, str] = {}
         for tool in self.tools:
             try:
@@ -338,10 +336,7 @@ class FirstListing:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """What the audit finds in what can be pinned, the gravest first.
-
-        The rest is not used, and must not take up the time that its neighbours have to be read in.
-        """
+        """The findings of the audit in pinnable definitions, the gravest first."""
         from toolbridge.trust.audit.detector import audit  # its rules are compiled for those who need them
 
         tools = tuple(tool for tool in self.tools if tool.name not in self.unpinnable)
@@ -349,12 +344,12 @@ class FirstListing:
 
     @cached_property
     def withheld(self) -> tuple[Withheld, ...]:
-        """What is not pinned unless somebody sees it: what has a high finding, and what the audit did not read."""
+        """The definitions that are not pinned unseen: with a high finding, or not read by the audit."""
         from toolbridge.trust.audit.detector import at_least
         from toolbridge.trust.audit.rules import INCOMPLETE
 
         rules: dict[str | None, list[str]] = {}
-        findings = [finding for finding in self.findings if finding.place not in self.about]  # that isn't pinned
+        findings = [finding for finding in self.findings if finding.place not in self.about]
         for finding in at_least(findings, "high"):
             found = rules.setdefault(finding.tool, [])
             if finding.rule not in found:
@@ -369,7 +364,7 @@ class FirstListing:
         return tuple(Withheld(name, tuple(rules[name])) for name in dict.fromkeys(names) if name in rules)
 
     def only(self, names: Collection[str | None]) -> FirstListing:
-        """These tools, and for None the instructions."""
+        """A copy with these tools, and for None the instructions."""
         return FirstListing(
             self.server,
             tuple(tool for tool in self.tools if tool.name in names),
@@ -379,6 +374,6 @@ class FirstListing:
         )
 
     def without(self, withheld: Collection[Withheld]) -> FirstListing:
-        """What is left to be pinned."""
+        """A copy without the withheld definitions."""
         names = {each.tool for each in withheld}
         return self.only({None, *(tool.name for tool in self.tools)} - names)

@@ -1,7 +1,7 @@
 """SECURITY: this user's decisions about tool definitions, by server and digest: a sealed store (T11, T25).
 
-A lock that came with a repository says how a definition was; only this file says that this user accepted it. A refusal
-holds until a person accepts the same definition. `audited` marks what the audit passed and no person has seen.
+A lock in a repository records a definition; only this file records that this user accepted it. A refusal holds until
+a person accepts the same definition. `audited` marks definitions that passed the audit, and that no person has seen.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from toolbridge.trust.pins.definition import canonical_text
 
 Decision: TypeAlias = Literal["accepted", "refused", "audited"]
 MOST_AUDITED = 2_000
-"""Of one server: what no person decided must not fill the file."""
+"""Of one server, so that definitions without a person's decision can't fill the file."""
 INSTRUCTIONS = ""
-"""The name under which a server's instructions are decided about: no tool has it."""
+"""The name of a server's instructions among decisions: no tool has it."""
 
 _MOST_NAME = 200
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -50,7 +50,7 @@ class Decisions:
     audited: Named = field(default_factory=dict[str, str])
 
     def of(self, digest: str) -> Decision | None:
-        """The decision about a definition, if there is one."""
+        """The decision about a definition; None without one."""
         for each in get_args(Decision):
             if digest in getattr(self, each):
                 return each
@@ -62,16 +62,16 @@ class Decisions:
         return bool(self.accepted or self.refused)
 
     def may_pass_unseen(self, name: str, *, is_pinned: bool) -> bool:
-        """Whether a tool may be used that no person has seen: at the first use, or as a reviewed lock pins it.
+        """Whether a tool may be used unseen: at the first use, or as a reviewed lock pins it.
 
-        Not where a person refused a definition of this tool, or all of the server's.
+        Never after a person refused a definition of this tool, or the whole server.
         """
         if not self.has_persons:
             return True
         return is_pinned and bool(self.accepted) and name[:_MOST_NAME] not in self.refused.values()
 
     def with_decision(self, decision: Decision, named: Named) -> Decisions:
-        """The same with these definitions decided. Audited ones replace those of the last listing."""
+        """A copy with these definitions decided. Audited ones replace those of the last listing."""
         rest = {each: getattr(self, each) for each in get_args(Decision)}
         kept = {
             each: {digest: name for digest, name in known.items() if digest not in named}
@@ -91,7 +91,7 @@ def instructions_digest(text: str) -> str:
 
 
 def server_key(server: ServerConfig) -> ServerKey:
-    """A server as decisions know it. One made in code has no file to tell it from another's: its command does."""
+    """The key of a server among decisions: origin and name, and for a program's server its configuration."""
     return server.origin, server.name, listing_key(server) if server.origin.kind == "code" else ""
 
 
@@ -103,7 +103,7 @@ class ToolDecisionStore(SealedStore[dict[ServerKey, Decisions]]):
     folder = "tools"
 
     def record(self, server: ServerConfig, decision: Decision, named: Named) -> Decisions:
-        """Keep a decision about these definitions; gives all of this server's. Blocks: call it in a thread.
+        """Stores a decision about these definitions; returns all of this server's. Blocks.
 
         Raises:
             ApprovalStoreError: it can't be kept.

@@ -1,6 +1,6 @@
-"""SECURITY: what changed in a tool since it was pinned, for people: all of it visible, none of it obeyed, bounded.
+"""SECURITY: the canonical form and digest of a tool's definition, and its diff against the pin, for people (T11).
 
-It shows a server's own words, and so belongs on a terminal or into a review, never into what a model reads.
+The diff quotes text from the server, inert and bounded: for a terminal or a review, never for a model.
 """
 
 from __future__ import annotations
@@ -20,18 +20,14 @@ from typing import Any, cast
 from toolbridge_codegen.catalog import ToolDefinition
 from toolbridge_codegen.escaping import HIDDEN, written_out
 
-# SECURITY: the one form in which definitions of tools are compared: equal JSON is equal, everything else is not
-# (T11).
-#
-# Member order means nothing in JSON, and `1.0` is `1`: a server that is written anew in another language lists the
-# same tools. `true` is not `1`, although Python thinks so, which is why definitions are never compared with `==`.
+# Canonical form: member order is irrelevant, and `1.0` is `1`; `true` is not `1`, so `==` never compares definitions.
 
 
 MOST_DEPTH = 200
-"""A definition that is nested deeper can't be pinned: not every reader of the lock could read it."""
+"""Deeper definitions are unpinnable: not every JSON parser could read the lock."""
 
 FIELDS = ("title", "description", "inputSchema", "outputSchema", "annotations")
-"""What is pinned of a tool besides its name, in the order in which a person reads it."""
+"""The pinned fields besides the name, in the order of a diff."""
 
 
 class UnpinnableError(ValueError):
@@ -40,12 +36,12 @@ class UnpinnableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PinnedTool:
-    """A tool's definition in canonical form. What is empty is left out of `fields`."""
+    """A tool's definition in canonical form, without empty fields."""
 
     name: str
     fields: Mapping[str, Any]
     digest: str
-    """`sha256:…` over name and fields: two definitions are the same if it is."""
+    """`sha256:…` over name and fields."""
 
 
 def pin_of(tool: ToolDefinition) -> PinnedTool:
@@ -86,7 +82,7 @@ def pin_of_fields(name: str, fields: Mapping[str, Any]) -> PinnedTool:
 
 
 def canonical_text(text: str) -> str:
-    """Text as it comes back from JSON: two surrogates in a row, which Python keeps apart, are one character there."""
+    """Text as it comes back from JSON, where a pair of surrogates is one character."""
     if text.isascii():
         return str(text)
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -129,15 +125,15 @@ def _canonical_object(value: Mapping[object, object], depth: int) -> dict[str, A
 
 
 MOST_TEXT = 100_000
-"""Characters of one side of one field that are looked at."""
+"""Characters of one side of a field that the diff reads."""
 MOST_COMPARED = 300
-"""Lines of one side of one field that are compared; the rest is counted."""
+"""Lines of one side of a field that the diff compares; it counts the rest."""
 MOST_LINES = 60
 """Lines shown of one field."""
 MOST_CHARACTERS = 400
 """Shown of one line."""
 _MOST_REMOVED = 15
-"""Lines shown of one stretch that is gone: what has come in its place is of more interest."""
+"""Lines shown of one removed block."""
 _CONTEXT_LINES = 2
 _CONTEXT_CHARACTERS = 60
 _END_CHARACTERS = 100
@@ -152,7 +148,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field of a tool that is not as it was pinned; None where there is none."""
+    """A field that differs from its pin; None for an absent side."""
 
     field: str
     pinned: Any
@@ -160,7 +156,7 @@ class FieldChange:
 
 
 def field_changes(pinned: PinnedTool | None, listed: PinnedTool | None) -> tuple[FieldChange, ...]:
-    """Which fields differ, in the order in which a person reads them."""
+    """The fields that differ, in the order of `FIELDS`."""
     old: Mapping[str, Any] = {} if pinned is None else pinned.fields
     new: Mapping[str, Any] = {} if listed is None else listed.fields
     changes = [FieldChange(field, old.get(field), new.get(field)) for field in FIELDS]
@@ -172,7 +168,7 @@ def _exact(value: Any) -> str:
 
 
 def diff_text(changes: Sequence[FieldChange]) -> str:
-    """A diff, field by field: `-` is what was pinned, `+` what the server lists now."""
+    """A diff, field by field: `-` is the pin, `+` the listing."""
     lines: list[str] = []
     for change in changes:
         lines += [f"{change.field}:", *_field_lines(change.pinned, change.listed)]
@@ -180,18 +176,18 @@ def diff_text(changes: Sequence[FieldChange]) -> str:
 
 
 def text_diff(field: str, pinned: str, listed: str) -> str:
-    """The same for a text that belongs to no tool."""
+    """The diff of a text that belongs to no tool."""
     return diff_text([FieldChange(field, pinned or None, listed or None)])
 
 
 def changed_fields(changes: Sequence[FieldChange]) -> str:
-    """`description and inputSchema`: in our words only."""
+    """`description and inputSchema`: no text of the server."""
     *most, last = [change.field for change in changes] or ["definition"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def visible(text: str) -> str:
-    """Text in which nothing is hidden: what can't be seen is written out, and a backslash is doubled to tell."""
+    """Text with invisible characters escaped and backslashes doubled."""
     return _shown(text.replace("\\", "\\\\"))
 
 
@@ -204,12 +200,9 @@ def _shown(text: str) -> str:
     return bare + "\\x20" * (len(text) - len(bare))
 
 
-# ── one field ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """A line, and whether backslashes in it are text (in JSON they already stand for something)."""
+class _DiffLine:
+    """A line of one side, and whether it is JSON, whose backslashes are escapes already."""
 
     text: str
     is_json: bool
@@ -225,8 +218,8 @@ def _text(value: Any) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
 
 
-def _lines(text: str, *, is_json: bool) -> list[_Line]:
-    return [_Line(part, is_json) for line in text.split("\n") for part in _parts(line)] if text else []
+def _lines(text: str, *, is_json: bool) -> list[_DiffLine]:
+    return [_DiffLine(part, is_json) for line in text.split("\n") for part in _parts(line)] if text else []
 
 
 def _parts(line: str) -> list[str]:
@@ -239,7 +232,7 @@ def _field_lines(pinned: Any, listed: Any) -> list[str]:
     longest = max(len(old), len(new))
     if longest <= MOST_TEXT:
         return _compared_lines(_lines(old, is_json=is_json), _lines(new, is_json=is_json))
-    # Of megabytes, what comes after the first difference.
+    # Of a large field, the part after the first difference.
     begin = max(0, _shared_characters(old, new) - _CONTEXT_CHARACTERS)
     left_out = max(0, longest - begin - MOST_TEXT)
     old, new = old[begin : begin + MOST_TEXT], new[begin : begin + MOST_TEXT]
@@ -259,8 +252,8 @@ def _shared_characters(old: str, new: str) -> int:
     return start + _shared(old[start : start + step], new[start : start + step])
 
 
-def _compared_lines(old: list[_Line], new: list[_Line]) -> list[str]:
-    # What is the same at both ends needs no comparing, which takes quadratic time.
+def _compared_lines(old: list[_DiffLine], new: list[_DiffLine]) -> list[str]:
+    # Comparing takes quadratic time: equal ends are left out.
     start = _shared(old, new)
     end = min(_shared(old[::-1], new[::-1]), len(old) - start, len(new) - start)
     before = max(0, start - _CONTEXT_LINES)
@@ -281,14 +274,14 @@ def _compared_lines(old: list[_Line], new: list[_Line]) -> list[str]:
 
 
 def _shared(old: Sequence[object], new: Sequence[object]) -> int:
-    """How many items are the same at the beginning."""
+    """The number of equal items at the beginning."""
     most = min(len(old), len(new))
     return next((place for place in range(most) if old[place] != new[place]), most)
 
 
-def _compared(old: list[_Line], new: list[_Line]) -> list[str]:
+def _compared(old: list[_DiffLine], new: list[_DiffLine]) -> list[str]:
     shown: list[str] = []
-    # Without its shortcut for lines that are there often: with it, repeated lines would hide what is between them.
+    # Without `autojunk`: it would let frequent lines hide those between them.
     matcher = difflib.SequenceMatcher(None, [line.text for line in old], [line.text for line in new], autojunk=False)
     for kind, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if kind == "equal":
@@ -311,13 +304,13 @@ def _compared(old: list[_Line], new: list[_Line]) -> list[str]:
     return shown
 
 
-def _whole(mark: str, line: _Line) -> str:
+def _whole(mark: str, line: _DiffLine) -> str:
     rest = len(line.text) - MOST_CHARACTERS
     return mark + line.shown(0, MOST_CHARACTERS) + (f"… (and {rest:,} more characters)" if rest > 0 else "")
 
 
-def _pair(old: _Line, new: _Line) -> tuple[str, str, list[str]]:
-    """Two versions of a line. Of long ones, the part that differs is what must be seen."""
+def _pair(old: _DiffLine, new: _DiffLine) -> tuple[str, str, list[str]]:
+    """Two versions of a line; of long ones the part that differs, with notes on confusables."""
     start = _shared(old.text, new.text)
     end = min(_shared(old.text[::-1], new.text[::-1]), len(old.text) - start, len(new.text) - start)
     notes = _notes(
@@ -328,7 +321,7 @@ def _pair(old: _Line, new: _Line) -> tuple[str, str, list[str]]:
     return _window("  - ", old, start, end), _window("  + ", new, start, end), notes
 
 
-def _window(mark: str, line: _Line, start: int, end: int) -> str:
+def _window(mark: str, line: _DiffLine, start: int, end: int) -> str:
     begin, stop = max(0, start - _CONTEXT_CHARACTERS), len(line.text) - end
     last = min(stop, start + MOST_CHARACTERS)
     tail = min(len(line.text), last + _CONTEXT_CHARACTERS)
@@ -343,7 +336,7 @@ def _window(mark: str, line: _Line, start: int, end: int) -> str:
 
 
 def _notes(text: str, changed: str) -> list[str]:
-    """The names of characters that may be taken for others: in words of mixed letters, or where little changed."""
+    """The names of confusables: in words of mixed letters, or where little changed."""
     mixed = [word for word in _WORD.findall(text) if not word.isascii() and re.search("[A-Za-z]", word)]
     looked_at = "".join(mixed) + (changed if len(changed) <= _LITTLE_CHANGED else "")
     odd = sorted({each for each in looked_at if not each.isascii() and each.isprintable() and not HIDDEN.match(each)})

@@ -232,7 +232,7 @@ def _parsed(content: bytes, path: str) -> object:
     except RecursionError:
         problem = "is nested too deeply."
     except _RepeatedError as error:
-        problem = f"has {quoted(error.key)} twice in the same object."
+        problem = f"has {quoted(error.args[0])} twice in the same object."
     except ValueError:
         problem = "has a number that is not JSON, or too long."
     # Outside of `except`: the parser's error holds the whole text, and would be the context of this one.
@@ -245,10 +245,6 @@ def _restore() -> str:
 
 class _RepeatedError(ValueError):
     """A key is twice in one object."""
-
-    def __init__(self, key: str) -> None:
-        self.key = key
-        super().__init__()
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

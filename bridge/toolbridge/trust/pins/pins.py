@@ -1,9 +1,9 @@
 """SECURITY: pins: a tool is used as it was when this user accepted it, or not at all (T11, T25, T26).
 
 A project's lock narrows: a tool that differs from it is blocked. It never widens: a definition is used once this user
-accepted it, or, where nobody can be asked, once the audit has passed it; and not after this user refused it. A program
-alone writes no pins into a project's lock: those of definitions that nobody has seen are in the user's state directory.
-A lock is read once: what a tool or anybody else writes into it meanwhile means nothing to this process until `reread`.
+accepted it, or, where nobody can be asked, once the audit has passed it; never after this user refused it. A program
+alone writes no pins into a project's lock: pins of unseen definitions are in the user's state directory. A lock is read
+once, and again only after `reread`: changes by a tool meanwhile have no effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolbridge.config.config import listing_key
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ToolbridgeError
 from toolbridge.trust.approval.sealed_store import ApprovalStoreError
-from toolbridge.trust.pins.admission import Admission, BlockedTool, FirstListing, ListingLike, Withheld, admit
+from toolbridge.trust.pins.admission import Admission, FirstListing, ListingLike, Withheld, admit
 from toolbridge.trust.pins.decisions import (
     INSTRUCTIONS,
     MOST_AUDITED,
@@ -48,15 +48,13 @@ from toolbridge.trust.pins.lock_file import (
 )
 from toolbridge.trust.text.sanitise import for_error
 
-__all__ = ["Admission", "BlockedTool", "FirstListing", "FirstUse", "ListingLike", "LockPins", "Pins"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 FirstUse: TypeAlias = Literal["pin", "ask", "refuse"]
 Answer: TypeAlias = bool | Literal["unseen"] | None
 AcceptTools: TypeAlias = Callable[[FirstListing], Answer | Awaitable[Answer]]
-"""Shows a person definitions that they have not accepted. True accepts, False refuses, both for good; "unseen" says
-that nobody was there, and None that nobody has answered."""
+"""Shows a person definitions that they have not accepted. True accepts, False refuses, both for good; "unseen" means
+that no person was there, None that no person answered."""
 
 _log = logging.getLogger("toolbridge")
 
@@ -65,41 +63,36 @@ class Pins(Protocol):
     """Decides which of a server's listed tools may be used."""
 
     def admit(self, server: ServerConfig, listing: ListingLike) -> Admission:
-        """What of a listing may be used. Changes nothing; an exception admits nothing."""
+        """Compares a listing with the pins. Changes nothing; an exception admits nothing."""
         ...
 
     async def settle(
         self, server: ServerConfig, listing: ListingLike, other_tools: Mapping[str, Collection[str]]
     ) -> None:
-        """Called with each fresh listing before it is admitted: the moment for a server's first pins.
-
-        `other_tools` are the names of the tools of the other servers, by server.
-        """
+        """Decides about new definitions of a fresh listing, before `admit`; `other_tools` are names by server."""
         ...
 
     async def accept(
         self, server: ServerConfig, listing: ListingLike, tools: Collection[str] | None = None
     ) -> Admission:
-        """Pin a listing that somebody has seen: all of it, or these tools."""
+        """Pins a listing that a person has seen: all of it, or these tools."""
         ...
 
     def reread(self) -> None:
-        """Take notice of what others have pinned meanwhile."""
+        """Reads pins of other processes again."""
         ...
 
 
 class LockPins:
     """Pins in `toolbridge.lock`: in the given file, or for each server in that of its origin (see `lock_file`).
 
-    `on_first_use` says what becomes of definitions that this user has not decided about, whatever a lock says of them.
-    "pin" uses them (trust on first use), except for texts in which the audit finds something grave: those wait for a
-    person. "ask" shows them to `accept`: True accepts them, False refuses them for good, "unseen" is like "pin".
-    "refuse" never pins: for machines that only use what was committed, and commands that only look.
-    `trust_lock` takes definitions as accepted that the lock pins: for hosts that vouch for its file. `again` shows
-    refused definitions once more. `own` says whether pins in the user's state directory count where the project's lock
-    could be written; where it can't, they always do.
-    Without a given file, servers that a program makes in code are pinned in memory: they are others' programs, and have
-    to stay as they were first listed while this one runs. Objects of the program itself are not: it is their author.
+    `on_first_use` decides about definitions that this user has not decided about, whether or not a lock pins them:
+    "pin" uses them (trust on first use), except those with a high finding of the audit, which wait for a person; "ask"
+    shows them to `accept`; "refuse" never pins, for machines that only use committed pins, and commands that only look.
+    `trust_lock` takes pinned definitions as accepted: for hosts that vouch for the file. `again` shows refused
+    definitions once more. `own` makes pins in the user's state directory count where the project's lock is writable;
+    where it isn't, they always do. Without a given file, servers that a program configures are pinned in memory; its
+    in-process objects are not pinned.
     """
 
     def __init__(
@@ -126,28 +119,28 @@ class LockPins:
         self._stamp: object = None
         self._decided: dict[ServerKey, Decisions] | ApprovalStoreError | None = None
         self._own_decisions: dict[ServerKey, Decisions] = {}
-        """Of this process: about servers made in code, and those that could not be kept."""
+        """Decisions of this process: about servers of a program, and those that could not be stored."""
         self._asked: set[tuple[LockPlace, str]] = set()
         self._failures: dict[tuple[LockPlace, str], str] = {}
         self._withheld: dict[tuple[LockPlace, str], tuple[Withheld, ...]] = {}
         self._caching = threading.Lock()
         self._generation = 0
-        """Of what is cached of files: `admit` may read them in a thread while they are written or forgotten."""
+        """Of the cached files: a worker thread may read them while they are written or forgotten."""
 
     def place(self, server: ServerConfig) -> LockPlace | None:
-        """Where a server's pins are for all who share them; None if it is not pinned at all.
+        """The place of a server's shared pins; None if it is not pinned at all.
 
         Raises:
             LockError: there is no such place on this machine.
         """
         place = self._given or lock_place(server.origin, self._environ)
         if place is None and server.transport != "in_process":
-            # By all that is started or reached: a program that configures another server under this name means it.
+            # The key covers the whole configuration: another server of this name is another place.
             return LockPlace(listing_key(server), in_memory=True)
         return place
 
     def where(self, server: ServerConfig) -> LockPlace | None:
-        """Where the pins of a server are that hold: those of the user's state directory only where it has no others.
+        """The place of the pins in force: the shared one, else the one in the user's state directory.
 
         Raises:
             LockError: a lock can't be used.
@@ -170,7 +163,7 @@ class LockPins:
         return None if place is None else self._lock(place).servers.get(server.name)
 
     def admit(self, server: ServerConfig, listing: ListingLike) -> Admission:
-        """Compare a listing with pins and decisions; a lock or store that can't be used admits nothing."""
+        """Compares a listing with pins and decisions; an unusable lock or store admits nothing."""
         try:
             place = self.place(server)
             if place is None:
@@ -192,12 +185,12 @@ class LockPins:
     async def settle(
         self, server: ServerConfig, listing: ListingLike, other_tools: Mapping[str, Collection[str]] | None = None
     ) -> None:
-        """Put undecided definitions to a person, or to the audit where nobody can be asked."""
+        """Shows undecided definitions to a person; where none can be asked, the audit decides."""
         try:
             place = self.place(server)
             if place is None or not listing.live:
                 return
-            self._look_again()
+            self._refresh_decisions()
             is_shared = server.name in self._lock(place).servers
             decisions = self._decisions(server, place)
             found = await _in_thread(self.admit, server, listing)
@@ -225,7 +218,7 @@ class LockPins:
     async def _settle_unseen(
         self, place: LockPlace, server: ServerConfig, listed: FirstListing, decisions: Decisions
     ) -> None:
-        """Let the audit pass what nobody can be asked about; the rest stays hidden."""
+        """Pins definitions without high findings, unseen; the rest stays hidden."""
         found = await _in_thread(self.admit, server, listed)
         names = [each for each in found.pending if decisions.may_pass_unseen(each or "", is_pinned=found.is_pinned)]
         is_first = not found.is_pinned and not decisions.has_persons
@@ -235,7 +228,6 @@ class LockPins:
         withheld = await _in_thread(lambda: first.withheld)
 
         def audited() -> Named:
-            # Those that passed before are among them as long as they are listed.
             known = {digest: name for digest, name in digests_of(listed).items() if digest in decisions.audited}
             return {**known, **digests_of(first.without(withheld))}
 
@@ -246,7 +238,7 @@ class LockPins:
             fresh = await _in_thread(pinned_server, passed.tools, passed.instructions)
 
             def add(lock: Lock) -> Lock:
-                # Another process may have been first: its pins hold, and this listing is compared with them.
+                # Another process may have pinned first: its pins hold.
                 return lock if server.name in lock.servers else lock.with_server(server.name, fresh)
 
             try:
@@ -261,7 +253,7 @@ class LockPins:
     async def _decided_by_person(
         self, place: LockPlace, server: ServerConfig, first: FirstListing, kept: FirstListing, *, accepted: bool
     ) -> None:
-        """Keep an answer; after a yes to what no lock pins, also pin it, beside what was accepted before."""
+        """Stores an answer; a yes to definitions that no lock pins also pins them."""
         try:
             if not accepted or server.name in self._lock(place).servers:
                 digests = await _in_thread(digests_of, first)
@@ -272,7 +264,7 @@ class LockPins:
             self._failures[place, server.name] = f"its tools can't be pinned, so none can be used: {error}"
 
     def _undecided(self, found: Admission) -> set[str | None]:
-        """What a person is asked about: all that they have not accepted, and, once more, what they refused."""
+        """The tools to ask a person about: not accepted ones, and with `again` refused ones."""
         names: set[str | None] = {*found.pending, *found.unseen}
         if self._again:
             names |= {tool.name for tool in found.blocked if tool.why == "refused"}
@@ -287,10 +279,10 @@ class LockPins:
         *,
         seen: bool = True,
     ) -> Admission:
-        """Pin this listing, which this user accepts: all of it, or just these tools of it.
+        """Pins a listing that this user accepts: all of it, or these tools.
 
-        A tool that is named and not listed any more loses its pin. With `seen` false it is pinned, and nobody has
-        accepted it: what this user refused is left out.
+        A named tool that is not listed any more loses its pin. With `seen` false the listing is pinned without being
+        accepted, and without definitions that this user refused.
 
         Raises:
             ToolbridgeError: a name is neither listed nor pinned, or can't be pinned; or the server is not pinned.
@@ -330,21 +322,21 @@ class LockPins:
         try:
             await self._change(place, server, change)
         except LockNotWritableError:
-            # A lock that pins this server narrows what is used; without such pins, those of this user are enough.
+            # Pins of this user are enough, unless the shared lock pins this server.
             if not self._has_own(place) or server.name in self._lock(place).servers:
                 raise
             await self._change(own_place(place), server, change)
         await self._record(place, server, "accepted" if is_shown else "audited", decided)
 
     async def refuse(self, shown: FirstListing) -> None:
-        """Keep that this user has said no to all of this, which they were shown."""
+        """Stores this user's refusal of definitions that were shown to them."""
         place = self.place(shown.server)
         if place is not None:
             digests = await _in_thread(digests_of, shown)
             await self._record(place, shown.server, "refused", digests)
 
     async def trust(self, server: ServerConfig) -> PinnedServer | None:
-        """Accept for this user what the lock pins of a server, without starting it; gives that.
+        """Accepts the pins of a server for this user, without starting it; returns them.
 
         Raises:
             LockError: the lock can't be used.
@@ -359,10 +351,7 @@ class LockPins:
         return pinned
 
     def reread(self) -> None:
-        """Read every lock again when it is next needed, and ask again about servers without an answer.
-
-        What is pinned in memory stays: nobody else could have changed it.
-        """
+        """Forgets cached locks and decisions, and asks again about unanswered servers. Pins in memory stay."""
         with self._caching:
             self._generation += 1
             self._locks.clear()
@@ -391,8 +380,8 @@ class LockPins:
             raise decided.with_traceback(None)
         return decided.get(key, Decisions())
 
-    def _look_again(self) -> None:
-        """A decision that another process kept meanwhile holds from the next listing on."""
+    def _refresh_decisions(self) -> None:
+        """Forgets cached decisions if another process changed the store."""
         if self._decided is not None and self._store.stamp() != self._stamp:
             self._forget_decisions()
 
@@ -423,7 +412,7 @@ class LockPins:
     # ── locks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _has_own(self, place: LockPlace) -> bool:
-        """Whether this user may have pins apart from those that all who use this place share."""
+        """Whether this user may have pins of their own beside the shared ones."""
         return not (place.private or place.in_memory or place == self._given)
 
     def _lock(self, place: LockPlace) -> Lock:
@@ -448,7 +437,7 @@ class LockPins:
             self._in_memory[place] = change(self._lock(place))
             return
         now = await _in_thread(change_lock, place, change)
-        # Of what others wrote meanwhile, nothing but this server's entry is taken.
+        # Takes over only this server's entry, not changes by others.
         with self._caching:
             self._generation += 1
             known = self._locks.get(place)
@@ -456,7 +445,7 @@ class LockPins:
             self._locks[place] = base.with_server(server.name, now.servers.get(server.name))
 
     async def _answer(self, place: LockPlace, first: FirstListing) -> Answer:
-        """What a person says of a listing; None without an answer. Asked once, however often it changes."""
+        """Asks a person about a listing, once per server; None without an answer."""
         server = first.server
         if self._ask is None or (place, server.name) in self._asked:
             return None
@@ -473,14 +462,14 @@ class LockPins:
 
 
 async def _in_thread(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Work on a listing, which may be megabytes long: the event loop goes on meanwhile."""
+    """Runs work on a listing, which may have megabytes, in a worker thread."""
     import anyio.to_thread
 
     return await anyio.to_thread.run_sync(partial(work, *given, **named))
 
 
 def digests_of(first: FirstListing, tools: Collection[str] | None = None, *, with_instructions: bool = True) -> Named:
-    """The digests of what can be pinned of a listing, or of these tools in it, each with its tool's name."""
+    """The digests of a listing's pinnable definitions, or of these tools, each with its tool's name."""
     pins = pinned_server(first.tools, first.instructions if with_instructions else "")
     named = {pin.digest: name for name, pin in pins.tools.items() if tools is None or name in tools}
     if pins.instructions:
@@ -491,7 +480,11 @@ def digests_of(first: FirstListing, tools: Collection[str] | None = None, *, wit
 def _with_tools(
     server: ServerConfig, old: PinnedServer | None, fresh: PinnedServer, wanted: Collection[str]
 ) -> PinnedServer:
-    """The pins with these tools as they are listed now."""
+    """Replaces the pins of these tools by the listed definitions.
+
+    Raises:
+        ToolbridgeError: a name is neither listed nor pinned.
+    """
     known: Mapping[str, PinnedTool] = {} if old is None else old.tools
     unknown = sorted(name for name in wanted if name not in fresh.tools and name not in known)
     if unknown:
@@ -499,5 +492,5 @@ def _with_tools(
         raise ToolbridgeError(f"Server {server.name!r} lists no tool {shown!r} that could be pinned.")
     kept = {name: pin for name, pin in known.items() if name not in wanted}
     taken = {name: fresh.tools[name] for name in wanted if name in fresh.tools}
-    # With its first tools a server's instructions are accepted as well; later, only with everything.
+    # The first tools come with the instructions; later, only a whole listing does.
     return PinnedServer({**kept, **taken}, fresh.instructions if old is None else old.instructions)

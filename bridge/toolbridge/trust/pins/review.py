@@ -1,7 +1,7 @@
-"""SECURITY: all that is pinned of one tool, in lines for a person to read before it is (T14).
+"""SECURITY: the prompt that shows a person a server's tools before they are pinned (T14).
 
-Models are given more than descriptions: names of parameters, what they may be, and what is said of them. Of all that
-nothing is left out here but what has no words: the dialect of a schema, and whether it is closed.
+Models read more than descriptions: names, types and descriptions of parameters. The prompt leaves out only the dialect
+of a schema, and whether it is closed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST_PARAGRAPHS = 60
 
 
 def tool_lines(tool: ToolDefinition, width: int, *, problem: str = "") -> list[str]:
-    """Everything of a tool; of one that can't be pinned, why."""
+    """The whole definition of a tool; of an unpinnable one the reason."""
     if problem:
         return [_name(tool.name), *_indented(f"can't be pinned, and so not be called: it {problem}".split(), width)]
     pin = pin_of(tool)
@@ -53,7 +53,7 @@ def tool_lines(tool: ToolDefinition, width: int, *, problem: str = "") -> list[s
 
 
 def folded_tool_lines(tool: ToolDefinition, width: int) -> tuple[list[str], int]:
-    """The same without what is said of its parameters and results; and how many lines that are."""
+    """A definition with parameters and results folded, and the number of folded lines."""
     pin = pin_of(tool)
     folded = len(_schema_lines(pin, width))
     names = list(_mapping(pin.fields["inputSchema"].get("properties")) or ())
@@ -64,10 +64,10 @@ def folded_tool_lines(tool: ToolDefinition, width: int) -> tuple[list[str], int]
 
 
 def text_lines(text: str, width: int) -> list[str]:
-    """All of a text that models may be given to read: what is accepted is what is seen."""
+    """A text as far as models read it: a person accepts exactly what is shown."""
     read = text[: characters_read()]
     paragraphs = [line for line in read.split("\n") if line.strip()]
-    # As written, unless that is a way to push everything else off the screen.
+    # Line by line, unless there are so many that the rest would leave the screen.
     parts = paragraphs if len(paragraphs) <= _MOST_PARAGRAPHS else [read]
     lines = [line for part in parts for line in _indented(_words(part.strip()), width)]
     more = _left_out(text)
@@ -92,7 +92,7 @@ def _head(pin: PinnedTool, width: int) -> list[str]:
 
 
 def schema_lines(tool: ToolDefinition, width: int) -> list[str]:
-    """What a tool takes and gives, place by place."""
+    """The parameters and results of a tool, place by place."""
     return _schema_lines(pin_of(tool), width)
 
 
@@ -109,9 +109,9 @@ def _schema_lines(pin: PinnedTool, width: int) -> list[str]:
 
 
 def _parts(schema: object, path: str, *, is_required: bool) -> Iterator[_Part]:
-    """Each place in a schema: where, what it may be, and what is said of it."""
+    """Each place in a schema: its path, its facts and its description."""
     found = _mapping(schema)
-    if found is None:  # `true`, `false`, or nothing that a schema can be
+    if found is None:  # `true`, `false`, or no schema
         yield path, [_value(schema)], ""
         return
     kind, told = _kind(found)
@@ -130,7 +130,7 @@ def _parts(schema: object, path: str, *, is_required: bool) -> Iterator[_Part]:
 
 
 def _has_parts(key: str, value: object) -> bool:
-    """Whether a keyword is shown as places of their own."""
+    """Whether a keyword's value is shown as places of their own."""
     if key in _BY_NAME:
         return isinstance(value, dict)
     if key in _IN_ORDER:
@@ -139,7 +139,7 @@ def _has_parts(key: str, value: object) -> bool:
 
 
 def _inner(schema: Mapping[str, Any], path: str) -> Iterator[tuple[tuple[str, str], object, bool]]:
-    """Schemas in a schema: the place with the keyword, what is there, and whether it is required."""
+    """The inner schemas: path and keyword, schema, and whether it is required."""
     listed = schema.get("required")
     required = cast("list[object]", listed) if isinstance(listed, list) else []
     for key, value in schema.items():
@@ -158,7 +158,7 @@ def _inner(schema: Mapping[str, Any], path: str) -> Iterator[tuple[tuple[str, st
 
 
 def _kind(schema: Mapping[str, Any], *, is_inner: bool = False) -> tuple[str, set[str]]:
-    """`string`, `array of string`, `"a" | "b"`: and by which keywords, of which nothing more need be said."""
+    """`string`, `array of string`, `"a" | "b"`; and the keywords that this covers."""
     given = schema.get("type")
     plain = {"type"} if given in _TYPES else set[str]()
     if isinstance(schema.get("enum"), list) and schema["enum"]:
@@ -178,7 +178,7 @@ def _kind(schema: Mapping[str, Any], *, is_inner: bool = False) -> tuple[str, se
 
 
 def _kind_of_several(schema: Mapping[str, Any]) -> tuple[str, set[str]] | None:
-    """Of what has parts, if those are so simple that all of them is said in a word."""
+    """The kind of a schema whose parts are simple kinds; else None."""
     for key in ("items", "anyOf", "oneOf"):
         value: object = schema.get(key)
         is_array = key == "items"
@@ -207,7 +207,7 @@ def _says_nothing(key: str, value: object, schema: Mapping[str, Any], path: str)
 
 
 def _says_no_more(title: str, name: str) -> bool:
-    """Whether a title is the name in other letters, as many generators make it."""
+    """Whether a title is only the name in other letters, as generators make it."""
     plain = _PLAIN_TITLE.fullmatch(title) and _PLAIN_TITLE.fullmatch(name)
     return bool(plain) and _bare(title) == _bare(name)
 
@@ -244,19 +244,16 @@ def _indented(words: list[str], width: int) -> list[str]:
     return [f"{_INDENT}{line}" for line in wrapped(words, width - len(_INDENT))]
 
 
-# SECURITY: the second stage of approval: what a server says of its tools, before any of them is pinned and used.
-#
-# Only a server that runs can tell which tools it has, so this comes after its command was approved. What is shown is
-# what would be pinned, and what models would be given to read.
+# SECURITY: the second stage of approval, after that of the command: the tools of a running server, before their use.
 
 
 MOST_LINES = 120
-"""Of a listing that is shown as a whole; of a longer one, parameters and results are folded."""
+"""Of a whole listing; in a longer one, parameters and results are folded."""
 _MOST_FINDINGS = 30
 
 
 def tools_prompt(first: FirstListing, *, width: int = 80, shows_all: bool = False, how: str = "") -> str:
-    """What a server lists, with what the audit finds in it, for a person to read; `how` shows what is folded."""
+    """A listing with its findings, for a person; `how` tells how to see folded lines."""
     server, tools = first.server.name, one_per_name(first.tools)
     lines: list[str] = []
     if first.instructions:
@@ -270,17 +267,17 @@ def tools_prompt(first: FirstListing, *, width: int = 80, shows_all: bool = Fals
 
 
 def is_folded(first: FirstListing, *, width: int = 80) -> bool:
-    """Whether there is more to see than the prompt shows."""
+    """Whether the prompt folds lines."""
     return _listed(first, width, shows_all=False)[1] > 0
 
 
 def how_to_see_all(server: str) -> str:
-    """For those who can't be shown more here."""
+    """The advice for folded lines outside of a terminal."""
     return f"{advised(f'lock {server}')} shows all of it at a terminal"
 
 
 def found_prompt(first: FirstListing, *, width: int = 80) -> str:
-    """Of what a server lists, only that in which the audit finds something, and what; empty if it finds nothing."""
+    """The parts of a listing with findings, and the findings; empty without any."""
     places = {finding.place for finding in first.findings}
     found = {finding.tool for finding in first.findings if finding.place not in first.about}
     if not places:
@@ -294,7 +291,7 @@ def found_prompt(first: FirstListing, *, width: int = 80) -> str:
 
 
 def pinned_listing(server: ServerConfig, pinned: PinnedServer) -> FirstListing:
-    """What a lock pins of a server, as if the server listed it."""
+    """The pins of a server as a listing."""
     tools = tuple(
         ToolDefinition(
             name,
@@ -310,7 +307,7 @@ def pinned_listing(server: ServerConfig, pinned: PinnedServer) -> FirstListing:
 
 
 def _listed(first: FirstListing, width: int, *, shows_all: bool) -> tuple[list[str], int]:
-    """The lines of all tools, and how many are folded: none of a tool in which the audit finds something."""
+    """The lines of all tools, and the number of folded ones: tools with findings are never folded."""
     tools = one_per_name(first.tools)  # those that are pinned
     whole = {tool.name: tool_lines(tool, width, problem=first.unpinnable.get(tool.name, "")) for tool in tools}
     if shows_all or sum(map(len, whole.values())) <= MOST_LINES:
@@ -329,18 +326,18 @@ def _listed(first: FirstListing, width: int, *, shows_all: bool) -> tuple[list[s
 
 
 class TerminalAcceptance:
-    """Asks the person at the terminal about the tools of a server that was never used; for `LockPins(accept=…)`."""
+    """Asks the person at the terminal about undecided tools; for `LockPins(accept=…)`."""
 
     def __init__(self, terminal: Terminal | None = None) -> None:
         self._terminal = terminal or Terminal()
 
     @property
     def can_ask(self) -> bool:
-        """Whether there is anybody."""
+        """Whether there is a terminal."""
         return self._terminal.is_there
 
     async def __call__(self, first: FirstListing) -> bool | None:
-        """Show what is listed and ask. Only a yes accepts it; a terminal that goes away answers nothing."""
+        """Shows the listing and asks. Only a yes accepts; None if the terminal goes away."""
         width = self._terminal.columns
         which, them = ("this tool", "it") if len(first.tools) == 1 else ("these tools", "them")
         question = f"Pin {which}, and let programs call {them}?"
@@ -354,12 +351,12 @@ class TerminalAcceptance:
 
 
 def is_agreed(line: str) -> bool | None:
-    """The answer to `[y/N]`: an empty line is a no, the end of input none at all."""
+    """The answer to `[y/N]`: an empty line is a no, the end of input None."""
     return line.strip().lower() in ("y", "yes") if line else None
 
 
 def finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
-    """What the audit found, the gravest first."""
+    """The findings, the gravest first."""
     if not findings:
         return ["The audit found nothing that looks like an attack, which proves nothing."]
     lines = [f"The audit found {counted(findings)}:"]
