@@ -23,7 +23,7 @@ from toolbridge.config.policy import LABELS, LEVELS, Level, sides_of
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.gate.permissions import (
     DEFAULT,
-    Verdict,
+    Ruling,
     has_patterns,
     label_warnings,
     labels_of,
@@ -80,7 +80,7 @@ class RunFlows:
             if entry.count == 0:
                 del self._sent[tool.server, tool.name]
 
-    def verdict(self, flows: Mapping[str, Level], tool: ToolSpec, labels: frozenset[str]) -> Verdict:
+    def verdict(self, flows: Mapping[str, Level], tool: ToolSpec, labels: frozenset[str]) -> Ruling:
         """The strictest verdict of the flow rules on a call of this tool now."""
         strictest = DEFAULT
         for rule, level in flows.items():
@@ -107,12 +107,12 @@ class _Sent:
     labels: frozenset[str] = frozenset()
 
 
-def _verdict(level: Level, rule: str, led: Mapping[str, _Sent], tool: ToolSpec) -> Verdict:
+def _verdict(level: Level, rule: str, led: Mapping[str, _Sent], tool: ToolSpec) -> Ruling:
     deeds = [f"{_DEEDS[label]} ({sent.name}, call {sent.first})" for label, sent in led.items()]
     target = sides_of(rule)[1]
     outcome = f"may not {_TARGETS[target]}" if level == "deny" else f"has to ask before it may {_TARGETS[target]}"
     reason = f"this run has {' and '.join(deeds)}, so it {outcome} ({tool.qualified_name}): flows.{rule}"
-    return Verdict(level, f"flow {rule}", reason, f"set flows.{rule} to 'allow' in the user's configuration")
+    return Ruling(level, f"flow {rule}", reason, f"set flows.{rule} to 'allow' in the user's configuration")
 
 
 # Questions to the host about a call, and its answers.
@@ -227,9 +227,9 @@ class ToolPolicy(NamedTuple):
 
     config: Config
     tool: ToolSpec
-    permission: Verdict
+    permission: Ruling
     labels: frozenset[str]
-    unattended: Verdict
+    unattended: Ruling
     """The further verdict where no person can be asked."""
     settled: DecisionRecord | None
     """The fast path: the decision about every call, if it is allowed and no flow rule could forbid it."""

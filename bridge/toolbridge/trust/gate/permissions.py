@@ -200,7 +200,7 @@ def has_patterns(config: Config) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Ruling:
     """A level with its rule and its reason."""
 
     level: Level
@@ -212,10 +212,10 @@ class Verdict:
     """Whether an `ask` means allow where no person can be asked."""
 
 
-DEFAULT = Verdict("allow")
+DEFAULT = Ruling("allow")
 
 
-def permission_verdict(config: Config, tool: ToolSpec, listed: Callable[[], Catalog] | None = None) -> Verdict:
+def permission_verdict(config: Config, tool: ToolSpec, listed: Callable[[], Catalog] | None = None) -> Ruling:
     """The strictest verdict of the user's file, the project's file and the tool's annotations.
 
     With `listed`, the catalog of all tools, a misspelt `deny` of this tool counts as well.
@@ -232,7 +232,7 @@ def permission_verdict(config: Config, tool: ToolSpec, listed: Callable[[], Cata
 
 def _file_verdict(
     permissions: Permissions, tool: ToolSpec, config: Config, whose: str, listed: Callable[[], Catalog] | None
-) -> Verdict | None:
+) -> Ruling | None:
     """The verdict of one file; None if it has none."""
     name = tool.qualified_name
     server = config.servers.get(tool.server)
@@ -243,37 +243,37 @@ def _file_verdict(
         if pattern is not None:
             where = f"the pattern {pattern!r} under permissions.{level}{whose}"
             verb = "is denied by" if level == "deny" else "has to be asked about:"
-            return Verdict(level, f"{level} {pattern}", f"{name} {verb} {where}", f"remove {where}")
+            return Ruling(level, f"{level} {pattern}", f"{name} {verb} {where}", f"remove {where}")
     missed = None if listed is None else near_miss(permissions.deny, tool, config, listed)
     if missed is not None:
         where = f"the pattern {missed!r} under permissions.deny{whose}"
         reason = f"{name} is denied: {where} matches no tool, and is one letter away from this one"
-        return Verdict("deny", f"deny {missed}", reason, f"write {name!r} there if it is meant, else remove it")
+        return Ruling("deny", f"deny {missed}", reason, f"write {name!r} there if it is meant, else remove it")
     if tool.server not in permissions.allow_except:
         pattern = allowing_match(permissions.allow, tool, config.servers)
         if pattern is not None:
-            return Verdict("allow", f"allow {pattern}")
+            return Ruling("allow", f"allow {pattern}")
     if permissions.default == "allow":
         return None
     where = f"permissions.default{whose}, which is {permissions.default!r}"
     verb = "is denied by" if permissions.default == "deny" else "has to be asked about:"
     way_out = f"add {name!r} to permissions.allow{whose}"
-    return Verdict(permissions.default, f"default {permissions.default}", f"{name} {verb} {where}", way_out)
+    return Ruling(permissions.default, f"default {permissions.default}", f"{name} {verb} {where}", way_out)
 
 
-def _annotated(tool: ToolSpec) -> Verdict:
+def _annotated(tool: ToolSpec) -> Ruling:
     """The verdict of the tool's hints, which only ever ask for more caution."""
     hints = annotations_of(tool.definition.annotations)
     name = tool.qualified_name
     if hints.get("destructiveHint") is True:
-        return Verdict("ask", "destructive", f"{name} may destroy something, its server says", only_if_asked=True)
+        return Ruling("ask", "destructive", f"{name} may destroy something, its server says", only_if_asked=True)
     if hints.get("openWorldHint") is True and hints.get("readOnlyHint") is not True:
         reason = f"{name} may change something in the open world, its server says"
-        return Verdict("ask", "open world", reason, only_if_asked=True)
+        return Ruling("ask", "open world", reason, only_if_asked=True)
     return DEFAULT
 
 
-def unattended_verdict(config: Config, tool: ToolSpec, permission: Verdict) -> Verdict:
+def unattended_verdict(config: Config, tool: ToolSpec, permission: Ruling) -> Ruling:
     """The further verdict where no person can be asked: only the user's `allow`, or a pinned hint, lets a call pass.
 
     A hint lifts nothing but this restriction: with "reads" a server gets no call that "allow" would not have made.
@@ -287,7 +287,7 @@ def unattended_verdict(config: Config, tool: ToolSpec, permission: Verdict) -> V
     name, why = tool.qualified_name, f"nobody can be asked about it, and 'unattended' is {config.unattended!r}"
     detail = "; its server does not say that it only reads" if config.unattended == "reads" else ""
     reason = f"{name} is refused: {why}{detail}. Add {name!r} to permissions.allow of the user's file to allow it"
-    return Verdict("deny", f"unattended {config.unattended}", reason)
+    return Ruling("deny", f"unattended {config.unattended}", reason)
 
 
 def annotations_of(annotations: object) -> Mapping[str, Any]:
