@@ -330,3 +330,15 @@ def test_every_dependency_has_its_line() -> None:
     for requirement in required:
         name = re.split(r"[=<>!~\[ ]", requirement)[0]
         assert re.search(rf"^\|[^|]*\b{re.escape(name)}\b", table, re.MULTILINE), name
+
+
+def test_the_glossary_names_the_file_of_each_concept() -> None:
+    """The concept's own words are in the file: a reader finds one by the other."""
+    glossary = (ROOT / "docs/GLOSSARY.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| `([\w/]+\.py)` \|$", glossary, re.MULTILINE)
+    assert len(rows) == 16
+    lacking: list[str] = []
+    for concept, file in rows:
+        text = f"{file} {(ROOT / file).read_text(encoding='utf-8')}".lower()
+        lacking += [f"{word} in {file}" for word in concept.replace("`", "").lower().split() if word not in text]
+    assert lacking == []

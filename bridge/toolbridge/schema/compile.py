@@ -50,7 +50,7 @@ class _RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SafePattern:
-    """An expression that may be run on texts up to a length."""
+    """ReDoS guard: an expression whose work is bounded on texts up to a length."""
 
     expression: re.Pattern[str]
     longest: int
@@ -62,7 +62,7 @@ class SafePattern:
 
 @lru_cache(maxsize=1024)
 def safe_pattern(pattern: str) -> SafePattern | None:
-    """The expression, if it may be run; None if it may not, or if it is none that Python understands as meant."""
+    """Compiles an ECMA-262 pattern; None if it could backtrack for long (ReDoS), or means something else in Python."""
     if len(pattern) > _LONGEST_PATTERN or _OTHER_MEANING.search(pattern):
         return None
     try:
