@@ -64,13 +64,13 @@ class Output:
     def room(self, stream: int, length: int) -> int:
         """Returns how many of `length` bytes fit, and counts the others as dropped."""
         kept = min(length, self._room)
-        self._dropped[_known(stream)] += length - kept
+        self._dropped[STDOUT if stream == STDOUT else STDERR] += length - kept
         return kept
 
     def add(self, stream: int, text: bytes) -> None:
         """Appends text that fits: see `room`."""
         self._room -= len(text)
-        self._kept[_known(stream)] += text
+        self._kept[STDOUT if stream == STDOUT else STDERR] += text
 
     def text(self, stream: int) -> str:
         """The text of a stream, with a last line on dropped bytes."""
@@ -80,27 +80,15 @@ class Output:
         return text
 
 
-def _known(stream: int) -> int:
-    """Maps any stream but stdout to stderr."""
-    return STDOUT if stream == STDOUT else STDERR
-
-
-# Fast path: values of these types are not awaitable.
-_PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})
-
+_PLAIN_TYPES = frozenset({dict, list, str, int, float, bool, type(None)})  # fast path: these are not awaitable
 _MOST_OTHER_REQUESTS = 10_000
-
 # Decoding a frame can't be interrupted, and holds the GIL. The slowest (a million numbers) take this long.
 _LONG_FRAME = 256 * 1024
 _SECONDS_PER_BYTE = 1e-7
 _LATE_SECONDS = 0.1
 
-# Answers of the imports that are not a length: guest/WIRE.md.
-REFUSED = -1
-NOTHING = 0
-
-REFUSAL = b'{"error":'
-"""Head of a reply without a value."""
+REFUSED, NOTHING = -1, 0  # answers of the imports that are not a length: guest/WIRE.md
+REFUSAL = b'{"error":'  # the head of a reply without a value
 
 
 class Ending(NamedTuple):
@@ -153,8 +141,6 @@ class RunState(RunTime):
         self.log_of_calls = CallLog()
         self.pending = PendingCalls(limits.frame_bytes)
 
-    # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
     def ensure_time(self) -> None:
         """Ends the run if its time is up.
 
@@ -189,8 +175,6 @@ class RunState(RunTime):
         if self.rebill() or self.ending is not None or monotonic() >= self.deadline:
             self.ensure_time()
 
-    # ── ending: thread-safe ──────────────────────────────────────────────────────────────────────────────────────
-
     def end(self, kind: str, message: str) -> None:
         """Ends the run at its next tick or wait; the first reason is kept. Thread-safe."""
         if self.ending is None:
@@ -222,8 +206,6 @@ class RunState(RunTime):
     def cancel(self) -> None:
         """Ends the run on the host's request. Thread-safe."""
         self.end("cancelled", "The run was cancelled.")
-
-    # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def give(self, data: bytes, pointer: int, capacity: int) -> int:
         """Writes a reply into guest memory if it fits, else holds it for `take`; returns its length."""
@@ -477,8 +459,6 @@ class RunState(RunTime):
             self.pending.settle(call.identity, reply.frame)
             frame = self.pending.next_settled()
         return self.give(frame, pointer, capacity)
-
-    # ── output and clock ─────────────────────────────────────────────────────────────────────────────────────────
 
     def log(self, stream: int, pointer: int, length: int) -> None:
         """Captures text that guest code printed, up to the limit."""

@@ -56,11 +56,7 @@ Check: TypeAlias = bool | Literal["advisory"]
 Execute: TypeAlias = Callable[..., Awaitable[RunResult]]
 """Runs the program in a guest; takes `erased` and `spent` as `Sandbox.run` does."""
 
-# ── which servers a program names ─────────────────────────────────────────────────────────────────────────────────
-
-# A specifier within quotes of any kind.
 _MENTIONED = re.compile(r"""["'`]host:mcp-([a-z0-9_-]{1,64})(?:/async)?["'`]""")
-# The same in Python, where a dash is an underscore.
 _MENTIONED_IN_PYTHON = re.compile(r"\bhost\.mcp_([a-z0-9_]{1,64})\b")
 _IMPORTED_IN_PYTHON = re.compile(r"^[ \t]*from[ \t]+host[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _PYTHON_NAME = re.compile(r"\bmcp_([a-z0-9_]{1,64})\b")
@@ -68,6 +64,8 @@ _HOST_WORD = {"javascript": re.compile(r"host:"), "typescript": re.compile(r"hos
 _WORD = re.compile(r"[^\W\d][\w$]*")
 _MOST_MENTIONED = 50
 _MOST_TOLD = 5
+_UNCHECKED = Checked(CheckReport())
+_NOTHING_SPENT = Usage()
 
 
 def mentioned_servers(source: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -92,18 +90,14 @@ def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> t
     for server in mentioned_servers(code, hiding):
         blocked = manager.blocked_tools(server)
         named = [tool for tool in blocked if identifier(tool.name) in words]
-        exposed = manager.exposed(server)
-        if not named and (exposed is None or not exposed.tools):
+        if not named and ((exposed := manager.exposed(server)) is None or not exposed.tools):
             named = list(blocked)  # it exposes no tool at all: any of them may be meant
         config = manager.config_of(server)
-        problems = [str(blocked_error(config, tool)) for tool in named[:_MOST_TOLD]]
+        problems = (str(blocked_error(config, tool)) for tool in named[:_MOST_TOLD])
         lines += [f"{problem}." for problem in problems if problem not in told]
         more = len(named) - _MOST_TOLD
         lines += [f"Server {server!r} has {more} more tools blocked."] if more > 0 else []
     return tuple(lines)
-
-
-# ── the modules of a run ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 class RunModules:
@@ -220,8 +214,8 @@ class RunModules:
         server = servers.get(known_specifier(specifier, servers))
         if server is None:
             return None
-        words = f"Server {server!r} is disabled: it has no module. A person can run {advised(f'enable {server}')}."
-        return ErrorFrame("unknown", words, name="ModuleError", server=server)
+        message = f"Server {server!r} is disabled: it has no module. A person can run {advised(f'enable {server}')}."
+        return ErrorFrame("unknown", message, name="ModuleError", server=server)
 
     def _add_module(self, specifier: str, server: str) -> None:
         """Adds a server's module to the modules of the run."""
@@ -234,12 +228,6 @@ class RunModules:
     def _call(self, server: str, tool: str, *given: Any) -> Reply | Awaitable[Reply]:
         assert self._calls is not None
         return self._calls.call(server, tool, given)
-
-
-# ── the type-check before a run ───────────────────────────────────────────────────────────────────────────────────
-
-_UNCHECKED = Checked(CheckReport())
-_NOTHING_SPENT = Usage()
 
 
 class TypeChecks:
@@ -309,9 +297,6 @@ def _stub_name(server: str, language: StubLanguage) -> str:
     if language == "python":
         return python_module(server).replace(".", "/") + "/"
     return f"{module_specifier(server).removeprefix('host:')}.d.ts"
-
-
-# ── the run ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class RunScope:
@@ -390,9 +375,8 @@ class RunScope:
             checked, spent, refusal = _UNCHECKED, _NOTHING_SPENT, None
             # A program that names no module makes no call: running it is as safe as checking it.
             if check and (_HOST_WORD[language].search(code) or (self._names and self._names.is_used_in(code))):
-                checked, spent, refusal = await self._type_check(
-                    code, language, limits, is_advisory=check == "advisory"
-                )
+                is_advisory = check == "advisory"
+                checked, spent, refusal = await self._type_check(code, language, limits, is_advisory=is_advisory)
             report, found = checked.report, checked.report.failure
             if found is not None and (report.syntax is not None or check != "advisory"):
                 refusal = found
@@ -430,9 +414,8 @@ class RunScope:
             return report
         is_checked = report.is_checked and (bool(connected) or not report.ok)
         what = "calls of them were not checked" if is_checked else "nothing was checked"
-        servers = ", ".join(map(repr, unknown))
-        reason = "not approved, disabled, or not reached"
-        warning = f"The tools of {servers} are not known ({reason}), so {what}."
+        servers = f"{', '.join(map(repr, unknown))} are not known (not approved, disabled, or not reached)"
+        warning = f"The tools of {servers}, so {what}."
         return replace(report, warning=warning, is_checked=is_checked)
 
     def close(self) -> None:
@@ -498,9 +481,8 @@ class RunScope:
         return [*warnings, *self._rule_warnings()]
 
     def _notify_end(self, run: str, began: float, calls: ToolCalls, result: RunResult | None) -> None:
-        if result is None:
-            outcome, cpu_seconds = "cancelled", 0.0
-        else:
+        outcome, cpu_seconds = "cancelled", 0.0
+        if result is not None:
             outcome = "ok" if result.failure is None else result.failure.kind
             cpu_seconds = result.usage.cpu_seconds
         ended = RunEnded(run, outcome, perf_counter() - began, cpu_seconds, calls.count, tuple(self._servers))
