@@ -1,4 +1,4 @@
-"""SECURITY: a server's schema, made into one that can be checked: nothing in it raises, loops or is fetched.
+"""SECURITY: compiles a server's schema for the validator: nothing in it raises, loops or is fetched.
 
 The result is plain JSON Schema 2020-12 in a few keywords, whichever draft it was written for. References are names in
 a flat table, and only to places of the same document. A keyword that is malformed, can't be checked within bounds or
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 from toolbridge_codegen.escaping import is_list, is_object
 from toolbridge_codegen.read.refs import Document, RefusedReferenceError, reference_of
 
-# SECURITY: a server's regular expressions, run only where the work is known beforehand to be small (T16).
+# SECURITY: ReDoS guard: a server's regular expressions run only if their work is known to be small (T16).
 #
 # An expression is taken if all the ways in which it can fail are few: nothing repeated inside an endless repetition,
 # no look-around, no back-references. How often it can be tried then grows with a known power of the text's length,
@@ -160,17 +160,17 @@ _SILENT = frozenset({"title", "description", "default", "examples", "example", "
 
 
 class CompiledSchema(NamedTuple):
-    """A schema that can be checked."""
+    """A schema for the validator."""
 
     schema: CleanSchema
     definitions: Mapping[str, CleanSchema]
-    """What references mean."""
+    """The schemas that references name."""
     notes: tuple[str, ...]
-    """What is not checked, and why."""
+    """Parts that are not validated, and why."""
 
 
 def compile_schema(root: object, inside: tuple[Any] | None = None) -> CompiledSchema:
-    """A document's schema, or one that is inside it."""
+    """Compile a document's schema, or one inside it; `$ref` resolves within the document only."""
     whole = dict(cast("Mapping[str, Any]", root)) if isinstance(root, Mapping) else root
     cleaner = _Cleaner(whole)
     schema = cleaner.clean(whole if inside is None else inside[0], 0)

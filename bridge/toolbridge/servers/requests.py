@@ -1,4 +1,4 @@
-"""SECURITY: what a server may ask of the host: nothing, unless the host supplies a handler (T29).
+"""SECURITY: requests of a server to the host (elicitation, sampling, roots): declined without a handler (T29).
 
 A handler is told which server asks. Without one, the capability is not announced, and a server that asks
 all the same is declined with one line in the log.
@@ -76,7 +76,11 @@ class ServerRequests:
 
     @classmethod
     def of(cls, elicitor: ElicitorLike | None, sampler: SamplerLike | None, roots: RootsLike | None) -> ServerRequests:
-        """May raise a MisuseError: one of them can't be called."""
+        """Wrap the host's handlers.
+
+        Raises:
+            MisuseError: one of them can't be called.
+        """
         return cls(
             None if elicitor is None else callback("elicitor", elicitor, "elicit", "request"),
             None if sampler is None else callback("sampler", sampler, "sample", "server", "parameters"),
@@ -93,7 +97,7 @@ class ServerRequests:
 
 
 class Declines:
-    """Answers one connection's requests that have no handler. Each kind is said once: a flood is no flood of lines."""
+    """Declines one connection's requests without a handler, and logs each method once."""
 
     def __init__(self, server: str) -> None:
         self._server = server

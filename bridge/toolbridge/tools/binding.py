@@ -1,6 +1,6 @@
-"""How the arguments of a call become those of a handler: by its type hints, by a pydantic model, or by a JSON Schema.
+"""Binds the arguments of a call to a handler: by its type hints, a pydantic model, or a JSON Schema.
 
-pydantic is imported when a tool is made: whoever has none does not pay for it.
+pydantic is imported when the first tool is made, so hosts without tools don't pay for it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ IS_NEEDED = sys.version_info < (3, 12)
 
 
 def readable(hint: Any) -> Any:
-    """The same hint for pydantic. One that contains itself is left as it is, and pydantic can't read it."""
+    """Convert a hint for pydantic on Python 3.11; a recursive hint is left unchanged, and pydantic rejects it."""
     return _readable(hint, {}) if IS_NEEDED else hint
 
 
@@ -100,14 +100,14 @@ class ToolContext:
     _report: OnProgress | None = field(default=None, repr=False, compare=False)
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Tell observers how far the call is. From any thread; nothing happens if nobody listens."""
+        """Report progress to observers, from any thread."""
         if self._report is None or not math.isfinite(done) or (total is not None and not math.isfinite(total)):
             return
         self._report(float(done), None if total is None else float(total), str(message)[:MOST_MESSAGE])
 
 
 def on_loop_thread(report: OnProgress, post: Callable[[Callable[[], Any]], Any]) -> OnProgress:
-    """The same report from any thread: from another than the event loop's, it is handed over."""
+    """Make a progress callback thread-safe: calls from other threads are posted to the event loop."""
     home = threading.get_ident()
 
     def tell(done: float, total: float | None, message: str) -> None:
@@ -116,7 +116,7 @@ def on_loop_thread(report: OnProgress, post: Callable[[Callable[[], Any]], Any])
         else:
             try:
                 post(partial(report, done, total, message))
-            except RuntimeError:  # the event loop is gone: nobody listens
+            except RuntimeError:  # the event loop is closed
                 return
 
     return tell
@@ -129,7 +129,7 @@ def on_loop_thread(report: OnProgress, post: Callable[[Callable[[], Any]], Any])
 
 
 def signature_of(name: str, function: Callable[..., Any]) -> inspect.Signature:
-    """What a function takes and returns, every hint a type.
+    """The signature of a function, with every type hint evaluated.
 
     Raises:
         ToolDefinitionError: it is not known, or a hint means nothing.
@@ -176,20 +176,20 @@ _log = logging.getLogger("toolbridge")
 
 
 class InvalidArgumentsError(Exception):
-    """Arguments don't fit; the text says which and how."""
+    """Arguments don't match the schema; the text says which and how."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
-    """What a tool takes."""
+class ArgumentBinding:
+    """The input schema of a tool, and the binding of arguments to its handler."""
 
     schema: dict[str, Any]
     bind: Callable[[Mapping[str, Any], ToolContext], Call]
-    """Checks arguments, and gives what to call the handler with. Raises InvalidArgumentsError."""
+    """Validates arguments and returns those of the handler; raises InvalidArgumentsError."""
     wants_context: bool
 
 
-def arguments_from_hints(name: str, signature: inspect.Signature) -> Arguments:
+def arguments_from_hints(name: str, signature: inspect.Signature) -> ArgumentBinding:
     """By the parameters of the handler: each is a property, and is passed by its name.
 
     Raises:
@@ -219,10 +219,10 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> Arguments:
             checked[context] = given
         return (), checked
 
-    return Arguments(schema, bind, context is not None)
+    return ArgumentBinding(schema, bind, context is not None)
 
 
-def arguments_from_model(name: str, model: type[BaseModel], signature: inspect.Signature) -> Arguments:
+def arguments_from_model(name: str, model: type[BaseModel], signature: inspect.Signature) -> ArgumentBinding:
     """By a pydantic model: the handler gets an instance of it, and a context if it takes two."""
     count, by_name = _positional(name, signature)
     schema = json_schema_of(_adapter(model), "validation")
@@ -231,7 +231,7 @@ def arguments_from_model(name: str, model: type[BaseModel], signature: inspect.S
         instance = _validated(model.model_validate, dict(arguments))
         return _as_positional(instance, given, count, by_name)
 
-    return Arguments(schema, bind, count == 2 or by_name is not None)
+    return ArgumentBinding(schema, bind, count == 2 or by_name is not None)
 
 
 _OF_NAMES = {"properties", "patternProperties", "dependentSchemas", "dependentRequired", "dependencies"}
@@ -262,7 +262,7 @@ _OF_TEXTS = {"type", "enum", "title", "description", "required", "examples", "de
 _KEYWORDS = _OF_ARGUMENTS | _BESIDE | _OF_OTHERS | _OF_TEXTS
 
 
-def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspect.Signature) -> Arguments:
+def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
     """By a JSON Schema, or by a raw shape: the arguments' names, each with its JSON Schema or Python type.
 
     Raises:
@@ -314,7 +314,7 @@ def _of_shape(shape: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspect.Signature) -> Arguments:
+def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
     """By Python types: an argument is required unless it is `NotRequired[…]`."""
     count, by_name = _positional(name, signature)
     adapter, schema = _typed(name, dict(shape), "the types of its schema")
@@ -323,7 +323,7 @@ def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspec
         checked = _validated(adapter.validator.validate_python, dict(arguments))
         return _as_positional(checked, given, count, by_name)
 
-    return Arguments(schema, bind, count == 2 or by_name is not None)
+    return ArgumentBinding(schema, bind, count == 2 or by_name is not None)
 
 
 def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
@@ -340,7 +340,7 @@ def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapt
         raise ToolDefinitionError(name, f"no schema can be made of {whose}: {_first_line(error)}") from None
 
 
-def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspect.Signature) -> Arguments:
+def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
     """By a JSON Schema: the handler gets one dict, and a context if it takes two."""
     from toolbridge.schema.validate import ToolValidator
     from toolbridge_codegen.catalog import ToolDefinition
@@ -361,7 +361,7 @@ def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspe
             raise InvalidArgumentsError("; ".join(problems[:_MOST_PROBLEMS]))
         return _as_positional(dict(arguments), given, count, by_name)
 
-    return Arguments(whole, bind, count == 2 or by_name is not None)
+    return ArgumentBinding(whole, bind, count == 2 or by_name is not None)
 
 
 def json_schema_of(adapter: TypeAdapter[Any], mode: str) -> dict[str, Any]:
@@ -456,4 +456,4 @@ def _first_line(error: BaseException) -> str:
 
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
-"""Told how far a call is: done, total if it is known, and a message. Called on the event loop's thread."""
+"""Progress callback: done, total if known, and a message. Called on the event loop's thread."""

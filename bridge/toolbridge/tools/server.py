@@ -1,4 +1,4 @@
-"""A connection to the host's own tools: nothing is sent anywhere, and the SDK is not even imported."""
+"""Servers of host tools (in-process functions): no process, no pipe, no approval; the same gate as any other."""
 
 from __future__ import annotations
 
@@ -32,11 +32,8 @@ if TYPE_CHECKING:
     from toolbridge.config.server_config import CommonOptions
 
 
-# Servers that are functions of the host's own: no process, no pipe, no approval; the same gate as any other.
-
-
 class ToolServer:
-    """The tools of one server, as they are for as long as it lives."""
+    """The host tools of one server, which never change."""
 
     def __init__(self, tools: Mapping[str, InProcessTool[..., Any]], instructions: str, version: str) -> None:
         self.tools = MappingProxyType(dict(tools))
@@ -44,7 +41,7 @@ class ToolServer:
         self._version = version
 
     def listing(self, server: str) -> Listing:
-        """What there is: known without asking anybody."""
+        """The listing, known without a request."""
         definitions = tuple(each.definition for each in self.tools.values())
         return Listing(
             server, definitions, server_name=server, server_version=self._version, instructions=self._instructions
@@ -89,16 +86,16 @@ _NO_CONTEXT = ToolContext()
 
 
 class HostConnection:
-    """Calls the tools of one server."""
+    """A connection to the host tools of one server; nothing is sent, and the SDK is not imported."""
 
     def __init__(self, server: str, tools: ToolServer) -> None:
         self._server = server
         self._tools = tools.tools
         self._is_closed = False
         self._calls: dict[anyio.CancelScope, float] = {}
-        """Those under way, and when their time is over (monotonic clock)."""
+        """Calls under way and their deadlines (monotonic clock)."""
         self._alarm = inf
-        """When `keep_time` next looks at them: never later than the first of their ends."""
+        """When `keep_time` wakes next: never later than the first deadline."""
         self._call_it = anyio.Event()
 
     @property
@@ -107,10 +104,10 @@ class HostConnection:
         return self._is_closed
 
     async def wait_for_end(self) -> None:
-        """Until its end is known, which it is at once."""
+        """Return at once: its end is always known."""
 
     async def keep_time(self) -> None:
-        """Until the host closes it: ends calls whose time is over.
+        """Cancel calls at their deadlines, until the host closes the connection.
 
         There is one timer for all of them, which is seldom set: a call ends long before its time, and the next one's is
         later. A timer for each would take as long as a call does.
@@ -126,11 +123,11 @@ class HostConnection:
                 del self._calls[scope]
 
     def end_reason(self) -> str:
-        """The host closed it: that is all there is to say."""
+        """Empty: the host closed it."""
         return ""
 
     def close(self) -> None:
-        """Whoever waits for a result is told so. A plain function that runs goes on by itself."""
+        """Cancel the calls under way. A plain function that runs in a worker thread continues."""
         self._is_closed = True
         self._call_it.set()
         for scope in self._calls:
@@ -145,7 +142,7 @@ class HostConnection:
         secrets: frozenset[str],
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """The raw result of a call: whatever the handler does is one.
+        """Call a tool and return the raw result; an exception of the handler is one, too.
 
         Raises:
             ServerError: there is none: it took too long, or was closed.
@@ -172,7 +169,7 @@ class HostConnection:
     async def finish(
         self, own: InProcessTool[..., Any], result: Awaitable[dict[str, Any]], seconds: float
     ) -> dict[str, Any]:
-        """The raw result of a call that has begun, in time.
+        """Await the raw result of a call that has begun, until its timeout.
 
         Raises:
             ServerError: there is none: it took too long, or was closed.
@@ -196,7 +193,7 @@ class HostConnection:
 def begin(
     own: InProcessTool[..., Any], arguments: Mapping[str, Any], context: ToolContext = _NO_CONTEXT
 ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-    """Calls a handler: its raw result, if it is a quick one and done; else what gives that when awaited."""
+    """Call a handler; returns its raw result if it is quick and done, else an awaitable of it."""
     try:
         positional, named = own.arguments.bind(arguments, context)
     except InvalidArgumentsError as problem:
@@ -240,7 +237,7 @@ async def _on_a_thread(
 
 
 def _raised(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any]:
-    """What a handler raised on the event loop, unless it is meant for whoever runs that."""
+    """The raw result for an exception on the event loop; cancellations and interrupts are raised again."""
     is_cancelled = isinstance(error, anyio.get_cancelled_exc_class()) and not is_foreign(error)
     if is_cancelled or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
         raise error
@@ -248,7 +245,7 @@ def _raised(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any
 
 
 def _failed(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any]:
-    """A handler that raised: type and words for the guest, cleaned like any server's; the rest for the host's log."""
+    """The raw result for an exception of a handler; the traceback goes to the host's log only."""
     _log.warning("The tool %r raised %s", own.name, type(error).__name__, exc_info=error)
     try:
         words = str(error)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, c
 from toolbridge.errors import ToolDefinitionError, reports_misuse
 from toolbridge.servers.listing import MAX_NAME
 from toolbridge.tools.binding import (
-    Arguments,
+    ArgumentBinding,
     arguments_from_hints,
     arguments_from_mapping,
     arguments_from_model,
@@ -30,15 +30,12 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
 
-# What a handler returns becomes a result as a server would send it, so that one path unwraps both.
-
-
 _SCALARS = frozenset({str, int, bool})
 _RESULT_FIELDS = frozenset({"content", "structuredContent", "isError", "_meta"})
 
 
 def result_of(value: Any, adapter: TypeAdapter[Any] | None) -> dict[str, Any]:
-    """The raw result for what a handler returned; what has no JSON form is an error of the tool."""
+    """The raw result for a handler's return value; a value without a JSON form is a tool error."""
     if value is None:
         return {"content": []}
     if isinstance(value, (bytes, bytearray)):
@@ -107,7 +104,7 @@ class InProcessTool(Generic[P, R]):
         self,
         handler: Callable[P, R],
         definition: ToolDefinition,
-        arguments: Arguments,
+        arguments: ArgumentBinding,
         *,
         output: TypeAdapter[Any] | None,
         timeout: float | None,
@@ -121,9 +118,9 @@ class InProcessTool(Generic[P, R]):
         self.timeout = timeout
         self.is_async = is_async(handler)
         self.is_quick = quick
-        """Whether it never waits, as its author says: it is called on the event loop itself."""
+        """Whether its author promises that it never blocks: it is called on the event loop itself."""
         self.was_quick = False
-        """Whether it returned at once when it was last called: see `host_threads`."""
+        """Whether its last call returned at once: see `concurrency.THREADS`."""
         update_wrapper(self, handler)
 
     @property
@@ -222,7 +219,7 @@ def tool(
 
 
 def is_async(handler: Callable[..., Any]) -> bool:
-    """Whether calling a handler gives a coroutine, as far as can be told beforehand."""
+    """Whether calling a handler surely returns a coroutine."""
     while isinstance(handler, partial):
         handler = cast("partial[Any]", handler).func
     called: object = getattr(handler, "__call__", None)  # noqa: B004  # an object's own, which may be async
@@ -264,7 +261,7 @@ def _seconds(name: str, timeout: object) -> float | None:
     return float(timeout)
 
 
-def _arguments(name: str, schema: object, signature: inspect.Signature) -> Arguments:
+def _arguments(name: str, schema: object, signature: inspect.Signature) -> ArgumentBinding:
     if schema is None:
         return arguments_from_hints(name, signature)
     if isinstance(schema, Mapping):

@@ -1,4 +1,4 @@
-"""SECURITY: the tokens for one server: kept, renewed, and asked for where a person can sign in (T4)."""
+"""SECURITY: OAuth for one server: token refresh under a lock, and sign-in where a person can be asked (T4)."""
 
 from __future__ import annotations
 
@@ -132,11 +132,8 @@ def _error_name(body: bytes) -> str:
     return f" ({name})" if isinstance(name, str) and _ERROR_NAME.fullmatch(name) else ""
 
 
-# Renewing tokens without a person, once for all who wait for it, and to the end.
-#
-# Many refresh tokens count once: whoever is cancelled between the request and the answer, or renews beside another
-# process, has lost the sign-in. So a renewal is a task of the session and not of the request that began it, and holds
-# a lock meanwhile.
+# Token refresh, once for all that wait for it. Many refresh tokens are valid once: a cancellation between request and
+# answer, or a second process, would lose the sign-in. So a refresh is a task of the session, and holds a refresh lock.
 
 
 _LONG_AGO = 1.0
@@ -146,7 +143,7 @@ _LOGGER = logging.getLogger("toolbridge")
 
 
 class Renewals:
-    """The renewals of one session, of which one at most is under way."""
+    """The token refreshes of one session, one at a time."""
 
     def __init__(self, flow: OAuthFlow, kept: KeptSignIn, tasks: anyio.abc.TaskGroup) -> None:
         self.problem = ""
@@ -158,12 +155,12 @@ class Renewals:
         self._scope = anyio.CancelScope()
 
     async def settled(self) -> None:
-        """Until none is under way that somebody began and did not wait for."""
+        """Wait for a refresh that a cancelled task began."""
         if self._over is not None:
             await self._over.wait()
 
     async def renew(self) -> bool:
-        """Renew the tokens; whether that worked. Cancelling this only ends the waiting."""
+        """Refresh the tokens; False if that failed. Cancelling this only ends the waiting."""
         over, scope = anyio.Event(), anyio.CancelScope(shield=True)
         self._tasks.start_soon(self._run, scope, over)
         self._over, self._scope = over, scope
@@ -171,7 +168,7 @@ class Renewals:
         return not self.problem and self._kept.token is not None
 
     def hurry(self) -> None:
-        """The channel closes: one that is under way has little time left."""
+        """Bound the time of a refresh under way, since the channel closes."""
         self._scope.deadline = anyio.current_time() + _LAST_SECONDS
 
     async def _run(self, scope: anyio.CancelScope, over: anyio.Event) -> None:

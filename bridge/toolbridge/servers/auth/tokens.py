@@ -118,7 +118,7 @@ class TokenStore:
 
     @asynccontextmanager
     async def exclusive(self, server: str, place: str) -> AsyncGenerator[None]:
-        """While no other process renews this sign-in: two that did would each undo the other's.
+        """Hold the token refresh lock between processes: two refreshes would each undo the other's.
 
         A lock that can't be had is done without: that may cost the sign-in, where waiting would cost the run.
         """

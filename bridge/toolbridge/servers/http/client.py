@@ -1,4 +1,4 @@
-"""Requests to one server: signed in where that is wanted, redirected where nothing leaks, every failure typed."""
+"""HTTP requests to one server: sign-in, safe redirects, retries with backoff, typed errors."""
 
 from __future__ import annotations
 
@@ -27,11 +27,7 @@ from toolbridge.servers.http.ssrf import (
 )
 from toolbridge.trust.text.sanitise import MAX_GUEST_ERROR, for_error
 
-# Which requests are sent again when a server is busy, and when.
-#
-# Only those that connect or list: a call may have taken effect, and is never sent twice.
-
-
+# Retries: only requests that connect or list are sent again. A call may have taken effect, and is never sent twice.
 BUSY_STATUSES = frozenset({429, 502, 503, 504})
 _SAFE_METHODS = frozenset(
     {
@@ -54,21 +50,21 @@ _jitter = random.SystemRandom()
 
 
 def may_be_repeated(method: str) -> bool:
-    """Whether sending a request a second time can't do a second time what it does."""
+    """Whether a request is idempotent."""
     return method in _SAFE_METHODS
 
 
 def retry_delay(
     method: str, status: int, retry_after: str | None, *, attempts: int, seconds_left: float
 ) -> float | None:
-    """How long to wait before a request is sent again; None if it is not.
+    """The backoff before a request is sent again; None if it must not be.
 
     Args:
         method: the JSON-RPC method.
         status: the HTTP status of the answer.
         retry_after: the answer's `Retry-After`.
         attempts: how often the request has been sent.
-        seconds_left: until nobody waits for the answer any more.
+        seconds_left: until the caller's deadline.
     """
     if not may_be_repeated(method):
         return None
@@ -76,7 +72,7 @@ def retry_delay(
 
 
 def busy_delay(status: int, retry_after: str | None, *, attempts: int, seconds_left: float) -> float | None:
-    """The same for what does nothing but ask, such as opening a stream of events."""
+    """Exponential backoff with jitter for an idempotent request to a busy server; `Retry-After` takes precedence."""
     if status not in BUSY_STATUSES or attempts >= _MOST_ATTEMPTS:
         return None
     asked = parse_retry_after(retry_after)
@@ -106,22 +102,22 @@ _MOST_REDIRECTS = 5
 
 
 class SignInSession(Protocol):
-    """Who has the tokens for a server; see `oauth.OAuthSession`."""
+    """Holds the tokens for a server; see `oauth.OAuthSession`."""
 
     async def token(self) -> str | None:
         """The token to send."""
         ...
 
     async def renew(self, refused: httpx2.Response, used: str | None, *, may_ask: bool) -> bool:
-        """Get another token; whether there is one."""
+        """Get another token; False if there is none."""
         ...
 
     def advice(self) -> str:
-        """What helps when there is none."""
+        """Advice for an error message without a token."""
         ...
 
     def secrets(self) -> frozenset[str]:
-        """What must not be shown."""
+        """Secrets to redact."""
         ...
 
 
@@ -203,20 +199,20 @@ class HttpClient:
             ) from None
 
     def redacted(self, error: MCPError) -> MCPError:
-        """An error of the server without tokens that it repeats."""
+        """A server's error with tokens redacted."""
         secrets, text = self.tokens(), error.error.message
         if not secrets or type(error) is not MCPError:
             return error
         return MCPError(error.error.code, for_error(text, secrets, limit=MAX_GUEST_ERROR), error.error.data)
 
     def without_tokens(self, data: bytes) -> bytes:
-        """A message of the server without tokens that it repeats as they are."""
+        """A server's message with tokens redacted."""
         for secret in self.tokens():
             data = data.replace(secret.encode(), b"***")
         return data
 
     def tokens(self) -> frozenset[str]:
-        """What must not be shown, should the server repeat it: changes with every sign-in and renewal."""
+        """Tokens to redact; they change with every sign-in and refresh."""
         return self._session.secrets() if self._session is not None else frozenset()
 
     def _build(
@@ -247,7 +243,7 @@ def _moved(request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | N
 
 
 async def _close(response: httpx2.Response) -> None:
-    """Also when the caller is being cancelled: a connection that is not closed is never given back."""
+    """Close a response even if the caller is cancelled: else its connection never returns to the pool."""
     with anyio.move_on_after(CLOSE_SECONDS, shield=True):
         await response.aclose()
 

@@ -1,4 +1,4 @@
-"""SECURITY: sends HTTP requests for one server: each one checked, whoever made it (T27)."""
+"""SECURITY: HTTP for one server: checked connections, bounded bodies, no secrets in logs (T27)."""
 
 from __future__ import annotations
 
@@ -34,26 +34,20 @@ from toolbridge.servers.http.ssrf import (
     same_origin,
 )
 
-# SECURITY: the body of an answer, unpacked piece by piece, in bounded memory whatever is sent.
-#
-# httpx's own iterators are generators within generators, which an event loop other than asyncio's wants closed by
-# hand.
-
-
 ACCEPT_ENCODING = "gzip, deflate"
 _PIECE = 256 * 1024
 _BODY = "toolbridge.body"
 
 
 class Body(httpx2.AsyncByteStream):
-    """The bytes of an answer as they come in."""
+    """The raw bytes of an answer. Not httpx's iterators: trio wants nested generators closed by hand."""
 
     def __init__(self, response: httpcore2.Response) -> None:
         self._response = response
         self._chunks: Any = None
 
     async def next_chunk(self) -> bytes | None:
-        """The next bytes; None at the end."""
+        """Wait for the next bytes; None at the end."""
         if self._chunks is None:
             self._chunks = self._response.aiter_stream()
         return await anext(self._chunks, None)
@@ -63,18 +57,18 @@ class Body(httpx2.AsyncByteStream):
             yield chunk
 
     async def aclose(self) -> None:
-        """Give the connection back."""
+        """Release the connection to its pool."""
         if self._chunks is not None:
             await self._chunks.aclose()
         await self._response.aclose()
 
     def marked(self) -> dict[str, Any]:
-        """What an answer carries so that its body can be found again."""
+        """The response extension by which `BodyReader` finds the body."""
         return {_BODY: self}
 
 
 class BodyReader:
-    """Reads the body of one answer."""
+    """Reads and decompresses the body of one answer in bounded memory."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._body: Body = response.extensions[_BODY]
@@ -82,10 +76,10 @@ class BodyReader:
         self._pieces: Iterator[bytes] = iter(())
 
     async def next_piece(self) -> bytes | None:
-        """The next bytes, unpacked; None at the end.
+        """Wait for the next decompressed bytes; None at the end.
 
         Raises:
-            BadAnswerError: it is packed in a way that was not asked for, or not at all.
+            BadAnswerError: its compression is unknown or broken.
         """
         while True:
             try:
@@ -100,10 +94,10 @@ class BodyReader:
 
 
 async def read_body(response: httpx2.Response, most_bytes: int) -> bytes:
-    """The whole body of an answer.
+    """Read the whole body of an answer.
 
     Raises:
-        BadAnswerError: it is too long, or can't be unpacked.
+        BadAnswerError: it is too long, or can't be decompressed.
     """
     reader = BodyReader(response)
     body = bytearray()
@@ -120,7 +114,7 @@ def content_type(response: httpx2.Response) -> str:
 
 
 class _Inflater:
-    """A little input can be a lot of output: it is given out in pieces, so that whoever counts can stop."""
+    """Decompresses in bounded pieces, against decompression bombs."""
 
     def __init__(self, window: int) -> None:
         self._window = window
@@ -135,7 +129,7 @@ class _Inflater:
             except zlib.error:
                 if self._begun or self._window != zlib.MAX_WBITS:
                     raise
-                # Some servers leave out deflate's own wrapping.
+                # Some servers send deflate without its zlib header.
                 self._inflate, self._begun = zlib.decompressobj(-zlib.MAX_WBITS), True
                 continue
             self._begun = True
@@ -159,13 +153,8 @@ def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
     raise BadAnswerError("The answer is compressed in a way that was not asked for")
 
 
-# SECURITY: keeps secrets out of other libraries' logs (T4).
-#
-# httpx logs whole URLs, httpcore all headers of an answer, and the SDK's sign-in flow whole errors of a server with
-# their tracebacks. Whatever they would log while they work for us is dropped; what another part of the process does
-# with them is none of our business, and is logged as before.
-
-
+# SECURITY: keeps secrets out of other libraries' logs (T4). httpx logs whole URLs, httpcore all headers of an answer,
+# the SDK's sign-in flow whole errors of a server: their records are dropped while they work for us.
 _LOGGERS = (
     "httpx2",
     "httpcore2.connection",
@@ -185,7 +174,7 @@ def _is_not_ours(_record: logging.LogRecord) -> bool:
 
 @contextmanager
 def unlogged() -> Generator[None]:
-    """Nothing that these libraries do inside is logged."""
+    """Drop the log records of these libraries within the context."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_is_not_ours)  # adding it again changes nothing
     token = _for_us.set(True)
@@ -195,12 +184,6 @@ def unlogged() -> Generator[None]:
         _for_us.reset(token)
 
 
-# SECURITY: connects to checked addresses only (T27).
-#
-# A host is resolved here, each address is checked, and the connection is made to the very address that was checked:
-# there is no second resolution in which the answer could change. TLS and the `Host` header still use the name.
-
-
 _HEAD_START = 0.25
 """How long one address of a host may take to answer before the next one is tried beside it."""
 _MOST_ADDRESSES = 8
@@ -208,15 +191,18 @@ _CLOSE_SECONDS = 1.0
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """The network as one server's client may use it. Unix sockets are no part of it."""
+    """SECURITY: connects to checked addresses only: a host is resolved once, so that DNS rebinding finds no gap (T27).
+
+    TLS and the `Host` header still use the name. Unix sockets are not supported.
+    """
 
     def __init__(self, configured_host: str, *, proxy_host: str | None = None) -> None:
         self.connections = 0
-        """How many have been opened."""
+        """Connections opened so far."""
         self._configured_host = configured_host
         self._proxy_host = proxy_host
         self._reach: Reach | None = None
-        """How near the configured host turned out to be. It may move away from us, never towards us."""
+        """The reach of the configured host at its first connection. It may get farther later, never nearer."""
         self._backend: Any = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
@@ -261,7 +247,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         return [address for address, _ in allowed]
 
     def _nearest(self, host: str) -> Reach:
-        """How near a host may be: what the configuration says of its own host, what that one is for all others."""
+        """The nearest reach allowed: by configuration for the configured host, that host's own for all others."""
         if host != self._configured_host:
             return Reach.PUBLIC if self._reach is None else self._reach
         if self._reach is not None:
@@ -269,7 +255,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         return Reach.LOOPBACK if is_this_machine(host) else Reach.PRIVATE
 
     async def _first_to_answer(self, addresses: Sequence[Address], port: int) -> httpcore2.AsyncNetworkStream:
-        """The connection to whichever address answers first, the earlier ones having a head start."""
+        """Happy Eyeballs: the connection to the first address that answers; earlier ones have a head start."""
         answered: list[httpcore2.AsyncNetworkStream] = []
         failures: list[Exception] = []
 
@@ -296,13 +282,13 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
             self.connections += 1
             return _ClosedWhenCancelled(answered.pop(0))
         finally:
-            # Whoever came too late, and everybody when nobody waits any more.
+            # Late connections, and all when the caller is cancelled.
             for stream in answered:
                 await _close(stream)
 
 
 class _ClosedWhenCancelled(httpcore2.AsyncNetworkStream):
-    """A connection that a cancelled handshake does not leave open."""
+    """A connection that is closed if its TLS handshake is cancelled."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
@@ -338,7 +324,7 @@ async def _close(stream: httpcore2.AsyncNetworkStream) -> None:
 
 
 async def _resolve(host: str, port: int) -> Sequence[Address]:
-    """Every address of a host.
+    """Resolve a host to all of its addresses.
 
     Raises:
         httpcore2.ConnectError: it has none.
@@ -367,7 +353,7 @@ _KEEP_ALIVE_SECONDS = 4.0
 # The stream of events, sign-in requests, notifications: what is sent beside calls.
 _SPARE_CONNECTIONS = 8
 
-# What the libraries below raise. OSError and ssl errors are what a proxy's or a socket's option may let through.
+# Errors of the HTTP libraries; OSError also from a proxy's or a socket's option.
 NETWORK_ERRORS = (
     httpcore2.NetworkError,
     httpcore2.ProtocolError,
@@ -383,7 +369,7 @@ NETWORK_ERRORS = (
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends a request if the rules allow it, whoever made it: us, a redirect, or the SDK's sign-in flow."""
+    """Sends a request if the SSRF rules allow it, be it ours, a redirect, or of the SDK's sign-in flow."""
 
     def __init__(self, url: httpx2.URL, *, secrets: bool, connections: int, proxy: str | None = None) -> None:
         self._url = url
@@ -443,7 +429,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._used_once.aclose()
 
     def _pool(self) -> httpcore2.AsyncConnectionPool:
-        """Connections are used again with a server that has shown that it keeps them.
+        """The pool to use: connections are reused only with a server that has kept one alive.
 
         Others close them after each answer without saying so: a call that was sent in that moment would be lost, and
         could not be sent again. What comes first, connecting and listing, can be.
@@ -472,7 +458,7 @@ async def open_client(
     connections: int,
     connect_seconds: float,
 ) -> AsyncGenerator[httpx2.AsyncClient]:
-    """A client that sends nothing that `url`'s server should not see, and nothing to where it should not go."""
+    """Open an HTTP client for the server of a URL, guarded by the SSRF rules."""
     transport = GuardedTransport(
         url,
         secrets=secrets,

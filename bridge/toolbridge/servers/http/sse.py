@@ -1,7 +1,7 @@
-"""SECURITY: the older HTTP transport (one stream of events, messages by POST), as the pipe of a line dispatcher.
+"""SECURITY: the older HTTP+SSE transport (one stream of events, messages by POST), as the pipe of a line dispatcher.
 
-Each event is a line for the dispatcher, which is as wary of it as of a process's output. What goes wrong with one POST
-is put into the stream, between the events, as the end of that one request.
+Each event is a line for the dispatcher, as hostile as a process's output. A failed POST becomes an error answer to its
+own request, in the order of events.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SsePipe:
         self._events = EventStream(response, limits.message_bytes)
         self._endpoint: httpx2.URL | None = None
         self.on_failure: Callable[[object, ServerError], None] = lambda _id, _error: None
-        """Takes requests that were not taken, as far as the server is to blame, or the way to it."""
+        """Called with each request that could not be delivered, and its error."""
         self._received: deque[bytes | _Failure] = deque()
         self._has_received = anyio.Event()
         self._has_taken = anyio.Event()
@@ -66,7 +66,7 @@ class SsePipe:
         self._beside = 0
 
     async def find_endpoint(self) -> None:
-        """Read on until the server has said where to post.
+        """Read events until the server names its endpoint.
 
         Raises:
             ServerConnectError: it did not, or named a place that nothing is sent to.
@@ -131,7 +131,7 @@ class SsePipe:
     # ---- behind it
 
     async def _until_taken(self) -> None:
-        """A server that sends faster than the dispatcher reads waits, and takes no memory meanwhile."""
+        """Backpressure: wait until the dispatcher has read most events."""
         while len(self._received) > _MOST_UNREAD:
             self._has_taken = anyio.Event()
             await self._has_taken.wait()
@@ -158,7 +158,7 @@ class SsePipe:
                     self._post_beside(posts, data, message)
 
     def _post_beside(self, posts: anyio.abc.TaskGroup, data: bytes, message: dict[str, Any]) -> None:
-        """Post what nobody waits for: it holds up nothing, and is lost where too much of it is on its way already."""
+        """Post a notification in the background; dropped when too many are under way."""
         if self._beside >= _MOST_BESIDE:
             self._fail(None, INTERNAL_ERROR, "too many before it were not answered")
             return
@@ -173,7 +173,7 @@ class SsePipe:
         posts.start_soon(post)
 
     def _call_off(self, message: dict[str, Any]) -> None:
-        """Do not go on posting a request that nobody waits for any more."""
+        """Cancel the POST of a cancelled request."""
         if message.get("method") == "notifications/cancelled":
             scope = self._posting.get(message.get("params", {}).get("requestId"))
             if scope is not None:

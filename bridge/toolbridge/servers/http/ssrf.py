@@ -1,8 +1,8 @@
-"""SECURITY: which addresses may be reached over HTTP (T27). Pure rules; `http_network` applies them at connect time.
+"""SECURITY: SSRF rules: the addresses, URLs and headers that HTTP may use (T27). `network` applies them.
 
 - Metadata services, link-local, unspecified, multicast and reserved addresses: never, in any spelling.
 - Loopback: only when the configuration itself says so (`localhost`, `127.0.0.1`, `[::1]`). A name that somebody else's
-  DNS can point at this machine is refused (rebinding).
+  DNS can point at this machine is refused (DNS rebinding).
 - Private networks: for a configured name or address, since `nas.local` and split-horizon names are ordinary.
 - A host that a *server* names (an authorization server) is never nearer to us than that server itself: a public
   server can't have us call into the private network, a private one can't have us call this machine.
@@ -27,7 +27,7 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 
 class Reach(IntEnum):
-    """How near to us an address is. A larger one is nearer."""
+    """The distance of an address. A larger value is nearer."""
 
     PUBLIC = 0
     PRIVATE = 1
@@ -35,7 +35,7 @@ class Reach(IntEnum):
 
 
 class AddressRefusedError(Exception):
-    """An address that may not be reached. The message shows no more of a URL than its host."""
+    """An address is refused. The message shows only the host of a URL."""
 
 
 # Link-local ones (169.254.169.254 and its kind) are refused as link-local.
@@ -84,7 +84,7 @@ _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def literal_address(host: str) -> Address | None:
-    """The address that a host is a spelling of, including what resolvers accept: `2130706433`, `0x7f.1`, `127.1`."""
+    """Parse a literal address in any spelling that resolvers accept: `2130706433`, `0x7f.1`, `127.1`."""
     host = host.strip("[]").partition("%")[0].rstrip(".")
     try:
         return ipaddress.ip_address(host)
@@ -93,7 +93,7 @@ def literal_address(host: str) -> Address | None:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host says, by itself and without DNS, that it is this machine."""
+    """Whether a host is loopback by itself, without DNS."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -116,7 +116,7 @@ def check_host_name(host: str) -> None:
 
 
 def reach_of(address: Address) -> Reach:
-    """How near an address is, whatever IPv4 address may be wrapped in it.
+    """The reach of an address, and of any IPv4 address that is wrapped in it.
 
     Raises:
         AddressRefusedError: it is never reached.
@@ -133,7 +133,7 @@ def reach_of(address: Address) -> Reach:
 
 
 def check_reach(host: str, address: Address, *, nearest: Reach) -> Reach:
-    """How near the address is to which a host was resolved.
+    """Verify the address that a host was resolved to, and return its reach.
 
     Raises:
         AddressRefusedError: it is never reached, or nearer than this host may be.
@@ -223,9 +223,8 @@ def _number(text: str) -> int | None:
         return None
 
 
-# SECURITY: what may be sent over HTTP, and where to (T27). Pure rules, checked before connecting and on every hop.
-#
-# No message here shows a header's value, or more of a URL than its scheme and host: both may hold secrets.
+# URLs and headers, checked before connecting and at every redirect. No message shows a header's value, or more of a URL
+# than its scheme and host: both may hold secrets.
 
 
 _BAD_URL_CHARACTER = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
@@ -239,12 +238,12 @@ _HARMLESS_HEADERS = frozenset({"accept-language", "user-agent"})
 
 
 class HttpRuleError(Exception):
-    """Something that is refused before it is sent."""
+    """A request is refused before it is sent."""
 
 
 @functools.lru_cache(maxsize=256)  # the same few are checked before every request
 def check_url(text: str, *, secrets: bool) -> httpx2.URL:
-    """A URL that requests may go to.
+    """Parse and verify a URL that requests may go to.
 
     Args:
         text: the URL.
@@ -278,7 +277,7 @@ def check_url(text: str, *, secrets: bool) -> httpx2.URL:
 
 
 def check_headers(headers: Mapping[str, str]) -> bool:
-    """Headers that may be sent with every request; whether they may hold a secret.
+    """Verify configured headers; True if they may hold a secret.
 
     Raises:
         HttpRuleError: names the header, never its value.
@@ -325,14 +324,14 @@ def check_header_value(name: str, value: str) -> None:
 
 
 def origin(url: httpx2.URL) -> str:
-    """Scheme, host and port: all of a URL that is ever shown or compared."""
+    """Scheme, host and port: the part of a URL that may be shown."""
     host = url.raw_host.decode("ascii", "replace")
     host = f"[{host}]" if ":" in host else host
     return f"{url.scheme}://{host}" + (f":{url.port}" if url.port is not None else "")
 
 
 def same_origin(meant: httpx2.URL, other: httpx2.URL) -> bool:
-    """Whether what was meant for one URL may be sent to the other: the same origin, or the same host by https."""
+    """Whether a request for one URL may go to the other: the same origin, or the same host by https."""
     if meant.raw_host != other.raw_host:
         return False
     if (meant.scheme, meant.port) == (other.scheme, other.port):
@@ -341,7 +340,7 @@ def same_origin(meant: httpx2.URL, other: httpx2.URL) -> bool:
 
 
 def redirected(sent: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
-    """Where to send a request again that was answered with a redirect; None if it was not.
+    """The target of a redirect; None if the response is none.
 
     Raises:
         HttpRuleError: it leads to another origin, or would not be the same request any more.
@@ -367,7 +366,7 @@ def redirected(sent: httpx2.Request, response: httpx2.Response) -> httpx2.URL | 
 
 
 def check_authorization_url(text: str) -> httpx2.URL:
-    """A page that a person may be sent to in order to sign in.
+    """Verify the URL of a sign-in page.
 
     Raises:
         HttpRuleError: it is not https, nor this machine.

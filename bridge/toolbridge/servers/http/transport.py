@@ -1,4 +1,4 @@
-"""Servers that are reached by URL: streamable HTTP, and the older transport of events and posts."""
+"""Remote servers: streamable HTTP, and the older HTTP+SSE transport."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def sign_in_to(
     client_secret: str | None = None,
     store: TokenStore | None = None,
 ) -> bool:
-    """Have a person sign in to a server now; whether it wanted that.
+    """Have a person sign in to a server now; False if the server wanted no sign-in.
 
     Raises:
         ServerError: nobody signed in, or the server was not reached.
@@ -135,7 +135,7 @@ async def sign_in_to(
 
 
 async def sign_out(server: ServerConfig, *, store: TokenStore | None = None) -> bool:
-    """Forget the sign-in to a server; whether there was one."""
+    """Delete the stored sign-in to a server; False if there was none."""
     url = _checked_url(server, secrets=False)
     return await (store or TokenStore()).remove(server.name, place_of(server, url))
 
@@ -184,7 +184,7 @@ async def _open_client(
 
 @asynccontextmanager
 async def _tasks_beside() -> AsyncGenerator[anyio.abc.TaskGroup]:
-    """A task group, none of whose tasks fails: what is raised inside is raised as it is, and in no group."""
+    """A task group whose tasks never fail: errors of its body are raised unwrapped."""
     try:
         async with anyio.create_task_group() as tasks:
             yield tasks
