@@ -60,16 +60,12 @@ REFRESH_SECONDS = 1.0
 PING_SECONDS = 2.0
 
 
-def _no_reason() -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class ServerChannel:
     """An open transport. Its dispatcher is run by the connection, which also closes the channel."""
 
     dispatcher: Dispatcher[Any]
-    end: Callable[[], str] = _no_reason
+    end: Callable[[], str] = lambda: ""
     """How it ended and the server's last output, or what was odd so far; may be empty. Not sanitised."""
     secrets: Callable[[], frozenset[str]] | None = None
     """Secrets it learned, as of now: the tokens of a sign-in."""
@@ -100,7 +96,7 @@ async def open_in_process(server: ServerConfig) -> AsyncGenerator[ServerChannel]
     lowlevel = cast("Server[Any]", found)
 
     async def ignore(*_notification: object) -> None:
-        """A client of this protocol era sends no notifications."""
+        pass  # a client of this protocol era sends none
 
     client_side, server_side = create_direct_dispatcher_pair(raise_handler_exceptions=False)
     async with lowlevel.lifespan(lowlevel) as state, anyio.create_task_group() as tasks:
@@ -264,8 +260,7 @@ class WatchedDispatcher(Dispatcher[Any]):
             # An older server may never answer an unknown request: the handshake must still fit in the time.
             opts = {**(opts or {}), "timeout": self._probe_seconds}
         if not self._has_timeouts and opts is not None:
-            opts = {**opts}
-            opts.pop("timeout", None)
+            opts = cast("CallOptions", {key: value for key, value in opts.items() if key != "timeout"})
         try:
             result = await self._inner.send_raw_request(method, params, opts)
         except ChannelClosedError as error:
@@ -311,15 +306,12 @@ async def open_connection(
         session = await stack.enter_async_context(
             ClientSession(dispatcher=dispatcher, client_info=CLIENT, **session_callbacks(requests, server))
         )
-        if probe:
-            try:
-                await negotiate_auto(session)
-            except ChannelClosedError as error:
-                if session.initialize_result is None and session.discover_result is None:
-                    raise EndedAtProbeError from error
-                raise
-        else:
-            await session.initialize()
+        try:
+            await (negotiate_auto(session) if probe else session.initialize())
+        except ChannelClosedError as error:
+            if probe and session.initialize_result is None and session.discover_result is None:
+                raise EndedAtProbeError from error
+            raise
         info = session.server_info
         if info is not None and info.name == CLIENT.name:  # T22: its runs would have flow labels of their own
             problem = "is toolbridge itself: a run inside a run is refused. Configure its servers here instead"
@@ -444,8 +436,8 @@ class Connection:
         elif isinstance(failure, (TimeoutError, RequestTimedOutError)) and not self._calls:
             # With another call under way, a server that does one thing at a time may just be busy with that.
             self._wakeup.request_probe()
-        end = self.end_reason()
-        raise call_failure(self._server, tool, failure, seconds=seconds, end=end, secrets=secrets) from None
+        reason = self.end_reason()
+        raise call_failure(self._server, tool, failure, seconds=seconds, end=reason, secrets=secrets) from None
 
     async def _ask(self, key: str, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Answer a question that came as the answer to a call; without a handler, decline."""

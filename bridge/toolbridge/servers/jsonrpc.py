@@ -26,15 +26,7 @@ from toolbridge.errors import ServerError
 from toolbridge.json_codec import NOT_UTF8, TooDeepError
 from toolbridge.servers.failures import BadAnswerError, ChannelClosedError, RequestTimedOutError, UnsendableError
 from toolbridge.servers.inbound import InboundMessages, LineProblems, answered_request
-from toolbridge.servers.stdio.process import (
-    EDGE_BYTES,
-    Line,
-    LineReader,
-    OverlongLine,
-    SendPipe,
-    WaitingLine,
-    WriteQueue,
-)
+from toolbridge.servers.stdio.process import END_BYTES, Line, LineReader, OverlongLine, QueuedLine, SendPipe, WriteQueue
 
 _log = logging.getLogger("toolbridge")
 _LARGEST_CODE = 2**31
@@ -234,9 +226,7 @@ class PendingRequests:
 
     def add(self, request: PendingRequest) -> None:
         """Add a request."""
-        key = request_key(request.wire_id)
-        assert key is not None
-        self._requests[key] = request
+        self._requests[_key(request)] = request
 
     def progress_callback(self, token: object) -> ProgressFnT | None:
         """The callback of the pending request with this progress token; None if there is none."""
@@ -256,9 +246,7 @@ class PendingRequests:
 
     def remove(self, request: PendingRequest) -> None:
         """Remove a request."""
-        key = request_key(request.wire_id)
-        assert key is not None
-        del self._requests[key]
+        del self._requests[_key(request)]
 
     def fail_all(self, error: Callable[[], MCPError]) -> None:
         """Fail all requests, each with an error of its own, for raising adds a traceback to it."""
@@ -266,6 +254,12 @@ class PendingRequests:
             _, request = self._requests.popitem()
             request.outcome = error()
             request.answered.set()
+
+
+def _key(request: PendingRequest) -> RequestId:
+    key = request_key(request.wire_id)
+    assert key is not None
+    return key
 
 
 _MAX_BATCH = 1000
@@ -445,7 +439,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
             message = parse_line(line)
         except ValueError as error:
             too_deep = bytes(line) if isinstance(error, TooDeepError) else b""
-            self._drop(line, line[-EDGE_BYTES:], f"The answer is not JSON: {error}", too_deep)
+            self._drop(line, line[-END_BYTES:], f"The answer is not JSON: {error}", too_deep)
             return
         # A batch is an array of messages.
         messages = cast("list[Any]", message) if isinstance(message, list) else [message]
@@ -480,7 +474,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         self._over.set()
         self._pending.fail_all(ChannelClosedError)
 
-    def _send(self, data: bytes) -> WaitingLine | None:
+    def _send(self, data: bytes) -> QueuedLine | None:
         try:
             return self._write_queue.send(data)
         except OSError:
@@ -498,7 +492,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         except ChannelClosedError:
             self.problems.unsent_messages += 1
 
-    def _abandon(self, request: PendingRequest, line: WaitingLine | None, *, notify: bool) -> None:
+    def _abandon(self, request: PendingRequest, line: QueuedLine | None, *, notify: bool) -> None:
         request.abandoned = True
         self._pending.remove(request)
         if line is not None and self._write_queue.withdraw(line):

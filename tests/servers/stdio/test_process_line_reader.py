@@ -7,7 +7,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbridge.servers.stdio.process import EDGE_BYTES, LineReader, OverlongLine
+from toolbridge.servers.stdio.process import END_BYTES, LineReader, OverlongLine
 
 
 def feed(reader: LineReader, *chunks: bytes) -> list[bytes | OverlongLine]:
@@ -48,8 +48,8 @@ def test_an_overlong_line_keeps_its_two_ends() -> None:
     (line,) = feed(reader, b"head", *middle, b"ta", b"il", b"\n")
     assert isinstance(line, OverlongLine)
     assert line.size == 50_008
-    assert line.head == b"head" + b"x" * (EDGE_BYTES - 4)
-    assert line.tail == b"x" * (EDGE_BYTES - 4) + b"tail"
+    assert line.head == b"head" + b"x" * (END_BYTES - 4)
+    assert line.tail == b"x" * (END_BYTES - 4) + b"tail"
 
 
 def test_the_lines_around_an_overlong_one_are_read() -> None:

@@ -20,7 +20,7 @@ from toolbridge.servers.http.client import parse_retry_after
 from toolbridge.servers.http.network import NETWORK_ERRORS, BodyReader, content_type, read_body
 from toolbridge.servers.inbound import answered_request
 from toolbridge.servers.jsonrpc import outcome_of, parse_line, request_key
-from toolbridge.servers.stdio.process import EDGE_BYTES, LineReader, OverlongLine
+from toolbridge.servers.stdio.process import END_BYTES, LineReader, OverlongLine
 from toolbridge.trust.text.sanitise import for_error
 
 _MAX_ID = 1024
@@ -56,7 +56,7 @@ class EventReader:
         self.retry_seconds: float | None = None
         self._max_bytes = max_bytes
         # Room for the field's name: only the data decides whether an event is too long.
-        self._lines = LineReader(max_bytes + EDGE_BYTES)
+        self._lines = LineReader(max_bytes + END_BYTES)
         self._begun = False
         self._after_return = False
         self._name = ""
@@ -95,9 +95,9 @@ class EventReader:
             if self._overlong is None:
                 self._data += value
                 if len(self._data) > self._max_bytes:
-                    self._drop(bytes(self._data[:EDGE_BYTES]), bytes(self._data[-EDGE_BYTES:]), len(self._data))
+                    self._drop(bytes(self._data[:END_BYTES]), bytes(self._data[-END_BYTES:]), len(self._data))
             else:
-                self._drop(b"", value[-EDGE_BYTES:], len(value))
+                self._drop(b"", value[-END_BYTES:], len(value))
         elif field == b"event":
             self._name = value[:_MAX_NAME].decode("utf-8", "replace")
         elif field == b"id":
@@ -247,7 +247,7 @@ class Exchange:
                 try:
                     outcome = self._read_json(event.data)
                 except BadAnswerError as error:
-                    self._skip(event.data, event.data[-EDGE_BYTES:], error)
+                    self._skip(event.data, event.data[-END_BYTES:], error)
                 else:
                     if outcome is not None:
                         self.see_end = self.see_end and await stream.ends_now()

@@ -27,7 +27,7 @@ _log = logging.getLogger("toolbridge")
 
 Line: TypeAlias = bytes | bytearray
 
-EDGE_BYTES = 1024
+END_BYTES = 1024
 """The size of each end that is kept of an overlong line."""
 
 
@@ -75,14 +75,14 @@ class LineReader:
         if self._overlong_head is not None:
             self._overlong_size += len(piece)
             # From here on the array holds the line's last bytes only.
-            self._begun += piece[-EDGE_BYTES:]
-            del self._begun[:-EDGE_BYTES]
+            self._begun += piece[-END_BYTES:]
+            del self._begun[:-END_BYTES]
             return
         self._begun += piece
         if len(self._begun) > self._max_bytes:
-            self._overlong_head = bytes(self._begun[:EDGE_BYTES])
+            self._overlong_head = bytes(self._begun[:END_BYTES])
             self._overlong_size = len(self._begun)
-            self._begun = self._begun[-EDGE_BYTES:]
+            self._begun = self._begun[-END_BYTES:]
 
     def _take(self) -> Line | OverlongLine:
         begun, self._begun = self._begun, bytearray()
@@ -109,7 +109,7 @@ class SendPipe(Protocol):
         ...
 
 
-class WaitingLine:
+class QueuedLine:
     """A line for which the pipe had no room."""
 
     __slots__ = ("data", "sent")
@@ -128,7 +128,7 @@ class WriteQueue:
     def __init__(self, pipe: SendPipe, max_waiting_bytes: int) -> None:
         self._pipe = pipe
         self._max_waiting_bytes = max_waiting_bytes
-        self._waiting: deque[WaitingLine] = deque()
+        self._waiting: deque[QueuedLine] = deque()
         self._waiting_bytes = 0
         self._filled = anyio.Event()
 
@@ -137,7 +137,7 @@ class WriteQueue:
         """Whether messages that no caller waits for must be dropped."""
         return self._waiting_bytes > self._max_waiting_bytes
 
-    def send(self, data: bytes) -> WaitingLine | None:
+    def send(self, data: bytes) -> QueuedLine | None:
         """Write or queue a line; a queued one is returned, and can be withdrawn.
 
         Raises:
@@ -146,13 +146,13 @@ class WriteQueue:
         sent = 0 if self._waiting else self._pipe.send_nowait(data)
         if sent == len(data):
             return None
-        line = WaitingLine(data, sent)
+        line = QueuedLine(data, sent)
         self._waiting.append(line)
         self._waiting_bytes += len(data)
         self._filled.set()
         return line
 
-    def withdraw(self, line: WaitingLine) -> bool:
+    def withdraw(self, line: QueuedLine) -> bool:
         """Remove an unsent line from the queue; False if the server may have seen a part of it."""
         if line.sent or line not in self._waiting:
             return False
@@ -176,7 +176,7 @@ class WriteQueue:
                 if line.sent == len(line.data):
                     self._remove(line)
 
-    def _remove(self, line: WaitingLine) -> None:
+    def _remove(self, line: QueuedLine) -> None:
         self._waiting.remove(line)
         self._waiting_bytes -= len(line.data)
 
