@@ -220,7 +220,7 @@ def test_without_any_configuration_the_doctor_names_the_places(project: Project)
     code, shown, _ = project.run("doctor")
     assert code == 0
     assert ".vscode/mcp.json" in shown
-    assert "`toolbridge init` takes over those of your clients" in shown
+    assert "`toolbridge init` imports those of your clients" in shown
     assert "Nothing is wrong." in shown
 
 

@@ -1,4 +1,4 @@
-"""The command line. Each command lives in a file of its own and is imported only when it is used."""
+"""The command line: entry point and exit codes. Commands are imported on first use."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import sys
 import threading
 from contextlib import suppress
 
-# Exit codes, for scripts. `toolbridge run --help` lists them.
+# Exit codes, for scripts; `toolbridge run --help` lists them.
 
 
 OK = 0
 PROGRAM_FAILED = 1
-"""The program has an error of its own: syntax, or an exception it didn't catch."""
+"""The program failed: syntax, types, or an uncaught exception."""
 USAGE = 2
-"""The command was called wrongly: an unknown option, a file that can't be read."""
+"""Wrong usage: an unknown option, an unreadable file."""
 STOPPED = 3
 """The program was stopped at a limit: time, memory, calls, size."""
 FAILED = 4
-"""toolbridge itself could not do its work: a broken installation."""
+"""toolbridge failed: a broken installation."""
 INTERRUPTED = 130
 """Ctrl-C."""
 TERMINATED = 143
@@ -42,9 +42,9 @@ OF_FAILURE = {
 
 
 def main() -> None:
-    """Runs a command and exits with its code. No traceback is ever shown for what a user can do."""
-    # Until everything is imported, Ctrl-C ends the process as the system does it: an import that is
-    # interrupted would show a traceback, or swallow the interruption.
+    """Run a command and exit with its code. Errors that a user can cause show no traceback."""
+    # Ctrl-C keeps its default action until all is imported: an interrupted import would show a traceback,
+    # # or swallow the interrupt.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_run())
 
@@ -59,13 +59,13 @@ def _run() -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = toolbridge.main(prog_name="toolbridge", standalone_mode=False)
-        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # it is, when the parent closed it
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]  # closed by the parent process
             sys.stdout.flush()
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and not _wants_json():
             error.show()
         else:
-            _tell("usage", error.format_message())  # it may quote a file's name
+            _tell("usage", error.format_message())  # may quote a file's name
         return USAGE
     except ToolbridgeError as error:
         _tell(re.sub("(?<=[a-z])(?=[A-Z])", "_", type(error).__name__.removesuffix("Error")).lower(), str(error))
@@ -74,12 +74,12 @@ def _run() -> int:
         _tell("interrupted", "Interrupted.", before="")
         return INTERRUPTED
     except (OSError, SystemExit) as error:
-        # Whoever read our output has gone (click turns that into an exit), or the system refused something.
+        # The reader of our output is gone (click exits then), or the system refused an operation.
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
             with suppress(OSError):
                 _tell("system", f"{_words_of(error)}.")
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nothing is left to flush at the end
-        is_done = isinstance(error, SystemExit) and error.code == 0  # a shell asked for completions
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nothing is left to flush at exit
+        is_done = isinstance(error, SystemExit) and error.code == 0  # shell completion
         return 0 if is_done else FAILED
     if code == TERMINATED and _wants_json():
         _tell("terminated", "Terminated.")
@@ -87,14 +87,14 @@ def _run() -> int:
 
 
 def _wants_json() -> bool:
-    """Whether the command was asked for JSON; from the words themselves, which may be what is wrong."""
+    """Whether --json was given; parsed from argv, as the arguments may be invalid."""
     words = sys.argv[1:]
     words = words[: words.index("--")] if "--" in words else words
     return any(word == "--json" or word.startswith("--json=") for word in words)
 
 
 def _tell(kind: str, message: str, before: str = "Error: ") -> None:
-    """Why the command failed: to a person on stderr, to a program as one JSON object on stdout."""
+    """Report an error: text on stderr, or one JSON object on stdout."""
     from toolbridge.cli.terminal import write, write_error_object
 
     if _wants_json():
@@ -104,7 +104,7 @@ def _tell(kind: str, message: str, before: str = "Error: ") -> None:
 
 
 def _words_of(error: OSError) -> str:
-    """What the system refused: an error that names no file is one of writing to what was open already."""
+    """A system error in words; without a file name, an already open output failed."""
     try:
         os.getcwd()
     except OSError:

@@ -1,4 +1,4 @@
-"""`toolbridge approve`: let a server be started or reached, after a look at what it is."""
+"""Access to servers: `toolbridge approve`, `revoke`, `enable`, `disable`, and `sign-in`, `sign-out` with OAuth."""
 
 from __future__ import annotations
 
@@ -28,72 +28,59 @@ if TYPE_CHECKING:
     from toolbridge.trust.approval.store import StoredAnswer
 
 
-# `toolbridge disable`: never start a server, approved or not, until it is enabled.
+# ── toolbridge disable, enable, revoke ───────────────────────────────────────────────────────────────────────────────
 
 
-@click.command(
-    "disable",
-    epilog="Exit codes: 0 it is disabled; 2 there is no such server; 4 that can't be remembered.",
-)
+@click.command("disable", epilog="Exit codes: 0 disabled; 2 there is no such server; 4 it can't be stored.")
 @click.argument("name", shell_complete=complete_servers)
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def disable(name: str, config_file: str | None, as_json: bool) -> int:
-    """Never start a server, approved or not, until it is enabled.
+    """Disable a server: it is not started, approved or not, until you enable it.
 
-    This is remembered for you, and stronger than what its configuration says; no file is changed. A host that has it
-    connected closes it before it runs its next program.
+    Stored for your user, and overrides the configuration; no file is changed. A host that has it connected closes it
+    before its next program.
 
     \b
     Example:  toolbridge disable weather
     """
-    from toolbridge.trust.approval.store import ApprovalStore
-
-    ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), False)
-    shown = json.dumps({"name": name, "enabled": False}) if as_json else f"Disabled {name}."
-    write(sys.stdout, f"{shown}\n")
-    return OK
+    return _set_enabled(name, False, config_file, as_json=as_json)
 
 
-# `toolbridge enable`: let a server be used again.
-
-
-@click.command(
-    "enable",
-    epilog="Exit codes: 0 it is enabled; 2 there is no such server; 4 that can't be remembered.",
-)
+@click.command("enable", epilog="Exit codes: 0 enabled; 2 there is no such server; 4 it can't be stored.")
 @click.argument("name", shell_complete=complete_servers)
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def enable(name: str, config_file: str | None, as_json: bool) -> int:
-    """Let a server be used again.
+    """Enable a disabled server.
 
-    This is remembered for you, and stronger than what its configuration says. It approves nothing: a server that was
-    never approved asks before it is started.
+    Stored for your user, and overrides the configuration. Does not approve: a server that was never approved asks
+    before it is started.
 
     \b
     Example:  toolbridge enable weather
     """
+    return _set_enabled(name, True, config_file, as_json=as_json)
+
+
+def _set_enabled(name: str, enabled: bool, config_file: str | None, *, as_json: bool) -> int:
     from toolbridge.trust.approval.store import ApprovalStore
 
-    ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), True)
-    shown = json.dumps({"name": name, "enabled": True}) if as_json else f"Enabled {name}."
-    write(sys.stdout, f"{shown}\n")
+    ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), enabled)
+    text = json.dumps({"name": name, "enabled": enabled}) if as_json else f"{'En' if enabled else 'Dis'}abled {name}."
+    write(sys.stdout, f"{text}\n")
     return OK
 
 
-# `toolbridge revoke`: take back the approval of a server.
-
-
-@click.command("revoke", epilog="Exit codes: 0 it was approved and is no longer; 4 there was nothing to revoke.")
+@click.command("revoke", epilog="Exit codes: 0 revoked; 4 there was no approval.")
 @click.argument("name", shell_complete=complete_servers)
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def revoke(name: str, config_file: str | None, as_json: bool) -> int:
-    """Take back the approval of a server, in every directory. It asks again before it is started the next time.
+    """Revoke a server's approval, in every directory. It asks again before its next start.
 
-    A server that is configured no longer can be revoked too: then every approval of that name is taken back. A host
-    that goes by these approvals closes the server before it runs its next program; the API's `revoke` does at once.
+    For a server that is no longer configured, revokes every approval of that name. A host that uses these approvals
+    closes the server before its next program; the API's `revoke` closes it at once.
 
     \b
     Example:  toolbridge revoke weather
@@ -102,7 +89,7 @@ def revoke(name: str, config_file: str | None, as_json: bool) -> int:
 
     try:
         server = read_config(config_file, named=[name]).servers.get(name)
-    except ConfigError as error:  # a broken file must not keep an approval alive
+    except ConfigError as error:  # a broken file must not prevent a revocation
         write(sys.stderr, f"Warning: {error}\n")
         server = None
     revoked = ApprovalStore().revoke(name, None if server is None else server.origin)
@@ -132,20 +119,20 @@ def revoke(name: str, config_file: str | None, as_json: bool) -> int:
     "approve", epilog="Exit codes: 0 all are approved; 2 wrong usage; 4 one is not, or its tools can't be pinned."
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_servers)
-@click.option("--all", "is_all", is_flag=True, help="Every server that is configured, one after another.")
+@click.option("--all", "is_all", is_flag=True, help="Approve all configured servers, one after another.")
 @config_option
-@click.option("--hash", "digest", metavar="sha256:…", help="Approve it only if this is its digest.")
-@click.option("--yes", is_flag=True, help="Don't ask, and don't start it. Only together with --hash.")
+@click.option("--hash", "digest", metavar="sha256:…", help="Approve only if the digest matches.")
+@click.option("--yes", is_flag=True, help="Neither ask nor start it. Requires --hash.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object; questions go to standard error.")
 def approve(
     names: tuple[str, ...], *, is_all: bool, config_file: str | None, digest: str | None, yes: bool, as_json: bool
 ) -> int:
-    """Let servers be started or reached: shows what each is, asks, and remembers the answer.
+    """Approve servers: shows each one's configuration, asks, and stores the answer.
 
-    Then it is started once, and its tools are shown. An approval holds for exactly what was shown: a changed command,
+    Then the server is started once, to show its tools. An approval holds for exactly what was shown: a changed command,
     argument, variable or file asks again.
 
-    Where nobody can be asked, the digest says what is approved: --hash sha256:… --yes.
+    Without a terminal, the digest identifies what is approved: --hash sha256:… --yes.
 
     \b
     Examples:  toolbridge approve weather
@@ -154,72 +141,72 @@ def approve(
                toolbridge approve weather --hash sha256:… --yes
     """
     if yes and digest is None:
-        raise click.UsageError("--yes goes only with --hash: without it, nobody knows what is approved.")
+        raise click.UsageError("--yes requires --hash, which says what is approved.")
     if is_all == bool(names):
-        raise click.UsageError("Give the NAME of a server, or several, or --all.")
+        raise click.UsageError("Give one or more NAMEs, or --all.")
     if digest is not None and (is_all or len(names) > 1):
-        raise click.UsageError("--hash is the digest of one server: give one NAME with it.")
+        raise click.UsageError("--hash is the digest of one server: give one NAME.")
     config = read_config(config_file, plugins=is_all, named=names)
     wanted = [configured_server(config, name) for name in (sorted(config.servers) if is_all else dict.fromkeys(names))]
     if len(wanted) == 1 and not is_all:
-        said = _Said(wanted[0], as_json=as_json)
-        code = _approve(config, wanted[0], said, config_file, digest, yes=yes)
-        return said.end(code)
+        report = _Report(wanted[0], as_json=as_json)
+        code = _approve(config, wanted[0], report, config_file, digest, yes=yes)
+        return report.end(code)
     if not wanted and not as_json:
-        write(sys.stdout, "No servers are configured. `toolbridge init` takes over those of your clients.\n")
+        write(sys.stdout, "No servers are configured. `toolbridge init` imports those of your clients.\n")
     return _approve_each(config, wanted, config_file, as_json=as_json)
 
 
 def _approve_each(config: Config, wanted: list[ServerConfig], config_file: str | None, *, as_json: bool) -> int:
-    """One after another: an answer to one says nothing of the next, nor does its failure."""
+    """Approve one after another; a refusal or failure does not stop the next."""
     from toolbridge import ToolbridgeError
 
     worst, facts = OK, list[dict[str, Any]]()
     for server in wanted:
-        said = _Said(server, as_json=as_json)
+        report = _Report(server, as_json=as_json)
         try:
-            code = _approve(config, server, said, config_file, None, yes=False)
+            code = _approve(config, server, report, config_file, None, yes=False)
         except ToolbridgeError as error:
-            code = said.refused(f"{server.name} is not approved: {error}")
+            code = report.refused(f"{server.name} is not approved: {error}")
         worst = max(worst, code)
-        facts.append(said.facts)
+        facts.append(report.facts)
     if as_json:
         write(sys.stdout, json.dumps({"servers": facts}, indent=2) + "\n")
     return worst
 
 
 def _approve(
-    config: Config, server: ServerConfig, said: _Said, config_file: str | None, digest: str | None, *, yes: bool
+    config: Config, server: ServerConfig, report: _Report, config_file: str | None, digest: str | None, *, yes: bool
 ) -> int:
     from toolbridge.servers.lifecycle import prepare
     from toolbridge.trust.approval.store import ApprovalStore
 
     name = server.name
     request, _ = prepare(server, os.environ)
-    said.facts["digest"] = request.digest
+    report.facts["digest"] = request.digest
     if digest is not None and digest.strip().lower() != request.digest:
-        return said.refused(f"Not approved: the digest of {name} is {request.digest}, not the one given.")
+        return report.refused(f"Not approved: the digest of {name} is {request.digest}, not the one given.")
     store = ApprovalStore()
     answer = store.answer(request)
     if answer.standing == "approved":
-        said.approved(f"{name} is approved already.\n")
+        report.approved(f"{name} is approved already.\n")
     else:
-        refusal = "" if yes else _refusal(request, answer, config_file, shows=not said.as_json)
+        refusal = "" if yes else _refusal(request, answer, config_file, shows=not report.as_json)
         if refusal:
-            return said.refused(refusal)
+            return report.refused(refusal)
         store.approve(request)
-        said.approved(f"Approved {name}.\n")
+        report.approved(f"Approved {name}.\n")
     if not server.enabled:
-        said.tell(f"It is disabled: {advised(f'enable {name}')} lets it be used.\n")
+        report.tell(f"It is disabled: {advised(f'enable {name}')} lets it be used.\n")
     elif not yes:
-        return _show_tools(config, name, config_file, said)
+        return _show_tools(config, name, config_file, report)
     else:
-        _show_pinned(config, name, said)
+        _show_pinned(config, name, report)
     return OK
 
 
-class _Said:
-    """What is told of one approval: line by line to a person, or as one object to a program."""
+class _Report:
+    """Output about one approval: lines for a person, or one JSON object."""
 
     def __init__(self, server: ServerConfig, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -257,7 +244,7 @@ class _Said:
 
 
 def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | None, *, shows: bool) -> str:
-    """Empty if the person at the terminal agrees. Without one, all is shown, and how to go on."""
+    """Ask at the terminal; empty for a yes. Without a terminal, show the prompt and the command to use instead."""
     import anyio
 
     from toolbridge.trust.approval.approver import Terminal
@@ -276,8 +263,8 @@ def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | 
     )
 
 
-def _show_pinned(config: Config, name: str, said: _Said) -> None:
-    """Without starting it: those texts of its lock in which the audit finds something. Nobody accepts them by this."""
+def _show_pinned(config: Config, name: str, report: _Report) -> None:
+    """Show pinned texts with audit findings, without starting the server or accepting them."""
     from toolbridge.trust.audit.detector import finding_as_json
     from toolbridge.trust.pins.lock_file import LockError
     from toolbridge.trust.pins.pins import LockPins
@@ -287,7 +274,7 @@ def _show_pinned(config: Config, name: str, said: _Said) -> None:
     try:
         pinned = LockPins().pinned(server)
     except LockError as error:
-        said.tell(f"Its lock can't be used: {error}\n", error=str(error))
+        report.tell(f"Its lock can't be used: {error}\n", error=str(error))
         return
     if pinned is None:
         return
@@ -295,41 +282,38 @@ def _show_pinned(config: Config, name: str, said: _Said) -> None:
     shown = found_prompt(first)
     if shown:
         found = [finding_as_json(finding) for finding in first.findings]
-        said.tell(f"Of what the lock pins of {name}, look at this:\n{shown}\n\n", findings=found)
+        report.tell(f"Of what the lock pins of {name}, look at this:\n{shown}\n\n", findings=found)
         if first.withheld:
-            said.tell(f"What has a high finding stays hidden until you accept it: {advised(f'approve {name}')}.\n")
+            report.tell(f"What has a high finding stays hidden until you accept it: {advised(f'approve {name}')}.\n")
 
 
-def _show_tools(config: Config, name: str, config_file: str | None, said: _Said) -> int:
-    """The second stage: connect it for the first time; its tools are shown, asked about, and pinned."""
+def _show_tools(config: Config, name: str, config_file: str | None, report: _Report) -> int:
+    """Connect the server once: shows its tools, asks about them, and pins them."""
     from toolbridge import ServerError
 
     async def work(manager: ServerManager) -> str:
         await manager.connect(name)
-        return _tell_standing(manager, name, said)
+        return _tell_standing(manager, name, report)
 
     try:
         problem = open_servers(config, work, config_file=config_file, ask=True, again=True)
     except ServerError as error:
-        return said.refused(f"It is approved, but its tools are not known yet: {error}")
-    return said.refused(f"It is approved, but {problem}") if problem else OK
+        return report.refused(f"It is approved, but its tools are not known yet: {error}")
+    return report.refused(f"It is approved, but {problem}") if problem else OK
 
 
-def _tell_place(server: ServerConfig, said: _Said) -> None:
-    """Where the pins are that this user accepted, if the lock that they belong into can't be written."""
+def _tell_place(server: ServerConfig, report: _Report) -> None:
+    """Say where the user's own pins are, if the shared lock can't be written."""
     from toolbridge.trust.pins.pins import LockPins
 
     pins = LockPins()
     shared, own = pins.place(server), pins.where(server)
     if shared is not None and own is not None and own != shared:
-        said.tell(f"{shared.path} can't be written: its pins are in {own.path}.\n")
+        report.tell(f"{shared.path} can't be written: its pins are in {own.path}.\n")
 
 
-def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
-    """What can be called, or else why nothing can; and what the audit finds in it.
-
-    Whoever was asked about it just now has read all of it already, and once more at the end does no harm.
-    """
+def _tell_standing(manager: ServerManager, name: str, report: _Report) -> str:
+    """Report the callable tools, audit findings and blocked tools; gives the problem if none is callable."""
     from toolbridge.trust.audit.detector import finding_as_json
     from toolbridge.trust.pins.pins import FirstListing
     from toolbridge.trust.pins.review import found_prompt
@@ -341,35 +325,35 @@ def _tell_standing(manager: ServerManager, name: str, said: _Said) -> str:
     shown = found_prompt(first)
     if shown:
         found = [finding_as_json(finding) for finding in first.findings]
-        said.tell(f"Of what {name} says to models, look at this:\n{shown}\n\n", findings=found)
-    said.tell(f"{count_of_tools(len(tools))} of {name} can be called.\n", callable=len(tools))
+        report.tell(f"Of what {name} says to models, look at this:\n{shown}\n\n", findings=found)
+    report.tell(f"{count_of_tools(len(tools))} of {name} can be called.\n", callable=len(tools))
     if admission is None:
-        said.tell("", blocked=0)
+        report.tell("", blocked=0)
         return ""
     unpinnable = [tool for tool in admission.blocked if tool.why == "unpinnable"]
     for tool in unpinnable:
-        said.tell(f"{for_error(tool.name, limit=200)} can't be, and not be pinned either: it {tool.problem}.\n")
+        report.tell(f"{for_error(tool.name, limit=200)} can't be, and not be pinned either: it {tool.problem}.\n")
     status = manager.status(name)
-    said.tell(f"{unseen_words(status)}\n" if status.unseen else "", unseen=status.unseen)
+    report.tell(f"{unseen_words(status)}\n" if status.unseen else "", unseen=status.unseen)
     if tools and not status.unseen:
-        _tell_place(manager.config_of(name), said)
+        _tell_place(manager.config_of(name), report)
     decided = [tool for tool in admission.blocked if tool.why in ("unseen", "refused")]
     for problem in admission.problems(name, {tool.name for tool in decided}) if decided else ():
-        said.tell(f"{problem}.\n")
+        report.tell(f"{problem}.\n")
     waiting = len(admission.blocked) - len(unpinnable) - len(decided)
     accept = f"{waiting} can't: {advised(f'lock --update {name}')} accepts what it lists now.\n"
-    said.tell(accept if waiting and not admission.problem else "", blocked=len(admission.blocked))
+    report.tell(accept if waiting and not admission.problem else "", blocked=len(admission.blocked))
     return admission.problem
 
 
 def unseen_words(status: ServerStatus) -> str:
-    """Says that tools are used which this user has not seen, and how to see them."""
+    """Warn about tools in use that this user has not seen."""
     which = "1 tool" if status.unseen == 1 else f"{status.unseen} tools"
     see = f"{advised(f'approve {status.name}')} shows what programs can call"
     return f"Nobody has seen {which} of {status.name} yet: {see}."
 
 
-# `toolbridge sign-out`: the end of what `sign-in` began.
+# ── toolbridge sign-in, sign-out ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @click.command(
@@ -380,7 +364,7 @@ def unseen_words(status: ServerStatus) -> str:
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sign_out(name: str, config_file: str | None, as_json: bool) -> int:
-    """Forget the sign-in to a server.
+    """Sign out of a server: deletes its tokens.
 
     \b
     Example:  toolbridge sign-out tracker
@@ -403,10 +387,10 @@ def sign_out(name: str, config_file: str | None, as_json: bool) -> int:
 )
 @click.argument("name", shell_complete=complete_servers)
 @config_option
-@click.option("--no-browser", is_flag=True, help="Print the page's address, and ask for the one it leads to.")
+@click.option("--no-browser", is_flag=True, help="Print the URL to open, and ask for the URL it redirects to.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def sign_in(name: str, config_file: str | None, no_browser: bool, as_json: bool) -> int:
-    """Sign in to a server that is reached by HTTP. The tokens are kept in the keyring, or in a file of yours alone.
+    """Sign in to an HTTP server with OAuth. Tokens are stored in the keyring, or in a private file.
 
     \b
     Examples:  toolbridge sign-in tracker
@@ -428,5 +412,5 @@ def sign_in(name: str, config_file: str | None, no_browser: bool, as_json: bool)
 
 
 def _has_browser() -> bool:
-    """Whether a browser can be expected to open: on Linux that takes a display."""
+    """Whether a browser can open: on Linux, that needs a display."""
     return sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

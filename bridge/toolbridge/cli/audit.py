@@ -1,4 +1,4 @@
-"""`toolbridge audit`: what in the servers' own words looks like an attack on a model."""
+"""`toolbridge audit`: scan servers' texts for prompt injection."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from toolbridge.trust.audit.rules import Severity
 
 
-# Reading a saved answer to `tools/list`.
+# Reading a saved tools/list answer.
 
 
 MOST_BYTES = 64 * 2**20
@@ -43,7 +43,7 @@ _EXPECTED = 'expected {"tools": [...]}, as a server answers to tools/list'
 
 
 def read_listing(path: str, server: str | None) -> Listing:
-    """The listing in a file, or on standard input for `-`; its server is called so, or after the file.
+    """Read a listing from a file, or standard input for `-`; its server gets `server` or the file's name.
 
     An entry that is no tool costs that entry only: a line on stderr says so.
 
@@ -51,7 +51,7 @@ def read_listing(path: str, server: str | None) -> Listing:
         click.ClickException: there is no listing; the message says why.
     """
     name = "Standard input" if path == "-" else path
-    # The name first: it is the cheaper mistake to find.
+    # Validate the name first: the cheaper check.
     called = _server_name(path, server)
     document = _parsed(_read_bytes(path, name), name)
     tools: list[ToolDefinition] = []
@@ -61,7 +61,7 @@ def read_listing(path: str, server: str | None) -> Listing:
             tools.append(tool)
         if problem is not None and not problem.usable:
             _warn(f"tool {for_error(problem.tool, limit=100)} is left out: it {for_error(problem.problem)}")
-        elif problem is not None and _has_no_schema(raw):  # of others, the stubs' diagnostics tell
+        elif problem is not None and _has_no_schema(raw):  # stub diagnostics report the others
             _warn(f"tool {for_error(problem.tool, limit=100)} {for_error(problem.problem)}")
     names = [tool.name for tool in tools]
     for twice in sorted({name for name in names if names.count(name) > 1}):
@@ -72,7 +72,7 @@ def read_listing(path: str, server: str | None) -> Listing:
 
 
 def _has_no_schema(raw: object) -> bool:
-    """Whether what an entry has for its schemas is none."""
+    """Whether an entry's schemas are malformed."""
     entry = cast("dict[str, Any]", raw)
     return not isinstance(entry.get("inputSchema"), dict) or not isinstance(entry.get("outputSchema", {}), dict | None)
 
@@ -131,13 +131,13 @@ def _parsed(data: bytes, name: str) -> object:
         problem = "is nested too deeply"
     except ValueError:
         problem = "has a number that is too long"
-    # Outside: the parser's error holds the whole text, and would be part of this one's context.
+    # Raised outside: the parser's error would keep the whole text as context.
     raise click.ClickException(f"{name} {problem}.")
 
 
 def _tools(document: object, name: str) -> list[object]:
     found = document
-    for key in ("result", "tools"):  # a whole JSON-RPC answer has its result in "result"
+    for key in ("result", "tools"):  # JSON-RPC answers nest it in "result"
         if isinstance(found, dict) and key in found:
             found = cast("dict[str, object]", found)[key]
     if not isinstance(found, list):
@@ -146,7 +146,7 @@ def _tools(document: object, name: str) -> list[object]:
 
 
 def _with_about(listing: Listing, document: object) -> Listing:
-    """With what the file has of the server itself: in its own fields, or in those of an answer to `initialize`."""
+    """Add the server's own facts, from its fields or from those of an `initialize` answer."""
     known = _members(document)
     places = [known, _members(known.get("server")), _members(known.get("result"))]
     infos = [_members(place.get(name)) for place in places for name in ("serverInfo", "server_info")]
@@ -169,10 +169,10 @@ def _first_text(places: list[dict[str, Any]], name: str) -> str:
 
 
 FOUND = 1
-"""There are findings as grave as --fail-on."""
+"""Findings at or above --fail-on."""
 _ADVICE = (
-    "The audit is advisory: it knows common attacks, and finding nothing does not make a server safe.\n"
-    "Read what is found; `toolbridge info NAME` shows the tools.\n"
+    "The audit is advisory: it knows common attacks; a server without findings is not proven safe.\n"
+    "Review the findings; `toolbridge info NAME` shows the tools.\n"
 )
 
 
@@ -188,7 +188,7 @@ _ADVICE = (
     type=click.Choice(["high", "medium", "low", "never"]),
     default="high",
     show_default=True,
-    help="Exit with 1 if there are findings of this severity or a graver one.",
+    help="Exit with 1 on findings of at least this severity.",
 )
 def command(
     *,
@@ -200,10 +200,9 @@ def command(
     as_sarif: bool,
     fail_on: str,
 ) -> int:
-    """Look for hidden instructions and other tricks in what servers say of their tools.
+    """Scan tool definitions for hidden instructions and other prompt injection.
 
-    Nothing is started: what is read is what the servers listed the last time. With --connect, approved servers are
-    asked anew. Nothing is pinned.
+    Reads the last known listings, and starts nothing. With --connect, approved servers are listed anew. Pins nothing.
 
     Exit codes: 0 nothing grave, 1 findings (see --fail-on), 4 the tools of a server are not known.
 
@@ -256,7 +255,7 @@ def _from_files(files: Sequence[str]) -> _Sources:
 
 
 def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _Sources:
-    """What is known of all configured servers, also those not asked about: the others' tools are in it."""
+    """All known listings: the audit of one server needs the tool names of others."""
     from toolbridge.trust.pins.pins import LockPins
 
     config = read_config(config_file, named=names)
@@ -267,7 +266,7 @@ def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _
         unknown = [status for status in statuses if status.name in asked and manager.listing(status.name) is None]
         return [listing for listing in found if listing is not None], unknown
 
-    # To look is not to accept: nothing is pinned here, whoever looks.
+    # Auditing never pins.
     pins = LockPins(on_first_use="refuse")
     listings, unknown = with_servers(config, look, connect=asked if connect else (), config_file=config_file, pins=pins)
     return listings, unknown, {}
@@ -286,7 +285,7 @@ def _audited(listings: Sequence[Listing], only: Sequence[str]) -> tuple[Finding,
 
 
 def _print_json(value: object) -> None:
-    # ASCII: what a server hid in its text stays visible in a file, too.
+    # ASCII: hidden characters stay visible in a file, too.
     write(sys.stdout, json.dumps(value, indent=2) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""`toolbridge call`: one call of one tool from a shell."""
+"""`toolbridge call`: call one tool from a shell."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def command(
 
 
 def program_of(tool: ToolSpec, arguments: dict[str, Any]) -> str:
-    """The program that makes the call. Arguments are text to it: none of them is code, nor a prototype."""
+    """Build the program that makes the call. Arguments are passed as JSON text: never code, never a prototype."""
     _check_exact(arguments)
     text = json.dumps(json.dumps(arguments))
     return f'require("host:mcp-{tool.server}")[{json.dumps(tool.identifier)}](JSON.parse({text}))'
@@ -130,7 +130,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _pair(word: str) -> tuple[str, str, bool]:
-    """Key, text, and whether that is JSON."""
+    """Parse an argument into key, text, and whether the text is JSON."""
     key, mark, text = word.partition("=")
     if not mark or key in ("", ":"):
         raise click.UsageError(f"{word!r} is no argument: write KEY=VALUE, or KEY:=JSON.")
@@ -140,8 +140,8 @@ def _pair(word: str) -> tuple[str, str, bool]:
 
 
 def _arguments(tool: ToolSpec, pairs: list[tuple[str, str, bool]]) -> dict[str, Any]:
-    """The words as the tool's schema has them. What doesn't fit is left as it is: the validator says why."""
-    schema = plain_schema(tool.definition.input_schema)  # hostile: it may be anything
+    """Convert arguments by the tool's schema. Unconvertible ones stay text: the validator explains."""
+    schema = plain_schema(tool.definition.input_schema)  # hostile: may be anything
     known = _members(_members(schema).get("properties"))
     found: dict[str, list[Any]] = {}
     for key, text, is_json in pairs:
@@ -167,7 +167,7 @@ def _value(schema: object, text: str, root: Any) -> Any:
 
 
 def _types(schema: object, root: Any, depth: int) -> tuple[set[str], object]:
-    """The JSON types that a schema names, and the schema of its items; none if it names none."""
+    """The JSON types that a schema allows, and the schema of its items; resolves local `$ref`s."""
     known = _members(schema)
     if not known or depth == 0:
         return set(), None

@@ -1,4 +1,4 @@
-"""The clients whose configuration files are known: where they are, and under which key they keep servers.
+"""Other clients' configuration files: their paths, the key of their servers, and edits that keep all else.
 
 Taken from each client's own documentation; docs/serve-to-clients.md lists them.
 """
@@ -17,14 +17,14 @@ from typing import Any, Literal, NamedTuple, cast
 
 from toolbridge.config.read_file import plain_json
 
-# Writing to a file that is somebody else's: whole or not at all, with a copy of what it was.
+# Edits of files that belong to other clients: atomic, with a backup.
 
 
 BACKUP = ".before-toolbridge"
 
 
 def read_text(path: str) -> str | None:
-    """The text of a file, exactly; None if there is none.
+    """Read a file's exact text; None if there is none.
 
     Raises:
         OSError, UnicodeError: it can't be read.
@@ -37,7 +37,7 @@ def read_text(path: str) -> str | None:
 
 
 def write_text(path: str, text: str, *, before: str | None, mode: int = 0o600) -> str | None:
-    """Replace a file's text if it is still what it was; gives the path of the copy that was made of it.
+    """Replace a file's text atomically if it is unchanged; gives the backup's path.
 
     A link stays a link: what it points to is replaced. Permissions stay; a new file is only its owner's.
 
@@ -76,7 +76,7 @@ def _free_name(path: str) -> str:
     return candidate
 
 
-# Adding one member to a JSON file that is somebody else's: every other character stays as it is, comments too.
+# Adding a member to JSON with comments: every other character stays.
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -84,18 +84,18 @@ _INDENT = re.compile(r"\n([ \t]+)\S")
 
 
 class SpliceError(Exception):
-    """The file is not what it should be; nothing was changed."""
+    """The file can't be edited safely; nothing was changed."""
 
 
 class _ObjectSpan(NamedTuple):
     start: int
-    """Of its brace."""
+    """Position of its brace."""
     members: dict[str, int]
-    """Where each value begins."""
+    """Name → position of its value."""
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """The object in a file with comments and trailing commas; an empty file is an empty object.
+    """Parse a JSON object with comments and trailing commas; an empty file is an empty object.
 
     Raises:
         SpliceError: it has none.
@@ -113,7 +113,7 @@ def read_json(text: str) -> dict[str, Any]:
 
 
 def with_member(text: str, key: str, name: str, value: dict[str, Any]) -> str:
-    """The text with `name: value` added to the object under `key`, which is made if there is none.
+    """Add `name: value` to the object under `key`, creating it if missing.
 
     Raises:
         SpliceError: it can't be done without touching anything else.
@@ -156,7 +156,7 @@ def _member(name: str, value: Any, indent: str, level: int) -> str:
 
 
 def _object(plain: str, start: int) -> _ObjectSpan:
-    """What is in the object that begins here. Comments are spaces already."""
+    """Locate the members of the object at a position. Comments are blanked already."""
     decoder = json.JSONDecoder()
     members: dict[str, int] = {}
     place = _after_space(plain, start + 1)
@@ -186,21 +186,21 @@ def _after_space(text: str, place: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KnownClient:
-    """One client."""
+    """A client with a known configuration file."""
 
     name: str
     title: str
     user_file: tuple[str, ...] | None
-    """Parts of the path of this user's file. `~` is the home; `@` is where applications keep their configuration."""
+    """Path parts of the user's file. `~` is the home, `@` the applications' configuration directory."""
     project_file: str | None
-    """From the directory of a project."""
+    """Relative to a project's directory."""
     key: str
-    """Servers are in the object under this key."""
+    """The key of its servers."""
     form: Literal["json", "toml"] = "json"
     names_transport: bool = False
-    """Whether an entry says which transport it has."""
+    """Whether an entry names its transport."""
     restart: str = ""
-    """What makes it take notice."""
+    """How to reload the configuration."""
 
 
 CLIENTS: tuple[KnownClient, ...] = (
@@ -241,16 +241,16 @@ BY_NAME: Mapping[str, KnownClient] = {client.name: client for client in CLIENTS}
 
 @dataclass(frozen=True, slots=True)
 class ClientFile:
-    """A file that a client reads."""
+    """A client's configuration file."""
 
     client: KnownClient
     path: str
     project: str | None
-    """The directory of the project whose file it is; None for the user's own."""
+    """The project's directory; None for the user's own file."""
 
 
 def user_path(client: KnownClient, environ: Mapping[str, str]) -> str | None:
-    """Where a client keeps this user's servers."""
+    """The path of a client's user file."""
     if client.user_file is None:
         return None
     first, *rest = client.user_file
@@ -270,7 +270,7 @@ def user_path(client: KnownClient, environ: Mapping[str, str]) -> str | None:
 
 
 def client_files(directory: str, environ: Mapping[str, str]) -> Iterator[ClientFile]:
-    """Every file of every client that there may be: the user's own, then those of the project in a directory."""
+    """All candidate files: the user's own, then those of the project in a directory."""
     for client in CLIENTS:
         path = user_path(client, environ)
         if path is not None:

@@ -1,4 +1,4 @@
-"""The group of all commands."""
+"""The command group: a table of lazily imported commands."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from importlib import import_module
 
 import click
 
-# Command → module and attribute in this package, and the help line: known without importing the command itself.
+# Command → module.attribute in this package, and its help line, known without importing it.
 _COMMANDS = {
-    "approve": ("access.approve", "Let a server be started or reached."),
-    "audit": ("audit.command", "Look for hostile text in what servers say of their tools."),
+    "approve": ("access.approve", "Approve servers, so that they may be started or connected."),
+    "audit": ("audit.command", "Scan tool definitions for prompt injection."),
     "call": ("call.command", "Call one tool."),
-    "check": ("run_program.check", "Check a program against the types of the tools it calls."),
-    "completion": ("install.completion", "Print what makes a shell complete commands."),
+    "check": ("run_program.check", "Type-check a program without running it."),
+    "completion": ("install.completion", "Print a shell completion script."),
     "config-schema": ("install.config_schema", "Print the JSON Schema of a configuration file."),
-    "demo": ("demo.command", "See it at work: two servers, eight programs."),
-    "disable": ("access.disable", "Never start a server until it is enabled."),
-    "doctor": ("doctor.command", "Find out what is wrong with configuration and servers."),
-    "enable": ("access.enable", "Let a disabled server be used again."),
+    "demo": ("demo.command", "Show it at work: two servers, eight programs."),
+    "disable": ("access.disable", "Disable a server."),
+    "doctor": ("doctor.command", "Diagnose configuration and servers."),
+    "enable": ("access.enable", "Enable a disabled server."),
     "info": ("inspect.info", "Show one server and its tools."),
-    "init": ("init.command", "Take over the servers that other clients have."),
-    "install": ("install.install", "Put `toolbridge serve` into a client's configuration."),
+    "init": ("init.command", "Import servers from other clients' configurations."),
+    "install": ("install.install", "Add `toolbridge serve` to a client's configuration."),
     "list": ("inspect.list_servers", "List the configured servers."),
-    "lock": ("lock.command", "Pin tools, and see or accept what changed."),
-    "plugins": ("inspect.plugins", "List the plugins and the servers they offer."),
-    "revoke": ("access.revoke", "Take back the approval of a server."),
+    "lock": ("lock.command", "Pin tool definitions; review and accept changes."),
+    "plugins": ("inspect.plugins", "List plugins and their servers."),
+    "revoke": ("access.revoke", "Revoke a server's approval."),
     "run": ("run_program.run", "Run a program in the sandbox."),
-    "search": ("inspect.search", "Find tools by what they do."),
-    "serve": ("serve.command", "Serve any MCP client: code mode in front of your servers."),
-    "sign-in": ("access.sign_in", "Sign in to a server that is reached by HTTP."),
-    "sign-out": ("access.sign_out", "Forget the sign-in to a server."),
-    "stubs": ("write_stubs.command", "Print or write the types of the tools."),
+    "search": ("inspect.search", "Search tools by what they do."),
+    "serve": ("serve.command", "Serve your servers to an MCP client, in code mode."),
+    "sign-in": ("access.sign_in", "Sign in to an HTTP server with OAuth."),
+    "sign-out": ("access.sign_out", "Sign out of a server."),
+    "stubs": ("write_stubs.command", "Print or write type stubs of the tools."),
 }
 
 
 class _LazyGroup(click.Group):
-    """Imports a command's module when that command is used."""
+    """Imports a command's module on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx

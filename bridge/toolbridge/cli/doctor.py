@@ -1,4 +1,4 @@
-"""`toolbridge doctor`: finds out what is wrong with the configuration and the servers, and says what to fix."""
+"""`toolbridge doctor`: diagnose configuration and servers, with a fix for each problem."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MARKS = {"ok": "✓", "note": "·", "problem": "✗"}
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """One thing that was looked at."""
+    """A diagnosis."""
 
     subject: str
     verdict: Literal["ok", "note", "problem"]
@@ -40,7 +40,7 @@ class _Finding:
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array of findings.")
 def command(config_file: str | None, as_json: bool) -> int:
-    """Check the configuration files, the servers' commands and variables, and whether approved servers answer.
+    """Diagnose configuration files, servers' commands and variables, and connections to approved servers.
 
     No server is started that is not approved; the command that approves it is printed.
 
@@ -66,7 +66,7 @@ def command(config_file: str | None, as_json: bool) -> int:
             findings.append(_Finding("configuration", "note", switched_off(config), 'Remove `"gateway": false`.'))
         elif not config.servers:
             text = "no servers are configured"
-            fix = "`toolbridge init` takes over those of your clients; or add some to one of the files above."
+            fix = "`toolbridge init` imports those of your clients; or add some to one of the files above."
             findings.append(_Finding("configuration", "note", text, fix))
         findings += _store_findings()
         config = switched(config)
@@ -74,7 +74,7 @@ def command(config_file: str | None, as_json: bool) -> int:
         findings += [_Finding("configuration", "problem", words, _DOES_NOTHING) for words in stray]
         answers = _answers(config, statuses, unusable)
         for name, server in config.servers.items():
-            # What kept a server from being started is seen twice: before, and when it was tried.
+            # A problem found before the start repeats as its failure.
             found = _server_findings(server, os.environ)
             seen = {finding.text for finding in found}
             findings += [*found, *(finding for finding in answers[name] if finding.text not in seen)]
@@ -86,7 +86,7 @@ def command(config_file: str | None, as_json: bool) -> int:
 
 
 def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus]], _Looked]:
-    """How each server fared, which rules match no tool, and what keeps all tools of one back."""
+    """The status of each server, rules that match no tool, and admissions that block all tools."""
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
         from toolbridge.trust.gate.permissions import label_warnings, pattern_warnings
@@ -129,7 +129,7 @@ def _store_findings() -> list[_Finding]:
 
 
 def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_Finding]:
-    """What can be seen of a server without starting it."""
+    """Diagnose a server without starting it."""
     from toolbridge import ServerError
     from toolbridge.config.references import resolve_environment
 
@@ -158,7 +158,7 @@ def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_
 
 
 def _answers(config: Config, statuses: Sequence[ServerStatus], unusable: Collection[str]) -> dict[str, list[_Finding]]:
-    """How each server fared when it was asked."""
+    """Diagnose the connection attempts."""
     findings: dict[str, list[_Finding]] = {}
     for status in statuses:
         found = findings[status.name] = []

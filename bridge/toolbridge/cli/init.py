@@ -1,4 +1,4 @@
-"""`toolbridge init`: take over the servers that other clients have."""
+"""`toolbridge init`: import servers from other clients' configurations."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from toolbridge.config.server_config import Origin
 from toolbridge.config.values import name_for, twin_key
 from toolbridge.errors import ConfigError
 
-# SECURITY: entries of other clients' files, as entries of ours (T35).
-#
-# Values of variables and headers stay behind: in their place comes a reference, and the person is told which
-# variables to set. A file that may land in a repository is no place for a key.
+# SECURITY: conversion of other clients' entries (T35).
+# #
+# # Values of variables and headers are replaced by references, and the person is told which variables to set: a file
+# # that may be committed must hold no keys.
 
 
 _REFERENCE = re.compile(r"\$\{(?:env:)?[A-Za-z_][A-Za-z0-9_]*\}")
 _BARE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 _INPUT = re.compile(r"\$\{input:([^}]+)\}")
 _UNFIT = re.compile(r"[^A-Za-z0-9]+")
-# What is no secret whatever it is called: switches, small numbers, levels of logs.
+# Values that are no secret under any name: booleans, small numbers, log levels.
 _PLAIN_VALUE = re.compile(r"(?i)true|false|yes|no|on|off|\d{1,5}|debug|info|warn|warning|error|production|development")
 _TELLING_NAME = re.compile(r"(?i)key|token|secret|pass|auth|cred|pin|pwd")
 _SCHEMES = re.compile(r"(?i)(bearer|basic|token) ")
@@ -40,18 +40,18 @@ _SCHEMES = re.compile(r"(?i)(bearer|basic|token) ")
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """A server that another client knows, in our words."""
+    """A server of another client, converted."""
 
     written: str
-    """What it is called there."""
+    """Its name there."""
     source: ClientFile
     entry: Mapping[str, Any]
     variables: tuple[str, ...] = ()
-    """Variables that stand for values which were left behind."""
+    """Variables that replace values."""
     left_out: tuple[str, ...] = ()
-    """Settings that mean nothing here."""
+    """Settings without a counterpart here."""
     problem: str = ""
-    """Why it can't be taken over."""
+    """Why it can't be imported."""
 
 
 @dataclass(slots=True)
@@ -74,16 +74,16 @@ _OTHERWISE_TAKEN = (*_VALUES, "type", "transport", "source")
 
 
 def converted(written: str, given: object, source: ClientFile, *, copy_values: bool = False) -> FoundServer:
-    """One entry of another client's file."""
+    """Convert one entry of another client's file."""
     if not isinstance(given, Mapping):
         return FoundServer(written, source, {}, problem="it is no object")
     theirs = dict(cast("Mapping[str, Any]", given))
     nested = _mapping(theirs.get("command"))
-    if nested:  # as Zed used to write it
+    if nested:  # Zed's former format
         theirs |= {**nested, "command": nested.get("path")}
         theirs.pop("path", None)
     words = _list(theirs.get("command"))
-    if words:  # as some write it: all in one
+    if words:  # command and arguments in one list
         theirs["command"], theirs["args"] = words[0], [*words[1:], *_list(theirs.get("args"))]
     notes = _Notes()
     entry: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def converted(written: str, given: object, source: ClientFile, *, copy_values: b
 
 
 def _take_transport(entry: dict[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Said only where it can't be guessed: a URL is HTTP unless its client says that it is the older SSE."""
+    """Set the transport where it can't be inferred: a URL is HTTP unless marked as SSE."""
     said = str(theirs.get("type") or theirs.get("transport") or "").lower()
     is_sse = said == "sse" or ("url" in theirs and "httpUrl" not in theirs and str(theirs["url"]).endswith("/sse"))
     if entry.get("url") and is_sse:
@@ -136,7 +136,7 @@ def _header(value: str, variable: str, notes: _Notes, *, copy_values: bool) -> s
 
 
 def _value(value: str, name: str, notes: _Notes, *, copy_values: bool) -> str:
-    """A value as it may be written down: as it is if it is a reference or plainly no secret, else a reference."""
+    """Keep references and plain values; replace others by a reference."""
     value = _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", value)
     if _BARE.fullmatch(value):
         value = f"${{{value[1:]}}}"
@@ -156,7 +156,7 @@ def _variable(name: str) -> str:
 
 
 def _placed(value: Any, source: ClientFile) -> Any:
-    """Without the variables of an editor that stand for directories."""
+    """Expand an editor's directory variables."""
     if isinstance(value, str):
         place = source.project or os.path.expanduser("~")
         home = os.path.expanduser("~")
@@ -174,7 +174,7 @@ def _list(value: object) -> list[Any]:
     return list(cast("list[Any]", value)) if isinstance(value, list) else []
 
 
-# Looking through the files of other clients.
+# Searching the files of other clients.
 
 
 _MOST_BYTES = 16 * 2**20
@@ -182,17 +182,17 @@ _MOST_BYTES = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What was found where."""
+    """The search result."""
 
     servers: tuple[FoundServer, ...]
     files: tuple[str, ...]
-    """Those that were read."""
+    """Files that were read."""
     problems: tuple[str, ...]
-    """Files that could not be."""
+    """Files that could not be read."""
 
 
 def look_for_servers(directory: str, environ: Mapping[str, str], *, copy_values: bool = False) -> Search:
-    """All servers that known clients have, without those that are the same."""
+    """Find the servers of all known clients, without duplicates."""
     servers: list[FoundServer] = []
     files: list[str] = []
     problems: list[str] = []
@@ -218,7 +218,7 @@ def look_for_servers(directory: str, environ: Mapping[str, str], *, copy_values:
 
 
 def named(servers: tuple[FoundServer, ...], taken: Mapping[str, Any]) -> list[tuple[str, FoundServer]]:
-    """A name of its own for each, that no server has yet; those that are there already are left out.
+    """Give each server a unique name; skips those that the target file has.
 
     `taken` are the entries of the file that they are to be added to.
     """
@@ -241,7 +241,7 @@ def named(servers: tuple[FoundServer, ...], taken: Mapping[str, Any]) -> list[tu
 
 
 def _problem(name: str, entry: Mapping[str, Any]) -> str:
-    """Why an entry would make its whole file unusable here; empty if it would not."""
+    """Why an entry would invalidate the whole file; empty if it would not."""
     around = EntryContext(Origin("user"), os.sep, None, None, "error", {})
     problems: list[ConfigError] = []
     parse_server(name, entry, around, problems, [])
@@ -263,7 +263,7 @@ def _entries(file: ClientFile, directory: str) -> Iterator[tuple[str, object]]:
     text = data.decode("utf-8-sig")
     document = tomllib.loads(text) if file.client.form == "toml" else read_json(text)
     yield from _servers(document.get(file.client.key))
-    if file.client.name == "claude-code" and file.project is None:  # there, servers may be one project's only
+    if file.client.name == "claude-code" and file.project is None:  # servers of a single project
         projects = document.get("projects")
         project = cast("dict[str, Any]", projects).get(directory) if isinstance(projects, dict) else None
         if isinstance(project, dict):
@@ -291,7 +291,7 @@ _FILE = "toolbridge.json"
 @click.option("--dry-run", is_flag=True, help="Show what was found, and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as one JSON object, and change nothing.")
 def command(target: str, *, yes: bool, copy_values: bool, dry_run: bool, as_json: bool) -> int:
-    """Look for servers in the files of other clients, show them, and add those that you want to toolbridge.json.
+    """Import servers from other clients' configurations into toolbridge.json: shows them, and asks which to add.
 
     Each one that you add is then shown as `toolbridge approve` shows it, and you are asked whether it may be started.
     Nothing in the file is changed or lost. Values of variables and headers are left behind: ${NAME} stands for them.
@@ -328,7 +328,7 @@ def command(target: str, *, yes: bool, copy_values: bool, dry_run: bool, as_json
 
 
 def _target(path: str) -> tuple[str | None, str, dict[str, Any]]:
-    """The text of the file, under which key it has servers, and which."""
+    """The target file's text, the key of its servers, and the servers."""
     from toolbridge.cli.client_files import SpliceError, read_json, read_text
 
     text = read_text(path)
@@ -360,7 +360,7 @@ def _command(server: FoundServer) -> str:
 
 
 def _chosen(usable: list[tuple[str, FoundServer]]) -> list[tuple[str, FoundServer]] | None:
-    """Those that the person wants; None if there is none to ask."""
+    """Ask which servers to add; None without a terminal."""
     import anyio
 
     from toolbridge.trust.approval.approver import Terminal
@@ -391,7 +391,7 @@ def _add(target: str, text: str | None, key: str, chosen: list[tuple[str, FoundS
     entries = {name: dict(server.entry) for name, server in chosen}
     after = text or ""
     try:
-        for name, entry in reversed(list(entries.items())):  # each is put before the others
+        for name, entry in reversed(list(entries.items())):  # each is inserted before the others
             after = with_member(after, key, name, entry)
         copy = write_text(target, after, before=text)
     except (OSError, SpliceError) as error:
@@ -418,7 +418,7 @@ def _add(target: str, text: str | None, key: str, chosen: list[tuple[str, FoundS
 
 
 def _approve(target: str, names: list[str]) -> None:
-    """Shows each of them as it would be started, and remembers a yes."""
+    """Show each server as it would be started, and store approvals."""
     import anyio
 
     from toolbridge import ApprovalStore, ToolbridgeError, load_config

@@ -1,4 +1,4 @@
-"""`toolbridge info`: all that is known of one server."""
+"""`toolbridge list`, `info`, `search` and `plugins`: read-only views of servers and tools."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from toolbridge.sources.plugins import Plugin
 
 
-# How a server stands with the approvals that are kept, for the commands that show it.
+# The approval state of a server.
 
 
 _IN_A_WORD: Mapping[str, str] = {"unknown": "needed", "unclear": "?"}
@@ -50,10 +50,10 @@ _IN_A_WORD: Mapping[str, str] = {"unknown": "needed", "unclear": "?"}
 
 @dataclass(frozen=True, slots=True)
 class ApprovalState:
-    """What the store says of a server as it is configured now."""
+    """The store's answer for a server as configured now."""
 
     standing: Literal["approved", "unknown", "changed", "revoked", "unclear"]
-    """`unclear` where it can't be told: `problem` says why."""
+    """`unclear` if it can't be determined: see `problem`."""
     digest: str | None = None
     when: str = ""
     changes: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class ApprovalState:
 
 
 def approval_state(server: ServerConfig) -> ApprovalState:
-    """How a server stands. Nothing is started or reached."""
+    """Look up a server's approval. Starts and connects nothing."""
     from toolbridge import ToolbridgeError
     from toolbridge.servers.lifecycle import prepare
     from toolbridge.trust.approval.store import ApprovalStore
@@ -82,7 +82,7 @@ def approval_state(server: ServerConfig) -> ApprovalState:
 
 
 def approval_words(facts: Mapping[str, Any]) -> list[str]:
-    """The lines of `toolbridge info` about it."""
+    """The lines of `toolbridge info` on approval."""
     approval: dict[str, str | None] = facts["approval"]
     day = (approval["when"] or "").partition("T")[0]
     words = {
@@ -96,7 +96,7 @@ def approval_words(facts: Mapping[str, Any]) -> list[str]:
     return [*lines, f"digest     {approval['digest']}"] if approval["digest"] else lines
 
 
-# `toolbridge list`: every configured server and how it fares.
+# ── toolbridge list ──
 
 
 @click.command(
@@ -139,7 +139,7 @@ def list_servers(config_file: str | None, connect: bool, as_json: bool) -> int:
 def _row(status: ServerStatus, server: ServerConfig, approval: ApprovalState) -> tuple[str, ...]:
     tools = "?" if status.tools is None else str(status.tools)
     state = status.state if server.enabled else "disabled"
-    # Without --connect nobody is told the problems at length; a server without any tool says why here.
+    # Without --connect problems aren't listed; a server without tools shows its first one here.
     error = (
         status.last_error or approval.problem or (status.problems[0] if status.tools == 0 and status.problems else "")
     )
@@ -147,7 +147,7 @@ def _row(status: ServerStatus, server: ServerConfig, approval: ApprovalState) ->
 
 
 def status_as_json(status: ServerStatus, server: ServerConfig, approval: ApprovalState) -> dict[str, Any]:
-    """A status for programs."""
+    """A status as JSON."""
     return {
         "name": status.name,
         "displayName": status.display_name,
@@ -163,14 +163,14 @@ def status_as_json(status: ServerStatus, server: ServerConfig, approval: Approva
     }
 
 
-# `toolbridge plugins`: which plugins are installed, and what they offer.
+# ── toolbridge plugins ──
 
 
 @click.command("plugins", epilog="Exit codes: 0 listed; 2 the configuration can't be used.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def plugins(config_file: str | None, as_json: bool) -> int:
-    """List the plugins, the servers that each offers, and what attaches them to a task.
+    """List plugins, their servers, and the tasks that attach them.
 
     No server is started. A plugin that the configuration denies is not imported; one that fails is shown with why.
 
@@ -238,7 +238,7 @@ def _as_json(plugin: Plugin) -> dict[str, Any]:
     }
 
 
-# `toolbridge search`: which tool does this?
+# ── toolbridge search ──
 
 
 _MARKS = {
@@ -270,7 +270,7 @@ def search(
     connect: bool,
     as_json: bool,
 ) -> int:
-    """Find tools by what they do: the best match first.
+    """Search tools by what they do, best match first.
 
     Nothing is started: the tools are those of the last time. With --connect, approved servers are. Those of plugins are
     searched if they are named, or the task wants them.
@@ -325,7 +325,7 @@ _LONGEST_INSTRUCTIONS = 2_000
 @connect_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(name: str, config_file: str | None, connect: bool, as_json: bool) -> int:
-    """Show one server: its configuration without secrets, its state, its approval, its tools and their schemas.
+    """Show one server: configuration without secrets, state, approval, tools and schemas.
 
     Nothing is started: the tools are those of the last time. With --connect, an approved server is.
 
@@ -385,13 +385,13 @@ def _facts(server: ServerConfig, manager: ServerManager) -> dict[str, Any]:
 
 
 def _schema_lines(server: ServerConfig, manager: ServerManager) -> dict[str, list[str]]:
-    """Identifier → what the function takes and gives, as `toolbridge approve` shows it."""
+    """Identifier → lines on input and output, as in `toolbridge approve`."""
     module = manager.catalog.module(f"host:mcp-{server.name}")
     return {tool.identifier: schema_lines(tool.definition, _WIDTH) for tool in (module.tools if module else ())}
 
 
 def _suggested(manager: ServerManager, name: str) -> list[dict[str, Any]]:
-    """Labels that the server's own annotations speak for: shown, never applied."""
+    """Labels that the server's annotations suggest: shown, never applied."""
     from toolbridge.trust.gate.permissions import suggested_labels
 
     exposed = manager.exposed(name)
@@ -400,7 +400,7 @@ def _suggested(manager: ServerManager, name: str) -> list[dict[str, Any]]:
 
 
 def _findings(manager: ServerManager, name: str) -> list[dict[str, str]]:
-    """What the audit has to say of the server's texts."""
+    """Audit findings in the server's text."""
     from toolbridge.trust.audit.detector import audit, finding_as_json
 
     listing = manager.listing(name)
@@ -420,11 +420,11 @@ def _for_people(facts: dict[str, Any], schemas: dict[str, list[str]]) -> str:
     lines += [f"  {line}" for line in approval_words(facts)]
     if facts["command"]:
         lines.append(f"  command    {json.dumps([facts['command'], *facts['args']])}")
-    # A repository's file may hold anything: on one line, and inert.
+    # A repository's file is untrusted: one line, sanitised.
     shown = [field for field in ("cwd", "url", "description") if facts[field]]
     lines += [f"  {field.ljust(9)}  {for_error(facts[field])}" for field in shown]
     for field in ("env", "headers"):
-        if facts[field]:  # names only: what they are set to may be a secret
+        if facts[field]:  # names only: values may be secret
             lines.append(f"  {field.ljust(9)}  {', '.join(f'{name}=***' for name in facts[field])}")
     if facts["inheritEnv"]:
         lines.append("  inheritEnv the server gets this whole environment")
@@ -432,7 +432,7 @@ def _for_people(facts: dict[str, Any], schemas: dict[str, list[str]]) -> str:
         named = f"{facts['serverName']} {facts['serverVersion']}".rstrip()
         version = f"{named}, protocol {facts['protocolVersion']}"
         lines.append(f"  server     {for_error(version, limit=200)}")
-    if facts["lastError"] and facts["lastError"] != facts["approvalProblem"]:  # which was said above
+    if facts["lastError"] and facts["lastError"] != facts["approvalProblem"]:  # already shown above
         lines.append(f"  last error {for_error(facts['lastError'], limit=2000)}")
     lines += [f"  problem    {for_error(problem, limit=300)}" for problem in facts["problems"]]
     lines += [f"  {line}" for line in filter_lines(facts)]

@@ -1,4 +1,4 @@
-"""`toolbridge install`: put `toolbridge serve` into a client's configuration."""
+"""`toolbridge install`: add `toolbridge serve` to a client's configuration; `completion`, `config-schema`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def config_schema() -> int:
 def install(
     client: str | None, config_file: str | None, *, only_print: bool, project: bool, name: str, as_json: bool
 ) -> int:
-    """Put `toolbridge serve` into the configuration of CLIENT, or list the clients that are known.
+    """Add `toolbridge serve` to the configuration of CLIENT, or list the known clients.
 
     Everything else in the file stays exactly as it is, comments included, and a copy of it is kept beside it. A file
     that can't be changed safely is left alone, and what to write is printed.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolbridge.trust.pins.pins import FirstListing, LockPins
 
 
-# What `toolbridge lock` has found out of one server, for people and for programs.
+# The comparison of one server with its pins, for people and programs.
 
 
 LockMode: TypeAlias = Literal["lock", "check", "update"]
@@ -36,34 +36,34 @@ _WIDEST = 100
 
 @dataclass(frozen=True, slots=True)
 class LockOutcome:
-    """How one server compares with its pins."""
+    """A server compared with its pins."""
 
     server: str
     lock: str
-    """The file with its pins."""
+    """Path of the file with its pins."""
     admission: Admission | None = None
-    """Before anything was accepted; None if it is not known what the server lists."""
+    """Before any acceptance; None if the listing is unknown."""
     pinned: bool = False
-    """Whether pins were written now."""
+    """Whether pins were written by this command."""
     error: str = ""
-    """Why it is not known, or could not be pinned."""
+    """Why the listing is unknown, or could not be pinned."""
     findings: tuple[Finding, ...] = ()
-    """Of the audit, in what is not as pinned."""
+    """Audit findings in unpinned or changed definitions."""
     was_shown: bool = False
-    """Whether a person has seen it already, and was asked."""
+    """Whether a person was shown and asked already."""
 
     @property
     def differs(self) -> bool:
-        """Whether something is left that somebody has to look at."""
+        """Whether differences are left to review."""
         return self.admission is not None and not self.pinned and not self.admission.is_as_pinned
 
     @property
     def is_pinned(self) -> bool:
-        """Whether it has any pins that were there before."""
+        """Whether there were pins before."""
         return self.admission is not None and self.admission.is_pinned
 
     def with_findings(self, findings: Sequence[Finding]) -> LockOutcome:
-        """With those of the findings that are in what is not as pinned: the others somebody has accepted."""
+        """Keep the findings in unpinned or changed definitions; the others were accepted before."""
         if self.admission is None:
             return self
         different = self.admission.different
@@ -71,14 +71,14 @@ class LockOutcome:
 
 
 async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool | None:
-    """Whether the person at the terminal accepts what differs, all of which is shown; None without an answer."""
+    """Show all differences and ask to accept them; None without an answer."""
     from toolbridge.trust.pins.review import is_agreed
 
     return is_agreed(await terminal.ask(for_people(outcome), "Accept all of this, and let programs call it? [y/N] "))
 
 
 def for_people(outcome: LockOutcome) -> str:
-    """A server and what is different about it, hidden characters and all."""
+    """One server's comparison as text, hidden characters escaped."""
     from toolbridge.trust.audit.detector import counted
     from toolbridge.trust.pins.review import finding_lines
 
@@ -145,7 +145,7 @@ def _name(name: str) -> str:
 
 
 def as_json(outcome: LockOutcome) -> dict[str, Any]:
-    """One member of what --json prints."""
+    """One server's comparison as JSON."""
     from toolbridge.trust.audit.detector import finding_as_json
 
     admission = outcome.admission
@@ -187,9 +187,11 @@ _DIFFERS = 1
 )
 @click.argument("name", required=False, shell_complete=complete_servers)
 @click.argument("tools", nargs=-1, metavar="[TOOL]...")
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 and a diff if anything differs from its pin.")
-@click.option("--update", is_flag=True, help="Accept what the servers list now: all, one server, or some of its tools.")
-@click.option("--trust", is_flag=True, help="Accept for this user what the lock pins, shown or not. Starts nothing.")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 and a diff if a tool differs from its pin.")
+@click.option(
+    "--update", is_flag=True, help="Accept the current definitions: of all servers, one server, or some of its tools."
+)
+@click.option("--trust", is_flag=True, help="Accept all pinned tools for this user, seen or not. Starts nothing.")
 @config_option
 @click.option("--json", "as_json_object", is_flag=True, help="Print one JSON object.")
 def command(
@@ -202,14 +204,14 @@ def command(
     config_file: str | None,
     as_json_object: bool,
 ) -> int:
-    """Pin the tools of servers that have no pins yet, in toolbridge.lock.
+    """Pin tool definitions in toolbridge.lock, and review changes.
 
-    At a terminal they are shown first, with what the audit finds in them, and you are asked; so is what changed. Where
-    nobody can be asked, a text in which the audit finds something grave is left out until --update accepts it.
-    What is pinned so, nobody has accepted: another person who uses this lock is shown the tools once, too.
+    At a terminal, new and changed tools are shown with audit findings, and you are asked. Without a terminal, tools
+    are pinned unseen, except those with high findings: they wait for --update. Each user of the lock is shown tools
+    that were pinned unseen once.
 
-    A pinned tool that changes is blocked, and a new one hidden, until somebody accepts it with --update. The lock of
-    a project lies next to its configuration and is meant to be committed. Approved servers are connected, others never.
+    A pinned tool that changes is blocked, and a new one hidden, until --update accepts it. A project's lock lies next
+    to its configuration: commit it. Connects approved servers only.
 
     \b
     Examples:  toolbridge lock
@@ -240,7 +242,7 @@ def command(
 
 
 def _trust(servers: Sequence[ServerConfig], *, as_json: bool) -> int:
-    """For machines on which nobody can be asked, with a lock that somebody reviewed: it says what that was."""
+    """Accept the pinned definitions for this user without asking (machines without a terminal); report findings."""
     import anyio
 
     from toolbridge.describe.modules import count_of_tools
@@ -275,11 +277,11 @@ def _outcomes(
 
     pins = LockPins(on_first_use="refuse", own=False)
     for server in servers:
-        pins.pinned(server)  # a lock that can't be used is an error of the command, before anything is started
+        pins.pinned(server)  # fails on a broken lock before any server starts
     found: dict[str, LockOutcome] = {}
 
     async def work(manager: ServerManager) -> None:
-        # No more at once than may be connected; each is closed as soon as its listing is here.
+        # Bounded by the connection cap; each server is closed after its listing.
         room = anyio.CapacityLimiter(config.limits.connections)
         listings: dict[str, Listing] = {}
 
@@ -296,7 +298,7 @@ def _outcomes(
         async with anyio.create_task_group() as tasks:
             for server in servers:
                 tasks.start_soon(look, server)
-        # Only now: what one server says of another's tools can be found once all of them are known.
+        # Audit only now: it needs the tool names of all servers.
         for server in servers:
             if server.name in listings:
                 listing = listings[server.name]
@@ -317,7 +319,7 @@ def _path(pins: LockPins, server: ServerConfig) -> str:
 async def _outcome(
     pins: LockPins, first: FirstListing, listing: Listing, tools: Sequence[str], mode: LockMode
 ) -> LockOutcome:
-    """How a server compares with its pins; and, as far as that is wanted and agreed to, new pins."""
+    """Compare a server with its pins, and write new pins as far as agreed."""
     from toolbridge import ToolbridgeError
     from toolbridge.servers.listing import original_names
 
@@ -335,7 +337,7 @@ async def _outcome(
     if wanted is None:
         return outcome
     try:
-        # What is shown is this listing, and this listing is what is pinned.
+        # The listing that was shown is the listing that is pinned.
         known = [
             *(tool.name for tool in wanted.tools),
             *(() if outcome.admission is None else outcome.admission.removed),
@@ -354,7 +356,7 @@ async def _outcome(
 async def _agreed(
     pins: LockPins, first: FirstListing, listing: Listing, outcome: LockOutcome
 ) -> tuple[LockOutcome, Listing | None]:
-    """What is pinned without --update: what the person at the terminal agrees to.
+    """Ask at the terminal what to pin without --update.
 
     Where nobody is there, pins that exist are left alone, and of a server without any that is pinned in which the audit
     finds nothing grave.
