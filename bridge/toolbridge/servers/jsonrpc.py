@@ -106,7 +106,7 @@ def _mark_not_utf8(message: Any) -> None:
     result = cast("dict[str, Any]", message).get("result") if isinstance(message, dict) else None
     if isinstance(result, dict):
         fields = cast("dict[str, Any]", result)
-        meta = fields.get("_meta")
+        meta: object = fields.get("_meta")
         fields["_meta"] = {**(cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}), NOT_UTF8: True}
 
 
@@ -174,8 +174,7 @@ def _error_of(error: object) -> MCPError:
     return MCPError(code, message.encode("utf-8", "replace").decode(), fields.get("data"))
 
 
-# Some servers have no more than 31 bits for an id.
-_IDS = 2**31
+_IDS = 2**31  # some servers have no more bits for an id
 
 
 class PendingRequest:
@@ -324,14 +323,14 @@ class LineDispatcher(Dispatcher[TransportContext]):
             raise ChannelClosedError(sent=False)
         if not self._running:
             raise RuntimeError("send_raw_request was called before run()")
-        options: CallOptions = opts if opts is not None else {}
+        options: CallOptions = opts or {}
         timeout = options.get("timeout")
         if timeout is not None and timeout <= 0:
             raise RequestTimedOutError(method, timeout)
         await anyio.lowlevel.checkpoint_if_cancelled()  # from here on it may take effect
         request = PendingRequest(self._pending.new_id(options.get("request_id")), options.get("on_progress"))
-        message = request_message(request.wire_id, method, params, wants_progress=request.on_progress is not None)
-        data = encode_line(message)
+        wants_progress = request.on_progress is not None
+        data = encode_line(request_message(request.wire_id, method, params, wants_progress=wants_progress))
         try:
             line = self._send(data)
         except ChannelClosedError:
