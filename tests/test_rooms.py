@@ -1,4 +1,4 @@
-"""The tree stays one that a stranger can walk: few files, and one meaning for each name."""
+"""The tree stays one that a stranger can walk: few files, none long, and one meaning for each name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MOST_GUEST_FILES = 15
+MOST_LINES = 500
 
 FILE_TWINS = {
     "pins.py": "the public module, and the room's main file that it re-exports",
@@ -33,6 +34,13 @@ def shown(path: Path) -> str:
 def test_the_compiler_has_few_files() -> None:
     compiler = [path for path in (ROOT / "guest/typescript").iterdir() if path.suffix in (".js", ".ts", ".py")]
     assert len(compiler) <= MOST_GUEST_FILES
+
+
+def test_no_file_is_long() -> None:
+    guest = [path for path in (ROOT / "guest").rglob("*") if path.suffix in (".js", ".py", ".c", ".rs", ".ts")]
+    ours = [path for path in guest if not {".build", "node_modules", "vendor"} & set(path.parts)]
+    lengths = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in [*sources(), *ours]}
+    assert {path: lines for path, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
 def test_no_two_packages_have_a_file_of_one_name() -> None:
