@@ -39,6 +39,6 @@ from toolbridge.trust.approval.approvers import CallbackApprover as CallbackAppr
 from toolbridge.trust.approval.approvers import StoredApprovals as StoredApprovals
 from toolbridge.trust.approval.approvers import TerminalApprover as TerminalApprover
 from toolbridge.trust.approval.store import ApprovalStore as ApprovalStore
-from toolbridge.trust.gate.gate import ToolUse as ToolUse
+from toolbridge.trust.gate import ToolUse as ToolUse
 
 __version__: str

@@ -5,7 +5,7 @@ from toolbridge.servers.requests import ElicitationAnswer, ElicitationRequest, E
 from toolbridge.trust.approval.approver import Approval, ApprovalRequest, ApproveDigests, Approver, DenyAll
 from toolbridge.trust.approval.approvers import CallbackApprover, StoredApprovals, TerminalApprover
 from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError
-from toolbridge.trust.gate.gate import CanUseTool, Decision, ToolUse
+from toolbridge.trust.gate import CanUseTool, Decision, ToolUse
 
 __all__ = [
     "Approval",

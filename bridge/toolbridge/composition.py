@@ -12,10 +12,9 @@ from toolbridge.config.profiles import with_profiles
 from toolbridge.errors import ConfigError, UnknownServerError
 from toolbridge.events import SourceEvent
 from toolbridge.servers.registry import notify
-from toolbridge.sources.merge import Merged, merge_sources
+from toolbridge.sources.merge import Merged, Task, merge_sources
 from toolbridge.sources.plugins import Plugin, load_plugins
 from toolbridge.sources.sections import RenderedPrompt, check_prompt
-from toolbridge.sources.tasks import Task
 
 Observers: TypeAlias = Sequence[Callable[[Any], object]]
 _log = logging.getLogger("toolbridge")

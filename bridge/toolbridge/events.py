@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from toolbridge.trust.text.sanitise import for_error, masked
+from toolbridge.trust.sanitise import for_error, masked
 
 # SECURITY: a call's arguments in an event, for observers that ask: secrets redacted, then truncated.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolbridge.servers.requests import ElicitorLike, RootsLike, SamplerLike
     from toolbridge.sources.sections import RenderedPrompt
     from toolbridge.trust.approval.approver import ApproverLike
-    from toolbridge.trust.gate.gate import CanUseTool
+    from toolbridge.trust.gate import CanUseTool
     from toolbridge.trust.pins.pins import Pins
 
 

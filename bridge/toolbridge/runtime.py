@@ -44,11 +44,11 @@ from toolbridge.sandbox.outcome import RunResult
 from toolbridge.sandbox.sandbox import Sandbox, check_types
 from toolbridge.schema.validate import ValidatorCache
 from toolbridge.servers.manager import ServerManager
+from toolbridge.sources.merge import Task
 from toolbridge.sources.sections import RenderedPrompt, checked_paths
-from toolbridge.sources.tasks import Task
 from toolbridge.trust.approval.store import ApprovalStore
-from toolbridge.trust.gate.gate import PermissionGate
-from toolbridge.trust.gate.permissions import stray_patterns
+from toolbridge.trust.gate import PermissionGate
+from toolbridge.trust.permissions import stray_patterns
 from toolbridge.trust.pins.pins import LockPins
 from toolbridge_codegen.cache import StubCache
 from toolbridge_codegen.catalog import Catalog

@@ -14,7 +14,7 @@ import pytest
 
 from cases import each
 from toolbridge.cli.terminal import write
-from toolbridge.trust.text.sanitise import for_terminal
+from toolbridge.trust.sanitise import for_terminal
 
 COMMAND = [sys.executable, "-c", "from toolbridge.cli import main; main()", "run"]
 

@@ -26,7 +26,7 @@ from toolbridge import Config, Limits, Runtime, ServerConfig
 from toolbridge.config.server_config import ServerLimits
 from toolbridge.servers.http.answers import Exchange
 from toolbridge.servers.http.network import Body
-from toolbridge.trust.text.sanitise import for_error, for_form, for_guest_error
+from toolbridge.trust.sanitise import for_error, for_form, for_guest_error
 from toolbridge_codegen.escaping import clean_line, clean_text
 
 pytestmark = pytest.mark.anyio

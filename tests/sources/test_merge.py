@@ -13,9 +13,8 @@ from toolbridge.config.server_config import ServerLimits
 from toolbridge.errors import ConfigError, UnknownServerError
 from toolbridge.events import ServerCollided, ServerIgnored
 from toolbridge.prompt import render
-from toolbridge.sources.merge import merge_sources, shown_config
+from toolbridge.sources.merge import Task, merge_sources, shown_config
 from toolbridge.sources.plugins import Plugin, read_provided
-from toolbridge.sources.tasks import Task
 
 
 def server(name: str, command: str = "x", **more: Any) -> ServerConfig:

@@ -18,8 +18,8 @@ from toolbridge.approval import Origin
 from toolbridge.composition import CurrentServers
 from toolbridge.errors import ConfigError
 from toolbridge.plugins import PluginPolicy, load_plugins
+from toolbridge.sources.merge import Task
 from toolbridge.sources.plugins import Plugin, plugins_of
-from toolbridge.sources.tasks import Task
 
 NOTES = '[{"name": "notes", "package": "@acme/notes", "keywords": ["shared notes"], "capabilities": ["files"]}]'
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from toolbridge.calls.results import unwrap
-from toolbridge.trust.text.sanitise import masked
+from toolbridge.trust.sanitise import masked
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, build_catalog
 
 SHORT = "k3y9z!"

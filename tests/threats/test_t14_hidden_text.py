@@ -11,7 +11,7 @@ from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.audit.detector import audit
 from toolbridge.trust.pins.admission import FirstListing
 from toolbridge.trust.pins.review import tools_prompt
-from toolbridge.trust.text.sanitise import for_guest_error, for_terminal
+from toolbridge.trust.sanitise import for_guest_error, for_terminal
 from toolbridge_codegen.catalog import ToolDefinition, build_catalog
 from toolbridge_codegen.stubs import generate
 

@@ -16,7 +16,7 @@ from cases import each
 from codegen.stub_syntax import hidden_characters
 from toolbridge.cli.terminal import table, write
 from toolbridge.trust.audit.detector import audit
-from toolbridge.trust.text.sanitise import for_error, for_guest_error, for_terminal
+from toolbridge.trust.sanitise import for_error, for_guest_error, for_terminal
 from toolbridge_codegen.catalog import ToolDefinition
 
 SEQUENCES = {

@@ -15,9 +15,9 @@ from threats.gated_servers import Reached, gated
 from toolbridge import Config, Permissions, ToolUse
 from toolbridge.approval import Decision
 from toolbridge.config.policy import LEVELS
-from toolbridge.trust.gate.gate import PermissionGate
-from toolbridge.trust.gate.permissions import permission_verdict
-from trust.gate.gate_tools import Person, configured, spec
+from toolbridge.trust.gate import PermissionGate
+from toolbridge.trust.permissions import permission_verdict
+from trust.gate_tools import Person, configured, spec
 
 PATTERNS = ["mcp__mail__send", "mcp:mail_send", "mcp__mail__*", "mcp:mail_*", "*", "mcp__mail__read", "mcp__web__*"]
 LISTS = st.lists(st.sampled_from(PATTERNS), max_size=3)

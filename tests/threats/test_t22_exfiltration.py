@@ -13,8 +13,8 @@ from anyio.abc import SocketStream
 from servers.http_servers import EVENTS_HEAD, Received, chunk, raw_server, reply, result
 from threats.gated_servers import Reached, gated
 from toolbridge import Config, RunResult, ServerConfig, ToolUse, load_config
-from toolbridge.trust.gate.permissions import labels_of
-from trust.gate.gate_tools import configured, spec
+from toolbridge.trust.permissions import labels_of
+from trust.gate_tools import configured, spec
 
 pytestmark = pytest.mark.anyio
 

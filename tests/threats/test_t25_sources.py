@@ -16,9 +16,8 @@ from toolbridge.config.server_config import Origin
 from toolbridge.errors import ServerNotApprovedError
 from toolbridge.plugins import PluginPolicy, load_plugins
 from toolbridge.servers.lifecycle import approved_start, prepare
-from toolbridge.sources.merge import merge_sources
+from toolbridge.sources.merge import Task, merge_sources
 from toolbridge.sources.plugins import read_provided
-from toolbridge.sources.tasks import Task
 from toolbridge.trust.approval.approvers import StoredApprovals
 
 ENTRY = {"name": "notes", "command": "/bin/sh", "args": ["server.sh"]}

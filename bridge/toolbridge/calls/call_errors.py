@@ -22,7 +22,7 @@ from toolbridge.errors import (
     ToolBlockedError,
     ToolNotFoundError,
 )
-from toolbridge.trust.text.sanitise import for_guest_error
+from toolbridge.trust.sanitise import for_guest_error
 
 if TYPE_CHECKING:
     from toolbridge.servers.manager import ServerManager

@@ -37,7 +37,7 @@ from toolbridge.json_codec import (
     without_large_integers,
 )
 from toolbridge.limits import Limits
-from toolbridge.trust.text.sanitise import for_guest_error, masked, masked_bytes
+from toolbridge.trust.sanitise import for_guest_error, masked, masked_bytes
 from toolbridge_codegen.catalog import ToolSpec
 from toolbridge_codegen.derive.tools import is_wrapped_result
 

@@ -40,7 +40,7 @@ from toolbridge.sandbox.outcome import Failure, RunResult, Usage
 from toolbridge.schema.validate import ValidatorCache
 from toolbridge.servers.listing import blocked_error
 from toolbridge.servers.registry import notify
-from toolbridge.trust.gate.gate import PermissionGate
+from toolbridge.trust.gate import PermissionGate
 from toolbridge_codegen.catalog import identifier, module_specifier, python_module
 
 if TYPE_CHECKING:

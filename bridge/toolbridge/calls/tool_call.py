@@ -47,7 +47,7 @@ from toolbridge.limits import Limits
 from toolbridge.schema.validate import ToolValidator, ValidatorCache
 from toolbridge.servers.registry import notify
 from toolbridge.tools.server import begin
-from toolbridge.trust.gate.gate import Decision, RunGate
+from toolbridge.trust.gate import Decision, RunGate
 from toolbridge_codegen.catalog import ToolSpec, module_specifier
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from toolbridge.cli.server_options import (
 from toolbridge.cli.terminal import write
 from toolbridge.describe.modules import count_of_tools
 from toolbridge.errors import ConfigError, advised
-from toolbridge.trust.text.sanitise import for_error, for_terminal
+from toolbridge.trust.sanitise import for_error, for_terminal
 
 if TYPE_CHECKING:
     from toolbridge import ApprovalRequest, Config, ServerConfig, ServerManager, ServerStatus

@@ -26,7 +26,7 @@ from toolbridge.config.values import check_name, name_for
 from toolbridge.describe.modules import count_of_tools
 from toolbridge.errors import ConfigError
 from toolbridge.servers.listing import Listing, parse_tool
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ToolDefinition
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from toolbridge import Limits
 from toolbridge.cli import OF_FAILURE, OK
 from toolbridge.cli.server_options import ServerChoice, config_option, refuse_inside_run
 from toolbridge.cli.terminal import write, write_error_object
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import plain_schema
 
 if TYPE_CHECKING:

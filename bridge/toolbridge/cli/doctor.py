@@ -15,7 +15,7 @@ from toolbridge.cli import FAILED, OK
 from toolbridge.cli.server_options import chosen_profiles, config_option, switched, switched_off, with_servers
 from toolbridge.cli.terminal import write
 from toolbridge.describe.modules import count_of_tools
-from toolbridge.trust.text.sanitise import for_terminal
+from toolbridge.trust.sanitise import for_terminal
 
 if TYPE_CHECKING:
     from toolbridge import Config, ServerConfig, ServerManager, ServerStatus
@@ -58,7 +58,7 @@ def command(config_file: str | None, as_json: bool) -> int:
     except ConfigError as error:
         findings += [_Finding("configuration", "problem", str(problem)) for problem in error.problems]
     else:
-        from toolbridge.trust.gate.permissions import stray_patterns
+        from toolbridge.trust.permissions import stray_patterns
 
         findings += [_Finding("configuration", "note", warning) for warning in config.warnings]
         findings += [_Finding("configuration", "problem", stray, _DOES_NOTHING) for stray in stray_patterns(config)]
@@ -89,7 +89,7 @@ def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus
     """The status of each server, rules that match no tool, and admissions that block all tools."""
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
-        from toolbridge.trust.gate.permissions import label_warnings, pattern_warnings
+        from toolbridge.trust.permissions import label_warnings, pattern_warnings
 
         listed = manager.listed()
         rules = (*pattern_warnings(config, listed), *label_warnings(config, listed))

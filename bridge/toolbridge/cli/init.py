@@ -380,7 +380,7 @@ def _chosen(usable: list[tuple[str, FoundServer]]) -> list[tuple[str, FoundServe
 
 
 def _inert(text: str) -> str:
-    from toolbridge.trust.text.sanitise import for_terminal
+    from toolbridge.trust.sanitise import for_terminal
 
     return for_terminal(text)
 

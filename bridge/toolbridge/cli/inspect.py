@@ -34,7 +34,7 @@ from toolbridge.describe.module_info import shown_schema
 from toolbridge.describe.modules import filter_lines
 from toolbridge.errors import advised
 from toolbridge.trust.pins.review import schema_lines, text_lines
-from toolbridge.trust.text.sanitise import for_error, for_terminal
+from toolbridge.trust.sanitise import for_error, for_terminal
 
 if TYPE_CHECKING:
     from toolbridge import ServerConfig, ServerManager, ServerStatus
@@ -392,7 +392,7 @@ def _schema_lines(server: ServerConfig, manager: ServerManager) -> dict[str, lis
 
 def _suggested(manager: ServerManager, name: str) -> list[dict[str, Any]]:
     """Labels that the server's annotations suggest: shown, never applied."""
-    from toolbridge.trust.gate.permissions import suggested_labels
+    from toolbridge.trust.permissions import suggested_labels
 
     exposed = manager.exposed(name)
     labels = suggested_labels(exposed) if exposed else ()

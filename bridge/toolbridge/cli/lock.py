@@ -16,7 +16,7 @@ from toolbridge.cli.server_options import complete_servers, config_option, confi
 from toolbridge.cli.terminal import write
 from toolbridge.describe.modules import count_of_tools
 from toolbridge.errors import advised
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge import Config, ServerConfig, ServerManager

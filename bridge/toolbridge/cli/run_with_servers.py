@@ -38,7 +38,7 @@ from toolbridge.trust.approval.approver import Terminal
 from toolbridge.trust.approval.approvers import TerminalApprover
 from toolbridge.trust.pins.pins import FirstListing, LockPins
 from toolbridge.trust.pins.review import TerminalAcceptance
-from toolbridge.trust.text.sanitise import for_terminal
+from toolbridge.trust.sanitise import for_terminal
 
 if TYPE_CHECKING:
     from toolbridge.events import Observer
@@ -325,7 +325,7 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs
 
 def _warn_of_rules(config: Config, runtime: Runtime | None) -> None:
     """Tells which rules name no server; of a runtime's that match no tool: a run has those among its warnings."""
-    from toolbridge.trust.gate.permissions import label_warnings, pattern_warnings, stray_patterns
+    from toolbridge.trust.permissions import label_warnings, pattern_warnings, stray_patterns
 
     warnings = stray_patterns(config)
     if runtime is not None:

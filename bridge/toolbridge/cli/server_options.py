@@ -99,9 +99,8 @@ def chosen_servers(choice: ServerChoice) -> Merged:
     Raises:
         ClickException: there is no such server.
     """
-    from toolbridge.sources.merge import Merged, merge_sources
+    from toolbridge.sources.merge import Merged, Task, merge_sources
     from toolbridge.sources.plugins import provided_servers
-    from toolbridge.sources.tasks import Task
 
     config = read_config(choice.config_file)
     if not config.gateway:

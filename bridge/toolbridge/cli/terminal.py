@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from toolbridge.trust.text.sanitise import for_terminal
+from toolbridge.trust.sanitise import for_terminal
 
 # A table for people: columns as wide as they need, as far as the terminal is.
 

@@ -27,7 +27,7 @@ from toolbridge.cli.server_options import (
 )
 from toolbridge.cli.terminal import write, write_error_object
 from toolbridge.files import cache_directory
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge import Config, ServerManager, ServerStatus

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import Catalog, ModuleSpec, ToolSpec, module_specifier, plain_schema, python_module
 from toolbridge_codegen.derive.tools import build_module
 from toolbridge_codegen.emit.compact import CUT, emit_compact, first_sentence

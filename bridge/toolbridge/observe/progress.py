@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TextIO
 
 from toolbridge.events import CallEnded, CallStarted, Event, RunEnded, RunStarted, StateChanged
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 # One line of a terminal that is redrawn and erased at the end.
 #

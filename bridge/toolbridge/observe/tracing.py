@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolbridge.events import CallEnded, CallStarted, DecisionMade, Event, RunEnded, RunStarted
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -26,7 +26,7 @@ from toolbridge.events import (
     ToolsChanged,
 )
 from toolbridge.serve.fairness import LOOPBACK, Turn
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession

@@ -26,7 +26,7 @@ from toolbridge.serve.clients import Caller, Client, FormAnswer, Question, curre
 from toolbridge.trust.approval.approvers import approval_prompt
 from toolbridge.trust.approval.store import StoredAnswer
 from toolbridge.trust.pins.review import tools_prompt
-from toolbridge.trust.text.sanitise import for_error, for_form, for_terminal
+from toolbridge.trust.sanitise import for_error, for_form, for_terminal
 
 if TYPE_CHECKING:
     from toolbridge.trust.pins.pins import Answer as PinAnswer

@@ -25,7 +25,7 @@ from toolbridge.serve.clients import Caller, current_caller
 from toolbridge.serve.definitions import ACTIONS, ArgumentError, ArgumentReader, answer, refusal
 from toolbridge.serve.elicitation import OpenQuestions, change_question, is_yes
 from toolbridge.trust.approval.approver import masked_arguments
-from toolbridge.trust.text.sanitise import for_error, for_guest_error
+from toolbridge.trust.sanitise import for_error, for_guest_error
 
 if TYPE_CHECKING:
     from toolbridge import ServerConfig

@@ -16,7 +16,7 @@ from toolbridge.serve.clients import STDIO, Caller, Client, ClientKey
 from toolbridge.serve.definitions import LANGUAGES, MOST_CODE, ArgumentError, ArgumentReader, answer, fitting
 from toolbridge.serve.fairness import Holder, Turn, Turns
 from toolbridge.serve.management import ServerConnector
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge import CallRecord

@@ -26,7 +26,7 @@ from toolbridge.json_codec import is_marked_not_utf8
 from toolbridge.servers.failures import BadAnswerError, ChannelClosedError, RequestTimedOutError
 from toolbridge.servers.jsonrpc import outcome_of, parse_line
 from toolbridge.servers.listing import Listing, ToolProblem, parse_tool
-from toolbridge.trust.text.sanitise import masked
+from toolbridge.trust.sanitise import masked
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
 if TYPE_CHECKING:

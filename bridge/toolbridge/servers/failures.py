@@ -18,7 +18,7 @@ from toolbridge.errors import (
     ToolRefusedError,
 )
 from toolbridge.json_codec import NotJsonError, compact_text
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 _MAX_MISMATCHES = 3
 # Members in which servers put a stack trace.

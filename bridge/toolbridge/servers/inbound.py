@@ -24,7 +24,7 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ErrorData, ProgressToken, 
 from toolbridge.concurrency import is_foreign
 from toolbridge.servers.requests import ElicitationRequest, ServerRequests
 from toolbridge.tools.binding import OnProgress
-from toolbridge.trust.text.sanitise import for_error, masked
+from toolbridge.trust.sanitise import for_error, masked
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT

@@ -35,7 +35,7 @@ from toolbridge.tools.binding import OnProgress
 from toolbridge.tools.server import HostConnection, ToolServer
 from toolbridge.trust.approval.approver import Approval, ApprovalRequest, Approver
 from toolbridge.trust.approval.warnings import is_package_runner
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge.servers.auth.sign_in import SignIn

@@ -21,7 +21,7 @@ from toolbridge.errors import ToolBlockedError, ToolbridgeError, advised
 from toolbridge.files import UnsafePathError, read_private_file, write_private_file
 from toolbridge.trust.pins.admission import Admission, BlockedTool, how_to_see, what_to_run
 from toolbridge.trust.pins.pins import Pins
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ToolDefinition, assign_identifiers, assign_wire_names, identifier
 
 _log = logging.getLogger("toolbridge")

@@ -37,7 +37,7 @@ from toolbridge.tools.binding import OnProgress
 from toolbridge.trust.approval.approver import Approver, ApproverLike, MayTakeBack
 from toolbridge.trust.approval.approvers import approver_of
 from toolbridge.trust.pins.pins import Pins
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from toolbridge.config.server_config import ServerConfig

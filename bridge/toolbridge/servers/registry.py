@@ -26,7 +26,7 @@ from toolbridge.servers.listing import (
     unmatched_names,
 )
 from toolbridge.tools.server import ToolServer
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import Catalog, ServerListing, build_catalog, identifier, module_specifier
 
 if TYPE_CHECKING:

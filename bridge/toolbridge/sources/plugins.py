@@ -21,7 +21,7 @@ from toolbridge.config.policy import PluginPolicy
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.config.values import SEPARATOR, all_of, kind_of, name_for, texts, twin_key, unknown_keys
 from toolbridge.errors import ConfigError, MisuseError
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

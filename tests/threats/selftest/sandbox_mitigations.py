@@ -54,7 +54,7 @@ SANDBOX_MITIGATIONS: tuple[SwitchedOff, ...] = (
         _T13,
     ),
     off(
-        *("T13", "let a pattern allow no tool of another server", "trust/gate/permissions.py"),
+        *("T13", "let a pattern allow no tool of another server", "trust/permissions.py"),
         *(
             "        if written in own and not set(_servers_meant(pattern, servers)) - {tool.server}:\n",
             "        if written in own:\n",

@@ -36,12 +36,12 @@ SERVE_MITIGATIONS: tuple[SwitchedOff, ...] = (
         f"{_UNATTENDED}::test_a_client_without_elicitation_has_what_was_chosen",
     ),
     off(
-        *("T21", "make no call unattended that was not chosen", "trust/gate/permissions.py"),
+        *("T21", "make no call unattended that was not chosen", "trust/permissions.py"),
         *('    if config.unattended == "allow" or permission.rule', "    if config.unattended or permission.rule"),
         f"{_UNATTENDED}::test_without_a_host_that_answers_only_these_calls_are_made",
     ),
     off(
-        *("T21", "believe no read that its server calls destructive", "trust/gate/permissions.py"),
+        *("T21", "believe no read that its server calls destructive", "trust/permissions.py"),
         *(' is True and hints.get("destructiveHint") is not True\n    if config', " is True\n    if config"),
         f"{_UNATTENDED}::test_without_a_host_that_answers_only_these_calls_are_made",
     ),

@@ -58,7 +58,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t02_full_access.py",
     ),
     off(
-        *("T4", "mask secrets", "trust/text/secrets.py"),
+        *("T4", "mask secrets", "trust/secrets.py"),
         *("    for begin, end in _merged(sorted(_spans(text, found))):\n", "    for begin, end in ():\n"),
         *(
             f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
@@ -85,22 +85,22 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t12_shadowing.py::test_orders_about_another_servers_tool_are_not_pinned_unseen",
     ),
     off(
-        *("T4", "mask secrets in base64", "trust/text/secrets.py"),
+        *("T4", "mask secrets in base64", "trust/secrets.py"),
         *("*_in_base64(raw), *_in_base64(wide[:-1])}", "*()}"),
         "test_t04_short_secrets.py",
     ),
     off(
-        *("T4", "mask secrets in URLs", "trust/text/secrets.py"),
+        *("T4", "mask secrets in URLs", "trust/secrets.py"),
         *("    forms = {secret, *urls, ", "    forms = {secret, "),
         f"{_T4}::test_the_library_shows_logs_and_keeps_no_secret",
     ),
     off(
-        *("T4", "mask secrets in JSON", "trust/text/secrets.py"),
+        *("T4", "mask secrets in JSON", "trust/secrets.py"),
         *("    for _ in range(2):\n", "    for _ in ():\n"),
         "test_t04_short_secrets.py",
     ),
     off(
-        *("T4", "mask truncated secrets", "trust/text/secrets.py"),
+        *("T4", "mask truncated secrets", "trust/secrets.py"),
         *("        if len(part) >= _LEAST_TRUNCATED:\n", "        if False:\n"),
         "test_t04_short_secrets.py",
     ),
@@ -240,7 +240,7 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t16_host_patterns.py::test_the_audit_reads_100_kb_of_anything_in_a_tenth_of_a_second",
     ),
     off(
-        *("T20", "write out what a terminal would obey", "trust/text/sanitise.py"),
+        *("T20", "write out what a terminal would obey", "trust/sanitise.py"),
         *("    return match[0] if match[1] else written_out(match[0])\n", "    return match[0]\n"),
         "test_t20_terminal_injection.py",
     ),
@@ -250,41 +250,41 @@ TRUST_MITIGATIONS: tuple[SwitchedOff, ...] = (
         "test_t20_terminal_injection.py",
     ),
     off(
-        *("T21", "let deny win over allow", "trust/gate/permissions.py"),
+        *("T21", "let deny win over allow", "trust/permissions.py"),
         *("return max(verdicts, key=", "return min(verdicts, key="),
         _T21,
     ),
     off(
-        *("T21", "let annotations only raise the level", "trust/gate/permissions.py"),
+        *("T21", "let annotations only raise the level", "trust/permissions.py"),
         "    return max(verdicts, key=",
         '    if annotations_of(tool.definition.annotations).get("readOnlyHint") is True:\n        return DEFAULT\n'
         "    return max(verdicts, key=",
         _T21,
     ),
     off(
-        *("T21", "grant one tool of one server at a time", "trust/gate/gate.py"),
+        *("T21", "grant one tool of one server at a time", "trust/gate.py"),
         "            answers = self._answers[tool.server, tool.name] = _Answers(server)\n",
         '            answers = self._answers.setdefault(("", ""), _Answers(server))\n'
         "            self._answers[tool.server, tool.name] = answers\n",
         _T21,
     ),
     off(
-        *("T22", "remember what a run has touched", "trust/gate/gate.py"),
+        *("T22", "remember what a run has touched", "trust/gate.py"),
         *("        entry.labels |= labels\n", "        entry.labels = frozenset()\n"),
         _T22,
     ),
     off(
-        *("T22", "note a call that is decided at once", "trust/gate/gate.py"),
+        *("T22", "note a call that is decided at once", "trust/gate.py"),
         *("            self._flows.add_call(tool, policy.labels)\n", ""),
         _T22,
     ),
     off(
-        *("T22", "settle nothing that a flow could still forbid", "trust/gate/gate.py"),
+        *("T22", "settle nothing that a flow could still forbid", "trust/gate.py"),
         *(" and not any(sides_of(rule)[1] in labels for rule in config.flows)", ""),
         _T22,
     ),
     off(
-        *("T22", "refuse the third leg", "trust/gate/gate.py"),
+        *("T22", "refuse the third leg", "trust/gate.py"),
         *("            if len(found) == len(sources):\n", "            if len(found) > len(sources):\n"),
         _T22,
     ),

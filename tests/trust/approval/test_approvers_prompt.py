@@ -15,7 +15,7 @@ from toolbridge.config.server_config import OAuth, Origin, ServerConfig
 from toolbridge.trust.approval.approver import ApprovalRequest, approved_facts
 from toolbridge.trust.approval.approvers import PROCESS_WARNING, REMOTE_WARNING, approval_prompt
 from toolbridge.trust.approval.store import StoredAnswer
-from toolbridge.trust.text.sanitise import columns
+from toolbridge.trust.sanitise import columns
 from trust.approval.approval_requests import http, request, stdio
 
 NEVER = StoredAnswer("unknown")

@@ -23,7 +23,7 @@ from toolbridge.servers.connection import waiting_for_a_person
 from toolbridge.servers.failures import BadAnswerError
 from toolbridge.servers.http.network import NETWORK_ERRORS, read_body, unlogged
 from toolbridge.servers.http.ssrf import AddressRefusedError, HttpRuleError, origin
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 # SECURITY: drives the SDK's OAuth flow, which makes requests from what a server says (T27).
 #

@@ -18,7 +18,7 @@ from toolbridge.callbacks import callback
 from toolbridge.concurrency import on_daemon_thread
 from toolbridge.servers.connection import enclosing_deadlines
 from toolbridge.servers.http.ssrf import HttpRuleError, check_authorization_url, origin
-from toolbridge.trust.text.sanitise import for_error, for_terminal
+from toolbridge.trust.sanitise import for_error, for_terminal
 
 SIGN_IN_SECONDS = 300.0
 PATH = "/callback"

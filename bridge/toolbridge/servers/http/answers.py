@@ -21,7 +21,7 @@ from toolbridge.servers.http.network import NETWORK_ERRORS, BodyReader, content_
 from toolbridge.servers.inbound import answered_request
 from toolbridge.servers.jsonrpc import outcome_of, parse_line, request_key
 from toolbridge.servers.stdio.process import END_BYTES, LineReader, OverlongLine
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 _MAX_ID = 1024
 _MAX_NAME = 100

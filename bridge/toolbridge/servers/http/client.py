@@ -25,7 +25,7 @@ from toolbridge.servers.http.ssrf import (
     check_header_value,
     redirected,
 )
-from toolbridge.trust.text.sanitise import MAX_GUEST_ERROR, for_error
+from toolbridge.trust.sanitise import MAX_GUEST_ERROR, for_error
 
 # Retries: only requests that connect or list are sent again. A call may have taken effect, and is never sent twice.
 BUSY_STATUSES = frozenset({429, 502, 503, 504})

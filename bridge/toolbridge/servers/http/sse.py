@@ -28,7 +28,7 @@ from toolbridge.servers.http.network import content_type
 from toolbridge.servers.http.ssrf import HttpRuleError, check_url, origin, same_origin
 from toolbridge.servers.inbound import answered_request
 from toolbridge.servers.jsonrpc import encode_line
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 _MOST_ENDPOINT = 8192
 _MOST_UNREAD = 8

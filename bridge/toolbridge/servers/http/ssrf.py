@@ -21,7 +21,7 @@ from typing import TypeAlias
 import httpx2
 
 from toolbridge.config.fields import is_transports
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 Address: TypeAlias = IPv4Address | IPv6Address
 

@@ -18,7 +18,7 @@ import anyio
 from toolbridge.config.secret_values import masked_arguments
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.errors import ServerConnectError
-from toolbridge.trust.text.sanitise import for_terminal
+from toolbridge.trust.sanitise import for_terminal
 
 if TYPE_CHECKING:
     from toolbridge.config.server_config import ServerLimits

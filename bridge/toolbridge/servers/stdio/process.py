@@ -21,7 +21,7 @@ import anyio.lowlevel
 from toolbridge.errors import ServerConnectError
 from toolbridge.servers.stdio.launch import Launch, why_not_started
 from toolbridge.servers.stdio.process_tree import MARK, ProcessTree, new_mark
-from toolbridge.trust.text.sanitise import masked
+from toolbridge.trust.sanitise import masked
 
 _log = logging.getLogger("toolbridge")
 

@@ -26,7 +26,7 @@ from toolbridge.trust.approval.approver import (
 )
 from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError, StoredAnswer
 from toolbridge.trust.approval.warnings import approval_warnings
-from toolbridge.trust.text.sanitise import for_error, visible, word, wrapped
+from toolbridge.trust.sanitise import for_error, visible, word, wrapped
 
 # SECURITY: the approval prompt (T2, T20, T24).
 #

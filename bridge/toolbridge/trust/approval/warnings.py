@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from toolbridge.config.server_config import ServerConfig
 from toolbridge.trust.approval.approver import ApprovalRequest, references
-from toolbridge.trust.text.sanitise import visible, word
+from toolbridge.trust.sanitise import visible, word
 
 # Package runners: the package that a command would fetch, and whether its version is fixed.
 

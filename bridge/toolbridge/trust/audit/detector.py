@@ -31,7 +31,7 @@ from toolbridge.trust.audit.rules import (
     Severity,
 )
 from toolbridge.trust.audit.scorer import Passage, highest, meet, passages, reasons
-from toolbridge.trust.text.sanitise import for_error, for_terminal
+from toolbridge.trust.sanitise import for_error, for_terminal
 from toolbridge_codegen.catalog import ToolDefinition
 from toolbridge_codegen.escaping import HIDDEN
 

@@ -22,7 +22,7 @@ from toolbridge.trust.pins.definition import (
     text_diff,
 )
 from toolbridge.trust.pins.lock_file import PinnedServer, checked_pin, size_problem
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from toolbridge.trust.pins.lock_file import (
     pinned_server,
     read_lock,
 )
-from toolbridge.trust.text.sanitise import for_error
+from toolbridge.trust.sanitise import for_error
 
 P = ParamSpec("P")
 T = TypeVar("T")

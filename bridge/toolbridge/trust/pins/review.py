@@ -18,7 +18,7 @@ from toolbridge.trust.audit.detector import Finding, counted
 from toolbridge.trust.pins.admission import FirstListing
 from toolbridge.trust.pins.definition import PinnedTool, pin_of
 from toolbridge.trust.pins.lock_file import PinnedServer
-from toolbridge.trust.text.sanitise import visible, word, wrapped
+from toolbridge.trust.sanitise import visible, word, wrapped
 from toolbridge_codegen.catalog import ToolDefinition, one_per_name
 from toolbridge_codegen.escaping import characters_read
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.gate.gate import Decision, PermissionGate, RunGate, ToolUse
-from trust.gate.gate_tools import Person, configured, labelled, spec
+from toolbridge.trust.gate import Decision, PermissionGate, RunGate, ToolUse
+from trust.gate_tools import Person, configured, labelled, spec
 
 pytestmark = pytest.mark.anyio
 

@@ -13,11 +13,11 @@ from toolbridge.config.config import Config
 from toolbridge.config.policy import LEVELS, Permissions
 from toolbridge.config.server_config import Origin, ServerConfig
 from toolbridge.errors import MisuseError
-from toolbridge.trust.gate import gate as gate_module
-from toolbridge.trust.gate.gate import Decision, PermissionGate
-from toolbridge.trust.gate.permissions import permission_verdict
+from toolbridge.trust import gate as gate_module
+from toolbridge.trust.gate import Decision, PermissionGate
+from toolbridge.trust.permissions import permission_verdict
 from toolbridge_codegen.catalog import ToolSpec
-from trust.gate.gate_tools import Person, catalog_of, configured, spec
+from trust.gate_tools import Person, catalog_of, configured, spec
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ import pytest
 from growth import linear
 from toolbridge import ServerConfig
 from toolbridge.errors import MisuseError
+from toolbridge.sources.merge import Task, _apart, has_words, known_names, missing_names, reason_for, unmet
 from toolbridge.sources.plugins import ProvidedServer, read_provided
-from toolbridge.sources.tasks import Task, _apart, has_words, known_names, missing_names, reason_for, unmet
 
 
 def offered(plugin: str = "acme", name: str = "fs", **more: Any) -> ProvidedServer:

@@ -21,9 +21,9 @@ import anyio.to_thread
 import pytest
 
 from growth import cpu_seconds, is_at_most
-from toolbridge.trust.text import secrets as secret_masks
-from toolbridge.trust.text.sanitise import for_error, for_guest_error, masked
-from toolbridge.trust.text.secrets import _PIECE, encodings
+from toolbridge.trust import secrets as secret_masks
+from toolbridge.trust.sanitise import for_error, for_guest_error, masked
+from toolbridge.trust.secrets import _PIECE, encodings
 
 TOKEN = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 SPECIAL = "p@ss/w+rd=\"q'\\z é%41&x;"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbridge.trust.text.sanitise import columns, visible, word, wrapped
+from toolbridge.trust.sanitise import columns, visible, word, wrapped
 
 ANY = st.text(max_size=40)
 

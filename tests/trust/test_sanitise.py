@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cases import each
 from codegen.stub_syntax import hidden_characters, is_hidden
 from growth import is_at_most
-from toolbridge.trust.text.sanitise import (
+from toolbridge.trust.sanitise import (
     for_error,
     for_guest_error,
     for_terminal,

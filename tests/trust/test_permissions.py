@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.gate.permissions import allowing_match, pattern_warnings, restricting_match, stray_patterns
+from toolbridge.trust.permissions import allowing_match, pattern_warnings, restricting_match, stray_patterns
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, ToolSpec, build_catalog
-from trust.gate.gate_tools import catalog_of, configured, spec
+from trust.gate_tools import catalog_of, configured, spec
 
 
 def tool_of(catalog: Catalog, server: str, name: str) -> ToolSpec:

@@ -21,7 +21,7 @@ from toolbridge.callbacks import callback
 from toolbridge.config.config import Config
 from toolbridge.config.policy import LABELS, LEVELS, Level, sides_of
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.gate.permissions import (
+from toolbridge.trust.permissions import (
     DEFAULT,
     Ruling,
     has_patterns,
@@ -32,7 +32,7 @@ from toolbridge.trust.gate.permissions import (
     server_labels,
     unattended_verdict,
 )
-from toolbridge.trust.text.sanitise import for_terminal
+from toolbridge.trust.sanitise import for_terminal
 from toolbridge_codegen.catalog import Catalog, ToolSpec
 
 # SECURITY: flows of one run between servers (T22). Labels come from the configuration alone.

@@ -8,7 +8,7 @@ from typing import Any
 from toolbridge.config.config import Config
 from toolbridge.config.policy import DEFAULT_FLOWS, Level, Permissions
 from toolbridge.config.server_config import ServerConfig
-from toolbridge.trust.gate.gate import Decision, ToolUse
+from toolbridge.trust.gate import Decision, ToolUse
 from toolbridge_codegen.catalog import Catalog, ServerListing, ToolDefinition, ToolSpec, build_catalog
 
 

@@ -149,14 +149,14 @@ def masked(text: str, secrets: Iterable[str]) -> str:
     known = secrets if isinstance(secrets, frozenset) else frozenset(secrets)
     if not known:
         return text
-    from toolbridge.trust.text import secrets as redaction  # here: most commands know no secrets
+    from toolbridge.trust import secrets as redaction  # here: most commands know no secrets
 
     return redaction.masked(text, known)
 
 
 def masked_bytes(data: bytes, secrets: Iterable[str]) -> bytes:
     """Redaction of binary data: every known secret is overwritten, byte by byte; all else stays in place."""
-    from toolbridge.trust.text import secrets as redaction
+    from toolbridge.trust import secrets as redaction
 
     return redaction.masked_bytes(data, frozenset(secrets))
 
@@ -165,7 +165,7 @@ def _bounded_and_masked(text: str, secrets: frozenset[str], most: int) -> str:
     """The first `most` characters without secrets: not even the half of one that the cut leaves."""
     if not secrets or len(text) <= most:
         return masked(text[:most], secrets)
-    from toolbridge.trust.text.secrets import encodings
+    from toolbridge.trust.secrets import encodings
 
     spare = encodings(secrets).longest
     text = masked(text[: most + spare], secrets)

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolbridge.config.policy import FLOW_RULES, LEVELS, Level, sides_of
-from toolbridge.trust.gate.gate import PermissionGate, RunFlows, ToolUse
-from toolbridge.trust.gate.permissions import SuggestedLabel, label_warnings, labels_of, suggested_labels
+from toolbridge.trust.gate import PermissionGate, RunFlows, ToolUse
+from toolbridge.trust.permissions import SuggestedLabel, label_warnings, labels_of, suggested_labels
 from toolbridge_codegen.catalog import ServerListing, ToolDefinition, ToolSpec
-from trust.gate.gate_tools import Person, catalog_of, configured, labelled, spec
+from trust.gate_tools import Person, catalog_of, configured, labelled, spec
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolbridge.trust.gate.gate import MOST_DETAIL, ToolUse, detail_of
+from toolbridge.trust.gate import MOST_DETAIL, ToolUse, detail_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

@@ -1,1 +1,0 @@
-"""SECURITY: authorization of calls on (server, tool)."""

@@ -1,1 +1,0 @@
-"""SECURITY: foreign text: sanitising and redaction of secrets."""
