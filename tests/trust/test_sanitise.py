@@ -25,7 +25,7 @@ from toolbridge.trust.sanitise import (
 )
 
 SECRET = 'hunter2/+ "é'
-FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "hostile" / "texts"
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "hostile" / "texts"
 ERRORS: list[dict[str, Any]] = json.loads((FIXTURES / "server_errors.json").read_text("utf-8"))["cases"]
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----"
 
