@@ -33,7 +33,7 @@ class Person:
         await self.answers.wait()
         return self.answer
 
-    async def tell(self, news: Notification, number: int) -> None:
+    async def notify(self, news: Notification, number: int) -> None:
         pass
 
     def says(self, answer: FormAnswer) -> None:

@@ -13,7 +13,7 @@ from runtime.worlds import weather
 from serve.http_service import http_service_of
 from serve.serving import Era, Person, client_of, run, service_of
 from toolbridge import Permissions
-from toolbridge.serve.fairness import LOOPBACK, Holder, Turn, Turns
+from toolbridge.serve.fairness import LOOPBACK, Holder, RunPermit, RunPermits
 from toolbridge.serve.service import ServeOptions
 
 pytestmark = pytest.mark.anyio
@@ -34,12 +34,12 @@ def local(name: str) -> Holder:
     return at(LOOPBACK, name)
 
 
-async def is_free(turns: Turns, owner: Holder | None = None) -> bool:
+async def is_free(permits: RunPermits, owner: Holder | None = None) -> bool:
     """Whether somebody gets a place without waiting for another to end."""
-    turn = Turn(turns, owner)
+    permit = RunPermit(permits, owner)
     with anyio.move_on_after(0.05):
-        await turn.take()
-        turn.end()
+        await permit.take()
+        permit.end()
         return True
     return False
 
@@ -77,118 +77,118 @@ async def test_a_program_that_asks_three_things_at_once_takes_one_place_back(tmp
 
 
 async def test_a_place_is_taken_back_when_the_last_question_is_answered() -> None:
-    turns = Turns(1)
-    turn = Turn(turns, None)
-    await turn.take()
-    with turn.given_up():
-        with turn.given_up():
-            assert await is_free(turns)
-        await turn.take()
-        assert await is_free(turns)
-    await turn.take()
-    await turn.take()
-    assert not await is_free(turns)
-    turn.end()
-    assert await is_free(turns)
-    await turn.take()
-    assert await is_free(turns)
+    permits = RunPermits(1)
+    permit = RunPermit(permits, None)
+    await permit.take()
+    with permit.released():
+        with permit.released():
+            assert await is_free(permits)
+        await permit.take()
+        assert await is_free(permits)
+    await permit.take()
+    await permit.take()
+    assert not await is_free(permits)
+    permit.end()
+    assert await is_free(permits)
+    await permit.take()
+    assert await is_free(permits)
 
 
 async def test_a_program_that_ends_in_line_leaves_no_place_taken() -> None:
-    turns = Turns(1)
-    first, second = Turn(turns, local("a")), Turn(turns, local("b"))
+    permits = RunPermits(1)
+    first, second = RunPermit(permits, local("a")), RunPermit(permits, local("b"))
     await first.take()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(second.take)
         await anyio.wait_all_tasks_blocked()
         second.end()
         first.end()
-    assert await is_free(turns)
+    assert await is_free(permits)
 
 
 async def test_who_gives_up_waiting_in_line_leaves_no_place_taken() -> None:
-    turns = Turns(2)
-    held = Turn(turns, local("a")), Turn(turns, local("b"))
-    for turn in held:
-        await turn.take()
-    assert not await is_free(turns, local("c"))
-    assert not await is_free(turns, local("a"))
-    for turn in held:
-        turn.end()
-    again = Turn(turns, local("a")), Turn(turns, local("c"))
+    permits = RunPermits(2)
+    held = RunPermit(permits, local("a")), RunPermit(permits, local("b"))
+    for permit in held:
+        await permit.take()
+    assert not await is_free(permits, local("c"))
+    assert not await is_free(permits, local("a"))
+    for permit in held:
+        permit.end()
+    again = RunPermit(permits, local("a")), RunPermit(permits, local("c"))
     with anyio.fail_after(60):
-        for turn in again:
-            await turn.take()
+        for permit in again:
+            await permit.take()
 
 
 @pytest.mark.parametrize(("total", "share"), [(1, 1), (2, 1), (3, 2), (16, 8)])
 async def test_one_client_leaves_half_of_the_places(total: int, share: int) -> None:
-    turns = Turns(total)
-    held = [Turn(turns, local("greedy")) for _ in range(share)]
-    for turn in held:
-        await turn.take()
-    assert not await is_free(turns, local("greedy"))
-    assert await is_free(turns, local("other")) is (total > 1)
-    for turn in held:
-        turn.end()
-    assert await is_free(turns, local("greedy"))
+    permits = RunPermits(total)
+    held = [RunPermit(permits, local("greedy")) for _ in range(share)]
+    for permit in held:
+        await permit.take()
+    assert not await is_free(permits, local("greedy"))
+    assert await is_free(permits, local("other")) is (total > 1)
+    for permit in held:
+        permit.end()
+    assert await is_free(permits, local("greedy"))
 
 
 async def test_several_greedy_clients_leave_room_for_one_more() -> None:
-    turns = Turns(16)
+    permits = RunPermits(16)
     for _ in range(16):
         for owner in ("a", "b", "c"):
-            await is_taken(turns, local(owner))
-    assert await is_free(turns, local("other"))
+            await is_taken(permits, local(owner))
+    assert await is_free(permits, local("other"))
 
 
-async def is_taken(turns: Turns, owner: Holder) -> None:
+async def is_taken(permits: RunPermits, owner: Holder) -> None:
     with anyio.move_on_after(0.01):
-        await turns.acquire(owner)
+        await permits.acquire(owner)
 
 
 async def test_waiting_clients_take_turns() -> None:
     """Who waits with one program waits for one of a client that waits with many, not for all of them."""
-    turns, order = Turns(1), list[str]()
+    permits, order = RunPermits(1), list[str]()
 
     async def use(owner: str) -> None:
-        await turns.acquire(local(owner))
+        await permits.acquire(local(owner))
         order.append(owner)
-        turns.release(local(owner))
+        permits.release(local(owner))
 
-    await turns.acquire(local("first"))
+    await permits.acquire(local("first"))
     async with anyio.create_task_group() as tasks:
         for owner in ("greedy", "greedy", "greedy", "other"):
             tasks.start_soon(use, owner)
             await anyio.wait_all_tasks_blocked()
-        turns.release(local("first"))
+        permits.release(local("first"))
     assert order == ["greedy", "other", "greedy", "greedy"]
 
 
 async def test_addresses_take_turns_however_many_sessions_each_has() -> None:
-    turns, order = Turns(1), list[str]()
+    permits, order = RunPermits(1), list[str]()
 
     async def use(owner: Holder) -> None:
-        await turns.acquire(owner)
+        await permits.acquire(owner)
         order.append(owner.peer)
-        turns.release(owner)
+        permits.release(owner)
 
-    await turns.acquire(at("10.0.0.1"))
+    await permits.acquire(at("10.0.0.1"))
     async with anyio.create_task_group() as tasks:
         for owner in (*(at("10.0.0.1", str(number)) for number in range(4)), at("10.0.0.2"), at("10.0.0.2", "b")):
             tasks.start_soon(use, owner)
             await anyio.wait_all_tasks_blocked()
-        turns.release(at("10.0.0.1"))
+        permits.release(at("10.0.0.1"))
     assert order == ["10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.1"]
 
 
 async def test_one_address_leaves_half_of_the_places_however_many_sessions_it_has() -> None:
-    turns = Turns(16)
+    permits = RunPermits(16)
     for number in range(16):
-        await is_taken(turns, at("10.0.0.1", str(number)))
-    assert not await is_free(turns, at("10.0.0.1", "new"))
+        await is_taken(permits, at("10.0.0.1", str(number)))
+    assert not await is_free(permits, at("10.0.0.1", "new"))
     for number in range(7):
-        assert await is_free(turns, at(f"10.0.1.{number}"))
+        assert await is_free(permits, at(f"10.0.1.{number}"))
 
 
 async def test_a_client_with_many_programs_does_not_keep_another_waiting(tmp_path: Path, era: Era) -> None:

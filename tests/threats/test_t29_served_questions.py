@@ -31,7 +31,7 @@ class Channel:
         self.asked.append(question)
         return FormAnswer("accept", {"password": "swordfish"})
 
-    async def tell(self, news: Notification, number: int) -> None:
+    async def notify(self, news: Notification, number: int) -> None:
         raise AssertionError
 
 

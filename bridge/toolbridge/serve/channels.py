@@ -35,7 +35,7 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 
 
 def can_elicit(capabilities: ClientCapabilities | None) -> bool:
-    """Whether a client supports form elicitation."""
+    """Returns whether a client announced form elicitation: by `form`, or by an empty `elicitation` object."""
     elicitation = None if capabilities is None else capabilities.elicitation
     if elicitation is None:
         return False
@@ -55,11 +55,14 @@ class RequestChannel:
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client announced elicitation and can be reached."""
+        """Returns whether the client announced elicitation and can be sent requests now."""
         return self._context.session.can_send_request and self.has_elicitation
 
     async def ask(self, question: Question) -> FormAnswer:
-        """Send an elicitation request related to the client's own."""
+        """Sends an elicitation request, related to the client's own, and waits without a timeout for its answer.
+
+        Returns `NOBODY` if the client answers with an error or malformed result, or disconnects.
+        """
         try:
             result = await self._context.session.elicit_form(
                 question.message, dict(question.schema), related_request_id=self._context.request_id
@@ -68,9 +71,9 @@ class RequestChannel:
             return NOBODY
         return _answer(result)
 
-    async def tell(self, news: Notification, number: int) -> None:
-        """Send a progress or log notification."""
-        await tell_client(self._context, news, number)
+    async def notify(self, news: Notification, number: int) -> None:
+        """Sends a progress or log notification; does nothing if the client disconnected or refuses it."""
+        await notify_client(self._context, news, number)
 
 
 class RoundsChannel:
@@ -88,15 +91,15 @@ class RoundsChannel:
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client supports elicitation and has rounds left: clients give up after ten."""
+        """Returns whether the client announced elicitation and has rounds left: 8, as clients give up after ten."""
         return self.has_elicitation and self._rounds < _MOST_ROUNDS
 
     def continue_with(self, context: Context) -> None:
-        """Send progress notifications over the client's newest request."""
+        """Replaces the request over which notifications are sent by the client's newest one."""
         self._context = context
 
     async def ask(self, question: Question) -> FormAnswer:
-        """Ask, and wait for as many rounds as needed."""
+        """Registers a question, sets `changed`, and waits without a timeout until `answer` has the response."""
         key = f"{question.key} {secrets.token_hex(4)}"
         waiting = self._waiting[key] = _PendingQuestion(question)
         self.changed.set()
@@ -108,7 +111,10 @@ class RoundsChannel:
         return waiting.answer
 
     def questions(self, state: str) -> InputRequiredResult | None:
-        """The interim result with the new questions; None if there is none."""
+        """Returns the interim result with the questions that were not returned before; None if there is none.
+
+        Marks them as returned, and counts a round.
+        """
         fresh: dict[str, InputRequest] = {
             key: ElicitRequest(
                 params=ElicitRequestFormParams(
@@ -125,7 +131,7 @@ class RoundsChannel:
         return InputRequiredResult(input_requests=fresh, request_state=state)
 
     def answer(self, responses: InputResponses | None) -> None:
-        """Accept answers to the questions that were shown; a question without an answer counts as cancelled."""
+        """Wakes the `ask` of every returned question with its response; one without a valid response gets `NOBODY`."""
         given: Mapping[str, object] = responses or {}
         for key in list(self._shown):
             waiting = self._waiting.get(key)
@@ -134,9 +140,9 @@ class RoundsChannel:
                 waiting.answer = _answer(response) if isinstance(response, ElicitResult) else NOBODY
                 waiting.answered.set()
 
-    async def tell(self, news: Notification, number: int) -> None:
-        """Send a progress or log notification."""
-        await tell_client(self._context, news, number)
+    async def notify(self, news: Notification, number: int) -> None:
+        """Sends a progress or log notification; does nothing if the client disconnected or refuses it."""
+        await notify_client(self._context, news, number)
 
 
 class _PendingQuestion:
@@ -149,11 +155,15 @@ class _PendingQuestion:
 
 
 def _answer(result: ElicitResult) -> FormAnswer:
+    """Converts an SDK result; without content, to an empty form."""
     return FormAnswer(result.action, cast("Mapping[str, Any]", result.content or {}))
 
 
-async def tell_client(context: Context, news: Notification, number: int) -> None:
-    """Send a progress or log notification; a disconnected client is ignored."""
+async def notify_client(context: Context, news: Notification, number: int) -> None:
+    """Sends a progress notification, numbered `number`, or a log notification if `news` has a level.
+
+    Does nothing if the client disconnected or refuses it.
+    """
     session = context.session
     try:
         if news.level is None:
@@ -197,6 +207,7 @@ class _Call:
 
     @property
     def state(self) -> str:
+        """Returns the `requestState` of this round: the call's id and the number of the round."""
         return f"{self.id}.{self.round}"
 
 
@@ -215,7 +226,13 @@ class Rounds:
     async def call(
         self, context: Context, params: CallToolRequestParams, client: Client, tasks: anyio.abc.TaskGroup
     ) -> CallToolResult | InputRequiredResult:
-        """Start a call, or continue one with its answers."""
+        """Starts a call in `tasks`, or continues the one in `request_state`; waits for its result or its next questions.
+
+        Cancelling, as when the client disconnects, ends the call.
+
+        Raises:
+            MCPError: there are too many calls, the state is unknown or of an earlier round, or the call was ended.
+        """
         if params.request_state is None:
             call = self._begin(context, params, client, tasks)
         else:
@@ -227,7 +244,7 @@ class Rounds:
             raise
 
     def end_forgotten(self) -> None:
-        """Cancel calls whose clients did not return in time."""
+        """Cancels calls whose client has not answered their questions for `ask_seconds`."""
         for call in list(self._calls.values()):
             if call.away_since is not None and monotonic() - call.away_since > self._ask_seconds:
                 self._end(call)
@@ -235,6 +252,11 @@ class Rounds:
     def _begin(
         self, context: Context, params: CallToolRequestParams, client: Client, tasks: anyio.abc.TaskGroup
     ) -> _Call:
+        """Registers a call and starts its task in `tasks`.
+
+        Raises:
+            MCPError: too many calls are under way.
+        """
         if len(self._calls) >= self._most:
             raise MCPError(INVALID_PARAMS, "Too many calls are under way: try again later")
         channel = RoundsChannel(context)
@@ -244,6 +266,7 @@ class Rounds:
         return call
 
     async def _run(self, call: _Call, params: CallToolRequestParams) -> None:
+        """Performs a call and stores its result; logs exceptions instead of raising them: they leave no result."""
         try:
             with call.scope:
                 call.result = await self._perform(call.caller, params)
@@ -254,6 +277,11 @@ class Rounds:
             call.channel.changed.set()
 
     def _continued(self, context: Context, params: CallToolRequestParams) -> _Call:
+        """Returns the call that a request continues, after it was given the answers and the new request.
+
+        Raises:
+            MCPError: the state is unknown, of another round, or its call is waited for by another request.
+        """
         name, _, number = (params.request_state or "").partition(".")
         call = self._calls.get(name)
         if call is None or call.away_since is None or number != str(call.round):
@@ -265,6 +293,11 @@ class Rounds:
         return call
 
     async def _outcome(self, call: _Call) -> CallToolResult | InputRequiredResult:
+        """Waits until a call has its result or new questions, and returns them; a call with a result is forgotten.
+
+        Raises:
+            MCPError: the call ended without a result.
+        """
         while True:
             if call.is_over:
                 self._calls.pop(call.id, None)
@@ -279,6 +312,7 @@ class Rounds:
             await call.channel.changed.wait()
 
     def _end(self, call: _Call) -> None:
+        """Forgets and cancels a call; releases its run permit."""
         self._calls.pop(call.id, None)
         call.caller.close()
         call.scope.cancel()

@@ -25,7 +25,7 @@ from toolbridge.events import (
     StateChanged,
     ToolsChanged,
 )
-from toolbridge.serve.fairness import LOOPBACK, Turn
+from toolbridge.serve.fairness import LOOPBACK, RunPermit
 from toolbridge.trust.sanitise import for_error
 
 if TYPE_CHECKING:
@@ -94,15 +94,15 @@ class ClientChannel(Protocol):
 
     @property
     def can_ask(self) -> bool:
-        """Whether a question can be asked now."""
+        """Returns whether a question can be asked now."""
         ...
 
     async def ask(self, question: Question) -> FormAnswer:
-        """Ask; every failure counts as `cancel`."""
+        """Asks the client's person and waits for the answer; every failure counts as `cancel`."""
         ...
 
-    async def tell(self, news: Notification, number: int) -> None:
-        """Send a notification; `number` increases."""
+    async def notify(self, news: Notification, number: int) -> None:
+        """Sends a notification; `number` increases from one to the next. Never raises for a client that is gone."""
         ...
 
 
@@ -113,8 +113,8 @@ class Client:
         self.key = key
         self.peer = peer
         """Its address. Limits per client are counted by it, not by `key`."""
-        self.turn = anyio.Lock()
-        """Serialises questions to its person: see `Caller.persons_turn`."""
+        self.question_lock = anyio.Lock()
+        """Serialises questions to its person: see `Caller.question_lock`."""
         self.refused: dict[str, str] = {}
         """Digest → server of refused approvals: not asked again, unless the model requests the approval."""
         self.least_level: Level = "info"
@@ -130,7 +130,7 @@ class Caller:
         self._ask_seconds = ask_seconds
         self.unanswered: set[str] = set()
         """Digests whose question was not answered in this call: not asked again."""
-        self.turn: Turn | None = None
+        self.permit: RunPermit | None = None
         """The run permit of its program."""
         self._asking: set[anyio.CancelScope] = set()
         self._is_over = False
@@ -138,31 +138,37 @@ class Caller:
 
     @property
     def has_elicitation(self) -> bool:
-        """Whether the client announced elicitation; its person may be unreachable now."""
+        """Returns whether the client announced elicitation; its person may be unreachable now."""
         return self._channel.has_elicitation
 
     @property
     def can_ask(self) -> bool:
-        """Whether its person can be asked now."""
+        """Returns whether its person can be asked now: not after the call is over."""
         return self._channel.can_ask and not self._is_over
 
     @asynccontextmanager
-    async def persons_turn(self) -> AsyncGenerator[None]:
-        """Hold the client's question lock, and release the run permit: other programs run while a person thinks."""
-        with nullcontext() if self.turn is None else self.turn.given_up():
-            async with self.client.turn:
+    async def question_lock(self) -> AsyncGenerator[None]:
+        """Waits for and holds the client's question lock; releases the run permit, so that other programs run meanwhile.
+
+        The permit stays released afterwards: call `resume` to get it back.
+        """
+        with nullcontext() if self.permit is None else self.permit.released():
+            async with self.client.question_lock:
                 yield
 
-    async def go_on(self) -> None:
-        """Reacquire the run permit, after the question lock is released: no task waits for one holding the other.
+    async def resume(self) -> None:
+        """Waits for the run permit again, after the question lock is released; does nothing if the call has no permit.
 
         For the program's own tasks. A connect task is shared with callers that hold permits: it continues without.
         """
-        if self.turn is not None:
-            await self.turn.take()
+        if self.permit is not None:
+            await self.permit.take()
 
     async def ask(self, question: Question) -> FormAnswer:
-        """The person's answer; `cancel` on timeout or when the call is over. Requires `persons_turn`."""
+        """Asks the client's person; returns `NOBODY` on timeout, at the call's end, or if nobody can be asked now.
+
+        Call it within `question_lock`.
+        """
         if not self.can_ask:
             return NOBODY
         answer = NOBODY
@@ -174,30 +180,30 @@ class Caller:
                 self._asking.discard(scope)
         return answer
 
-    def tell(self, news: Notification) -> None:
-        """Queue a notification; dropped below the client's level, or if the client is too slow."""
+    def notify(self, news: Notification) -> None:
+        """Queues a notification for `deliver`; drops it below the client's level, at 256 queued ones, or after the call."""
         if news.level is not None and LEVELS.index(news.level) < LEVELS.index(self.client.least_level):
             return
         with suppress(anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._news.send_nowait(news)
 
     async def deliver(self) -> None:
-        """Send queued notifications until the call is over."""
+        """Sends queued notifications one by one until `finish` or `close` is called."""
         number = 0
         with suppress(anyio.ClosedResourceError):  # closed during the wait: the call is over
             async for news in self._inbox:
                 number += 1
-                await self._channel.tell(news, number)
+                await self._channel.notify(news, number)
 
     def finish(self) -> None:
-        """Accept no more notifications; queued ones are still sent."""
+        """Refuses further notifications; `deliver` still sends queued ones, and then returns."""
         self._news.close()
 
     def close(self) -> None:
-        """End the call: cancel its open questions and release its run permit."""
+        """Ends the call: cancels its open questions, releases its run permit for good, drops queued notifications."""
         self._is_over = True
-        if self.turn is not None:
-            self.turn.end()
+        if self.permit is not None:
+            self.permit.end()
         self._news.close()
         self._inbox.close()
         for scope in list(self._asking):
@@ -208,12 +214,12 @@ _current: ContextVar[Caller | None] = ContextVar("toolbridge_caller", default=No
 
 
 def current_caller() -> Caller | None:
-    """The caller of the current task."""
+    """Returns the caller of the current task; None outside of calls."""
     return _current.get()
 
 
 def set_caller(caller: Caller) -> None:
-    """Set the caller of the current task and of tasks started from it."""
+    """Sets the caller of the current task and of tasks started from it."""
     _current.set(caller)
 
 
@@ -235,15 +241,15 @@ class Watch:
 
     @property
     def running(self) -> int:
-        """The number of running programs."""
+        """Returns the number of programs that run for callers."""
         return len(self._callers)
 
     def callers_of(self, server: str) -> Counter[Caller]:
-        """The callers with calls in progress at a server."""
+        """Returns the callers with calls in progress at a server, with the number of calls of each."""
         return self._servers.get(server, Counter())
 
     def __call__(self, event: Event) -> None:
-        """Handle an event, on the event loop's thread."""
+        """Counts an event, notifies its run's caller, and calls `on_change` for changes of servers."""
         if isinstance(event, RunStarted):
             self.runs += 1
             caller = current_caller()
@@ -255,37 +261,42 @@ class Watch:
             caller = self._callers.get(event.run)
             self._count(event)
             if caller is not None:
-                self._tell(caller, event)
+                self._notify_caller(caller, event)
             if isinstance(event, RunEnded):
                 self._callers.pop(event.run, None)
 
     def _count(self, event: _CallEvent | RunEnded) -> None:
+        """Updates the totals of calls and failed runs."""
         if isinstance(event, CallEnded):
             self.calls += 1
             self.failed_calls += event.outcome != "ok"
         elif isinstance(event, RunEnded):
             self.failed_runs += event.outcome != "ok"
 
-    def _tell(self, caller: Caller, event: _CallEvent | RunEnded) -> None:
+    def _notify_caller(self, caller: Caller, event: _CallEvent | RunEnded) -> None:
+        """Tells a caller of an event, failures and denials as log messages too; keeps count of its calls by server."""
         if isinstance(event, CallStarted):
             self._servers.setdefault(event.server, Counter())[caller] += 1
-            caller.tell(Notification(f"{_name(event)} …"))
+            caller.notify(Notification(f"{_name(event)} …"))
         elif isinstance(event, CallProgressed):
             words = for_error(event.message, self._secrets_of(event.server), limit=200)
-            caller.tell(Notification(f"{_name(event)}: {_amount(event)}{' ' if words else ''}{words}"))
+            caller.notify(Notification(f"{_name(event)}: {_amount(event)}{' ' if words else ''}{words}"))
         elif isinstance(event, CallEnded):
             self._ended(caller, event.server)
             words = f"{_name(event)}: {event.outcome}, {event.seconds:.1f} s"
-            caller.tell(Notification(words))
+            caller.notify(Notification(words))
             if event.outcome != "ok":
-                caller.tell(Notification(words, "notice"))
+                caller.notify(Notification(words, "notice"))
         elif isinstance(event, DecisionMade):
             if not event.allowed:
-                caller.tell(Notification(f"{_name(event)} was denied ({for_error(event.rule, limit=200)})", "warning"))
+                caller.notify(
+                    Notification(f"{_name(event)} was denied ({for_error(event.rule, limit=200)})", "warning")
+                )
         else:
-            caller.tell(Notification(f"run {event.outcome}: {event.calls} calls, {event.seconds:.1f} s", "debug"))
+            caller.notify(Notification(f"run {event.outcome}: {event.calls} calls, {event.seconds:.1f} s", "debug"))
 
     def _ended(self, caller: Caller, server: str) -> None:
+        """Uncounts one call of a caller at a server."""
         counts = self._servers.get(server)
         if counts is not None:
             counts[caller] -= 1
@@ -296,11 +307,13 @@ class Watch:
 
 
 def _name(event: _CallEvent) -> str:
+    """Returns `server.tool`, the tool's name sanitised."""
     tool = for_error(event.tool, limit=100)
     return f"{event.server}.{tool}" if event.server else tool
 
 
 def _amount(event: CallProgressed) -> str:
+    """Returns `3`, or `3 of 10` if the total is known."""
     return f"{event.done:g}" if event.total is None else f"{event.done:g} of {event.total:g}"
 
 
@@ -328,7 +341,10 @@ class Clients:
         return len(self._known)
 
     def of(self, context: Context) -> Client:
-        """The client of a request."""
+        """Returns the client of a request and registers it; above 10,000, the least recently used client is dropped.
+
+        Clients of 2026-07-28 over HTTP have no identity: each of their requests gets a new, unregistered client.
+        """
         request: Any = context.request
         key, peer = (STDIO, "") if request is None else (request_key(request.headers), peer_of(request.scope))
         if key == HTTP:
@@ -346,11 +362,14 @@ class Clients:
         return client
 
     def forget(self, key: ClientKey) -> None:
-        """Remove a client."""
+        """Removes a client, if it is known."""
         self._known.pop(key, None)
 
-    async def tell_changed(self) -> None:
-        """Notify clients of protocol ≤ 2025-11 of changed tools; others subscribe."""
+    async def notify_changed(self) -> None:
+        """Notifies known clients of protocol ≤ 2025-11 of changed tools; removes disconnected ones.
+
+        Others subscribe.
+        """
         for key, (_, session) in list(self._known.items()):
             if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 continue
@@ -361,15 +380,15 @@ class Clients:
 
 
 def gone_event(context: Context) -> anyio.Event | None:
-    """The disconnect event of an HTTP request; None over stdio."""
+    """Returns the event that an HTTP request's disconnect sets; None over stdio."""
     request: Any = context.request
     return None if request is None else request.scope.get(GONE)
 
 
 def request_key(headers: Headers) -> ClientKey:
-    """The client key that an HTTP request claims, by the header that tells protocol versions apart.
+    """Returns the client key that an HTTP request claims, by the header that tells protocol versions apart.
 
-    The SDK refuses unknown and ended sessions.
+    It is not verified: the SDK refuses unknown and ended sessions.
     """
     version = headers.get(_VERSION_HEADER)
     if version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -379,13 +398,16 @@ def request_key(headers: Headers) -> ClientKey:
 
 
 def peer_of(scope: Scope) -> str:
-    """The peer of an HTTP request."""
+    """Returns the peer of an HTTP request, as `peer_at` does; empty if it is unknown."""
     client: tuple[str, int] | None = scope.get("client")
     return peer_at(client[0] if client else "")
 
 
 def peer_at(host: str) -> str:
-    """The peer of an address: the /64 of IPv6, as one host has it all; one peer for all of loopback."""
+    """Returns the peer of an IP address: the /64 of IPv6, as one host has it all; one peer for all of loopback.
+
+    Empty for what is no IP address.
+    """
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -47,21 +47,21 @@ class OpenQuestions:
     def about(self, server: str, client: Client) -> Generator[None]:
         """Mark a client's person as being asked about a server's tools."""
         self._asked.setdefault(server, []).append(client)
-        self._tell(server)
+        self._update_countdowns(server)
         try:
             yield
         finally:
             self._asked[server].remove(client)
             if not self._asked[server]:
                 del self._asked[server]
-            self._tell(server)
+            self._update_countdowns(server)
 
     @contextmanager
     def patience(self, server: str, client: Client, seconds: float) -> Generator[anyio.CancelScope]:
         """Wait for a server; cancels the scope after so many seconds of waiting for other clients' persons."""
         waiting = _Countdown(client, seconds)
         self._waiting.setdefault(server, []).append(waiting)
-        self._tell(server)
+        self._update_countdowns(server)
         try:
             with waiting.scope:
                 yield waiting.scope
@@ -70,7 +70,7 @@ class OpenQuestions:
             if not self._waiting[server]:
                 del self._waiting[server]
 
-    def _tell(self, server: str) -> None:
+    def _update_countdowns(self, server: str) -> None:
         asked = self._asked.get(server, [])
         for waiting in self._waiting.get(server, []):
             waiting.count(bool(asked) and waiting.client not in asked)
@@ -281,7 +281,7 @@ class ClientApprover:
         return await self._stored.still_approves(request)
 
     async def _ask(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
-        async with caller.persons_turn():
+        async with caller.question_lock():
             return await self._answered(request, caller, known)
 
     async def _answered(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
@@ -291,13 +291,13 @@ class ClientApprover:
             return Approval(True)
         if answer.disabled:
             return refusal
-        said = await self._said(request, answer, caller)
+        said = await self._ask_once(request, answer, caller)
         if said:
             return Approval(False, f"the person {said}; before that, {known.reason}")
         await anyio.to_thread.run_sync(self._store.approve, request)
         return Approval(True)
 
-    async def _said(self, request: ApprovalRequest, answer: StoredAnswer, caller: Caller) -> str:
+    async def _ask_once(self, request: ApprovalRequest, answer: StoredAnswer, caller: Caller) -> str:
         """Empty for a yes. A no holds while the client is known; no answer holds for this call."""
         if request.digest in caller.client.refused:
             return "said no"
@@ -329,10 +329,10 @@ class CallersPerson:
                 return Decision(True)
             words = f"nobody can be asked through this client; allow mcp__{use.server}__{use.tool} in the configuration"
             return Decision(False, f"{words}, or use a client that has elicitation")
-        async with caller.persons_turn():
+        async with caller.question_lock():
             could_ask = caller.can_ask
             answer = gate_answer(await caller.ask(call_question(use))) if could_ask else "no"
-        await caller.go_on()
+        await caller.resume()
         if not could_ask:
             return Decision(False, "too many questions in one call: the person can't be asked again before the next")
         if answer == "no":
@@ -361,7 +361,7 @@ class ToolAcceptance:
         prompt = await anyio.to_thread.run_sync(partial(tools_prompt, first, width=100))
         question = tools_question(first.server.name, prompt)
         with self._questions.about(first.server.name, caller.client):
-            async with caller.persons_turn():
+            async with caller.question_lock():
                 answer = await caller.ask(question)
                 return True if is_yes(answer) else None if answer.action == "cancel" else False
 
@@ -388,5 +388,5 @@ class PassedOn:
             _log.warning("Server %r wants a page opened, or has a form that can't be passed on.", request.server)
             return _DECLINED
         caller = callers[0]
-        async with caller.persons_turn():
+        async with caller.question_lock():
             return server_answer(await caller.ask(question))

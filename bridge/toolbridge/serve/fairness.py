@@ -40,26 +40,26 @@ class Shares:
         self._of_peer: Counter[str] = Counter()
 
     def may_take(self, holder: Holder) -> bool:
-        """Whether a client may take one more."""
+        """Returns whether a client may take one more; takes nothing."""
         room = self.free if holder.peer == LOOPBACK else (self.free - self._of_peer[holder.peer] + 1) // 2
         return self._of[holder] < room
 
     def held_by(self, peer: str) -> int:
-        """The amount that an address holds."""
+        """Returns how much an address holds."""
         return self._of_peer[peer]
 
     def greediest(self) -> str:
-        """The address that holds the most."""
+        """Returns the address that holds the most; empty if none holds any."""
         return max(self._of_peer, key=self._of_peer.__getitem__, default="")
 
     def take(self, holder: Holder) -> None:
-        """Take one share."""
+        """Takes one share for a client, without checking `may_take`."""
         self.free -= 1
         self._of[holder] += 1
         self._of_peer[holder.peer] += 1
 
     def give_back(self, holder: Holder) -> None:
-        """Give one share back."""
+        """Gives one share of a client back."""
         self.free += 1
         self._of[holder] -= 1
         self._of_peer[holder.peer] -= 1
@@ -69,15 +69,15 @@ class Shares:
             del self._of_peer[holder.peer]
 
 
-class Turns:
-    """Per-client fair semaphore: waiting addresses take turns, and so do the clients of each."""
+class RunPermits:
+    """Per-client fair semaphore: waiting addresses are served in turn, and so are the clients of each."""
 
     def __init__(self, total: int) -> None:
         self._shares = Shares(total)
         self._waiting: dict[str, dict[Holder | None, deque[anyio.Event]]] = {}
 
     async def acquire(self, owner: Holder | None) -> None:
-        """Wait for a permit. An owner of None may hold all of them: it is the only client."""
+        """Waits for a permit within the owner's share. An owner of None may hold all of them: it is the only client."""
         waiter = anyio.Event()
         self._waiting.setdefault(_peer(owner), {}).setdefault(owner, deque()).append(waiter)
         self._grant()
@@ -91,12 +91,12 @@ class Turns:
             raise
 
     def release(self, owner: Holder | None) -> None:
-        """Release a permit."""
+        """Releases a permit of an owner and grants it to the next waiter."""
         self._shares.give_back(owner or _ALONE)
         self._grant()
 
     def _grant(self) -> None:
-        """Grant free permits in round-robin order."""
+        """Grants free permits in round-robin order to waiters whose share allows it."""
         while self._shares.free and (found := self._next()):
             (owner,) = found
             peer, waiter = _peer(owner), self._waiting[_peer(owner)][owner][0]
@@ -109,10 +109,12 @@ class Turns:
             waiter.set()
 
     def _next(self) -> tuple[Holder | None] | None:
+        """Returns the next owner that may have a permit, in a tuple as None is an owner; None if there is none."""
         owners = (owner for waiting in self._waiting.values() for owner in waiting)
         return next(((owner,) for owner in owners if owner is None or self._shares.may_take(owner)), None)
 
     def _leave(self, owner: Holder | None, waiter: anyio.Event) -> None:
+        """Removes a waiter of an owner from the queue."""
         peer = _peer(owner)
         owners = self._waiting[peer]
         owners[owner].remove(waiter)
@@ -127,14 +129,15 @@ _ALONE = Holder("", ("", ""))
 
 
 def _peer(owner: Holder | None) -> str:
+    """Returns the address of an owner; empty for none."""
     return "" if owner is None else owner.peer
 
 
-class Turn:
+class RunPermit:
     """A program's run permit, released while a person thinks."""
 
-    def __init__(self, turns: Turns, owner: Holder | None) -> None:
-        self._turns = turns
+    def __init__(self, permits: RunPermits, owner: Holder | None) -> None:
+        self._permits = permits
         self._owner = owner
         self._is_held = False
         self._is_over = False
@@ -142,31 +145,35 @@ class Turn:
         self._taking = anyio.Lock()
 
     async def take(self) -> None:
-        """Acquire the permit, unless it is held or a question is open; the asking task acquires it afterwards."""
+        """Waits for the permit; returns without it if a question is open or the program is over.
+
+        Does nothing if it is held. The task that asked a question takes the permit again afterwards.
+        """
         async with self._taking:
             if self._is_held or self._questions or self._is_over:
                 return
-            await self._turns.acquire(self._owner)
+            await self._permits.acquire(self._owner)
             self._is_held = True
             if self._questions or self._is_over:
-                self._give_up()
+                self._release()
 
     def end(self) -> None:
-        """End the program: release the permit for good."""
+        """Releases the permit for good: later calls of `take` do nothing."""
         self._is_over = True
-        self._give_up()
+        self._release()
 
     @contextmanager
-    def given_up(self) -> Generator[None]:
-        """Release the permit while a question is open; `take` reacquires it. Questions may overlap."""
+    def released(self) -> Generator[None]:
+        """Releases the permit while a question is open; `take` acquires it again afterwards. Questions may overlap."""
         self._questions += 1
-        self._give_up()
+        self._release()
         try:
             yield
         finally:
             self._questions -= 1
 
-    def _give_up(self) -> None:
+    def _release(self) -> None:
+        """Releases the permit if it is held."""
         if self._is_held:
             self._is_held = False
-            self._turns.release(self._owner)
+            self._permits.release(self._owner)

@@ -191,7 +191,7 @@ class Management:
                 f"{advised(f'{action} {name}')}, and start this server again."
             )
         words = f"The model asks to {action} the MCP server {name!r}. {_CONSEQUENCES[action]}"
-        async with caller.persons_turn():
+        async with caller.question_lock():
             agreed = is_yes(await caller.ask(change_question(action, name, words)))
         if not agreed:
             return refusal(f"The person did not agree to {action} {name}.")

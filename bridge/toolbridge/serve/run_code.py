@@ -14,7 +14,7 @@ from mcp_types import CallToolResult
 from toolbridge import Limits, RunResult, Runtime, RuntimeSession
 from toolbridge.serve.clients import STDIO, Caller, Client, ClientKey
 from toolbridge.serve.definitions import LANGUAGES, MOST_CODE, ArgumentError, ArgumentReader, answer, fitting
-from toolbridge.serve.fairness import Holder, Turn, Turns
+from toolbridge.serve.fairness import Holder, RunPermit, RunPermits
 from toolbridge.serve.management import ServerConnector
 from toolbridge.trust.sanitise import for_error
 
@@ -167,7 +167,7 @@ class Runs:
         self._sessions = sessions
         self._connector = connector
         self._limits = limits
-        self._turns = Turns(most_at_once)
+        self._permits = RunPermits(most_at_once)
 
     async def run_code(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
         """Run a program, in a session if requested."""
@@ -184,7 +184,7 @@ class Runs:
         missing = servers.unconnected(self._runtime.servers_named_in(code))
         if missing:  # before the run's time begins to count: a person may have to be asked
             await self._connector.connect_all(missing, seconds)
-        async with self._turn(caller):
+        async with self._run_permit(caller):
             if not wanted:
                 return run_result(await self._runtime.run(code, language=language, limits=limits), None)
             session = self._sessions.find(wanted, caller.client, language)
@@ -195,15 +195,15 @@ class Runs:
                 self._sessions.release(session)
 
     @asynccontextmanager
-    async def _turn(self, caller: Caller) -> AsyncGenerator[None]:
+    async def _run_permit(self, caller: Caller) -> AsyncGenerator[None]:
         client = caller.client
         # stdio has a single client.
-        caller.turn = Turn(self._turns, None if client.key == STDIO else Holder(client.peer, client.key))
+        caller.permit = RunPermit(self._permits, None if client.key == STDIO else Holder(client.peer, client.key))
         try:
-            await caller.turn.take()
+            await caller.permit.take()
             yield
         finally:
-            caller.turn.end()
+            caller.permit.end()
 
 
 def run_result(result: RunResult, session: str | None) -> CallToolResult:

@@ -254,9 +254,9 @@ class Service:
             now = self._seen()
             if now != self._shown:
                 self._shown = now
-                await self._tell_all(self._listeners)
+                await self._notify_all(self._listeners)
 
-    async def _tell_all(self, listeners: Iterable[Callable[[], Awaitable[None]]]) -> None:
+    async def _notify_all(self, listeners: Iterable[Callable[[], Awaitable[None]]]) -> None:
         for listener in listeners:
             try:
                 await listener()
@@ -307,7 +307,7 @@ class CodeModeServer(Server[Any]):
         security = RequestStateSecurity.ephemeral(ttl=_STATE_SECONDS)
         self.middleware.append(RequestStateBoundary(security, default_audience=NAME))
         self.middleware.append(self._noted)
-        service.on_change(service.clients.tell_changed)
+        service.on_change(service.clients.notify_changed)
         service.on_change(self._publish)
 
     def create_initialization_options(
