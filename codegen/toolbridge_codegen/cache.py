@@ -57,7 +57,10 @@ class StubCache:
         self._size = 0
 
     def find(self, key: str) -> ModuleStubs | None:
-        """The entry of a key, if present and intact."""
+        """Returns the entry of a key, if present and intact; else None. Counts as a use (LRU).
+
+        Blocks on the file if it is not in memory, and then keeps it there.
+        """
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -72,7 +75,10 @@ class StubCache:
         return stubs
 
     def store(self, key: str, stubs: ModuleStubs) -> None:
-        """Stores an entry, and evicts the oldest ones. Errors are ignored."""
+        """Stores an entry in memory and in the directory, and evicts the least recently used ones.
+
+        Blocks while it writes. I/O errors are ignored.
+        """
         content = _encode(stubs)
         self._remember(key, stubs, len(content))
         if self._directory is not None and len(content) <= self._most_disk:
@@ -81,6 +87,7 @@ class StubCache:
                 _remove_oldest(self._directory, self._most_disk, keep=key + _SUFFIX)
 
     def _remember(self, key: str, stubs: ModuleStubs, size: int) -> None:
+        """Puts an entry into memory, in place of one with its key, and evicts the least recently used ones."""
         with self._lock:
             _, known = self._entries.pop(key, (None, 0))
             self._size += size - known
@@ -91,6 +98,7 @@ class StubCache:
 
 
 def _encode(stubs: ModuleStubs) -> bytes:
+    """Returns an entry as bytes: a digest, then JSON."""
     rows = [[item.server, item.tool, item.path, item.message] for item in stubs.diagnostics]
     document = {"files": dict(stubs.files), "styles": dict(stubs.styles), "diagnostics": rows}
     content = json.dumps(document, separators=(",", ":")).encode("ascii")
@@ -98,6 +106,7 @@ def _encode(stubs: ModuleStubs) -> bytes:
 
 
 def _decode(content: bytes) -> ModuleStubs | None:
+    """Returns the entry in bytes made by `_encode`; None if the digest or the form is wrong."""
     digest, document = content[:_DIGEST_LENGTH], content[_DIGEST_LENGTH:]
     if hashlib.sha256(document).hexdigest().encode("ascii") != digest:
         return None
@@ -131,7 +140,10 @@ def _is_row(value: Any) -> bool:
 
 
 def _read(path: str, most: int) -> bytes | None:
-    """Reads a regular file that this user owns, within the size limit; None otherwise."""
+    """Reads a regular file that this user owns and no other can write, and marks it as used (mtime).
+
+    None if it is anything else, larger than `most` bytes, or unreadable.
+    """
     # O_NONBLOCK: opening a named pipe would block.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
@@ -153,7 +165,11 @@ def _read(path: str, most: int) -> bytes | None:
 
 
 def _make_directories(directory: str) -> None:
-    """Creates missing directories, private to this user."""
+    """Creates a directory and its missing parents with mode 0700; leaves existing ones as they are.
+
+    Raises:
+        OSError: one can't be created.
+    """
     missing: list[str] = []
     while directory and not os.path.isdir(directory):
         missing.append(directory)
@@ -164,10 +180,10 @@ def _make_directories(directory: str) -> None:
 
 
 def _write(directory: str, key: str, content: bytes) -> None:
-    """Writes an entry atomically, private to this user.
+    """Writes an entry atomically, with mode 0600. Creates the directory.
 
     Raises:
-    OSError: the directory can't be written, or isn't private to this user.
+        OSError: the directory can't be written, or isn't private to this user.
     """
     import tempfile
 
@@ -187,7 +203,11 @@ def _write(directory: str, key: str, content: bytes) -> None:
 
 
 def _remove_oldest(directory: str, most: int, keep: str) -> None:
-    """Evicts the oldest entries beyond the size limit, and temporary files of interrupted writes."""
+    """Evicts the oldest entries and temporary files beyond `most` bytes; never the file `keep`, which must exist.
+
+    Raises:
+        OSError: the directory or `keep` can't be read.
+    """
     entries: list[tuple[float, int, str]] = []
     for entry in os.scandir(directory):
         if entry.name != keep and (_ENTRY.fullmatch(entry.name) or _LEFT_BEHIND.fullmatch(entry.name)):

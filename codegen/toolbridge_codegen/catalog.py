@@ -68,7 +68,10 @@ _NOT_WORD = re.compile(r"[^A-Za-z0-9_]")
 
 
 def identifier(original: str) -> str:
-    """The identifier for a name, before collisions are resolved."""
+    """Returns the identifier for a name, before collisions are resolved: at most 64 letters, digits and `_`.
+
+    Reserved words get a final `_`; truncated names end in a hash.
+    """
     name = _NOT_IDENTIFIER.sub("_", original)
     if name.startswith("__") or not name.strip("_"):
         # The form of Python's and JavaScript's own members: `__class__`, `__proto__`.
@@ -81,7 +84,7 @@ def identifier(original: str) -> str:
 
 
 def assign_identifiers(originals: Iterable[str]) -> dict[str, str]:
-    """A unique identifier for each name."""
+    """Assigns a unique identifier to each name; where names collide, all but an exact one get a hash."""
     wanted = {original: identifier(original) for original in originals}
     return _assign(wanted, exact={original for original, name in wanted.items() if original == name})
 
@@ -94,9 +97,10 @@ def assign_wire_names(
     taken: Iterable[str] = (),
     hyphens: bool = True,
 ) -> dict[tuple[str, str], str]:
-    """`<prefix><server><separator><tool>` for each tool, in characters and length that model providers accept.
+    """Assigns `<prefix><server><separator><tool>` to each tool: unique, and none of `taken`.
 
-    Some accept no hyphens: without `hyphens`, every character but `[A-Za-z0-9_]` becomes `_`.
+    In characters and length that model providers accept. Some accept no hyphens: without `hyphens`, every
+    character but `[A-Za-z0-9_]` becomes `_`.
     """
     unfit = _NOT_WIRE if hyphens else _NOT_WORD
     natural = {f"{server}\n{tool}": f"{prefix}{server}{separator}{tool}" for server, tool in identities}
@@ -106,7 +110,10 @@ def assign_wire_names(
 
 
 def _assign(wanted: Mapping[str, str], *, exact: set[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """Gives each key its wanted name if no other wants it or the name is exact; the rest get a hashed suffix."""
+    """Gives each key its wanted name if no other key wants it, or it is the only exact one; others get a hashed suffix.
+
+    Names beyond 64 characters or in `taken` get a suffix, too.
+    """
     claims: dict[str, list[str]] = {}
     for key, name in wanted.items():
         claims.setdefault(name, []).append(key)
@@ -241,7 +248,10 @@ class Catalog:
         return self._by_specifier.get(specifier)
 
     def named(self, name: str) -> ToolSpec | None:
-        """The tool with this qualified or short name: `mcp__weather__now`, `weather_now` or `mcp:weather_now`."""
+        """Returns the tool with this qualified or short name; None without one.
+
+        As in `mcp__weather__now`, `weather_now` or `mcp:weather_now`.
+        """
         return self._by_name.get(name.removeprefix("mcp:"))
 
     @property
@@ -261,12 +271,12 @@ def python_module(server: str) -> str:
 
 
 def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
-    """Assigns every name of every tool, independent of the order of servers and tools.
+    """Builds the catalog: assigns every name of every tool, independent of the order of servers and tools.
 
     Duplicate names in a listing are one tool: its server could not tell calls of them apart.
 
     Raises:
-    ValueError: a server's name is invalid, or two servers would share a module.
+        ValueError: a server's name is invalid, or two servers would share a module.
     """
     ordered = sorted(listings, key=lambda listing: listing.server)
     modules_of: dict[str, str] = {}
@@ -319,7 +329,7 @@ def build_catalog(listings: Iterable[ServerListing]) -> Catalog:
 
 
 def one_per_name(tools: Iterable[ToolDefinition]) -> list[ToolDefinition]:
-    """Deduplicates definitions by name: the one whose content sorts first stays, whatever the listing's order."""
+    """Drops definitions with a duplicate name: the one whose content sorts first stays, whatever the order."""
     by_name: dict[str, ToolDefinition] = {}
     for tool in tools:
         known = by_name.get(tool.name)
@@ -329,6 +339,7 @@ def one_per_name(tools: Iterable[ToolDefinition]) -> list[ToolDefinition]:
 
 
 def _content(tool: ToolDefinition) -> str:
+    """Returns all of a definition but its name as canonical text, to compare definitions."""
     mappings = map(plain_schema, (tool.input_schema, tool.output_schema, tool.annotations))
     content = [tool.title, tool.description, *mappings]
     return plain_json(content) or text_without_recursion(content)

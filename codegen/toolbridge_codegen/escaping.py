@@ -65,7 +65,10 @@ _WHITESPACE = re.compile(r"\s+")
 
 
 def clean_text(text: str, *, limit: int = LONGEST_TEXT) -> str:
-    """Sanitises text: removes invisible characters and escape sequences, and truncates with a visible mark."""
+    """Sanitises text: removes invisible characters and escape sequences, and collapses spaces and blank lines.
+
+    Longer text is truncated to `limit` characters, the last of them `…`.
+    """
     if _is_clean(text, limit):
         return text.strip()
     text, shortened = _bounded(text, limit)
@@ -78,7 +81,7 @@ def clean_text(text: str, *, limit: int = LONGEST_TEXT) -> str:
 
 
 def clean_line(text: str, *, limit: int = LONGEST_TEXT) -> str:
-    """Sanitises text into one line."""
+    """Sanitises text into one line: as `clean_text`, and line breaks become spaces."""
     if _is_clean(text, limit):
         return text.strip()
     text, shortened = _bounded(text, limit)
@@ -93,17 +96,21 @@ def _is_clean(text: str, limit: int) -> bool:
 
 
 def characters_read(limit: int = LONGEST_TEXT) -> int:
-    """How much of a text is processed; the rest is never written anywhere."""
+    """Returns how many characters of a text are processed for a limit; the rest is never written anywhere."""
     return limit * 2 + 1000
 
 
 def _bounded(text: str, limit: int) -> tuple[str, bool]:
-    """Truncates long text before sanitising it, so that a megabyte costs no more than what may be shown."""
+    """Truncates long text before it is sanitised; returns whether it did.
+
+    So a megabyte costs no more than what may be shown.
+    """
     most = characters_read(limit)
     return (text[:most], True) if len(text) > most else (text, False)
 
 
 def _without_hidden(text: str) -> str:
+    """Removes escape sequences and unprintable characters; line breaks of any kind become line feeds."""
     text = _LINE_BREAKS.sub("\n", ESCAPE_SEQUENCES.sub("", text))
     text = _SPACES.sub(" ", HIDDEN.sub("", text))
     if text.replace("\n", "").isprintable():
@@ -113,6 +120,7 @@ def _without_hidden(text: str) -> str:
 
 
 def _cut(text: str, limit: int, *, shortened: bool) -> str:
+    """Truncates to `limit` characters with `…`, which text that was `shortened` before gets, too."""
     if len(text) > limit:
         return text[: max(limit - 1, 0)].rstrip() + CUT_MARK
     return text + CUT_MARK if shortened and not text.endswith(CUT_MARK) else text
@@ -132,7 +140,10 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 
 
 def brief_json(value: Any, limit: int = 100) -> str:
-    """A value on one sanitised line. Costs no more than `limit`, however large or deep the value is."""
+    """Returns a value as JSON on one sanitised line, truncated to `limit` characters with `…`.
+
+    Costs no more than `limit`, however large or deep the value is.
+    """
     parts: list[str] = []
     room = limit
     # Values and finished text still to be written, last first.
@@ -164,6 +175,7 @@ def brief_json(value: Any, limit: int = 100) -> str:
 
 
 def _scalar(value: Any, limit: int) -> str:
+    """Writes a scalar as JSON: strings up to `limit` characters, huge integers in words, other values as `?`."""
     if isinstance(value, str):
         return json.dumps(value[: limit + 1], ensure_ascii=False)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**40:
@@ -172,7 +184,7 @@ def _scalar(value: Any, limit: int) -> str:
 
 
 def plain_json(value: Any) -> str | None:
-    """A value as ASCII JSON; None if it is too deep, or no JSON."""
+    """Returns a value as compact ASCII JSON; None if it is too deep for Python's stack, or no JSON."""
     try:
         return json.dumps(value, separators=(",", ":"), check_circular=False)
     except (RecursionError, TypeError, ValueError):
@@ -231,21 +243,21 @@ _DIRECTIVE = re.compile(r"(?i)((?:^|#)\s*(?:type|ty|(?:based)?pyright|mypy|pyref
 
 
 def ts_string(text: str) -> str:
-    """A TypeScript string literal."""
+    """Returns a double-quoted TypeScript string literal, with invisible characters escaped."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return f'"{"".join(map(_typescript_character, text))}"'
 
 
 def py_string(text: str) -> str:
-    """A Python string literal."""
+    """Returns a double-quoted Python string literal, with invisible characters escaped."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return f'"{"".join(map(_python_character, text))}"'
 
 
 def visible_python(source: str) -> str:
-    """Escapes invisible characters in Python source from elsewhere, where they can only be in string literals."""
+    """Escapes invisible characters but line feeds in Python source, where they can only be in string literals."""
     if source.isascii():
         return source
     return "".join(
@@ -269,7 +281,7 @@ def is_keyword_argument(name: str) -> bool:
 
 
 def ts_number(value: float) -> str | None:
-    """A number as a literal type; None if there is none for it."""
+    """Returns a number as a literal type; None if it is infinite, no number, or an integer beyond a float."""
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
@@ -290,7 +302,10 @@ def py_integer(value: int) -> str | None:
 
 
 def jsdoc(text: str, indent: str = "", *, deprecated: bool = False) -> str:
-    """A JSDoc comment, one line per line of text. Its only tag is our own, and the text then the tag's reason."""
+    """Returns a JSDoc comment, one line per line of text, the later ones indented.
+
+    Its only tag is our own `@deprecated`, and the text then the tag's reason.
+    """
     words = ["/**", "@deprecated" if deprecated else "", _in_block_comment(text, indent), "*/"]
     return " ".join(word for word in words if word)
 
@@ -306,7 +321,7 @@ def ts_comment(text: str) -> str:
 
 
 def docstring(text: str, indent: str = " ") -> str:
-    """A Python docstring, one line per line of text.
+    """Returns a Python docstring, one line per line of text.
 
     Later lines are indented: mypy reads a line that begins with `# mypy: ` as a setting, even in strings.
     """

@@ -46,10 +46,12 @@ class ModelsError(Exception):
 
 
 def host_models(model: ModuleModel, kind: ModelKind) -> str:
-    """Generates a Python module with a class for every named type of a server.
+    """Generates the source of a Python module with a class for every named type of a server.
+
+    A module without types is a mere comment.
 
     Raises:
-    ModelsError: the generator is not installed, or failed.
+        ModelsError: the generator is not installed, or failed.
     """
     try:
         import datamodel_code_generator as generator
@@ -87,7 +89,7 @@ def host_models(model: ModuleModel, kind: ModelKind) -> str:
 
 
 def model_to_schema(model: ModuleModel) -> dict[str, Any]:
-    """A JSON Schema whose definitions are the module's named types.
+    """Returns a JSON Schema whose definitions are the module's named types.
 
     Unknown properties are neither described nor forbidden: validation must accept properties that a server adds.
     Results of unknown type are left out: their model would be a mere wrapper.
@@ -109,6 +111,7 @@ def model_to_schema(model: ModuleModel) -> dict[str, Any]:
 
 
 def _schema(node: TypeNode) -> dict[str, Any]:  # noqa: PLR0911  # one for each kind of type
+    """Returns a type as a JSON Schema; named types are references into `$defs`."""
     match node:
         case ScalarType(kind):
             return {"type": kind}
@@ -147,7 +150,7 @@ def _schema(node: TypeNode) -> dict[str, Any]:  # noqa: PLR0911  # one for each 
 
 
 def _constants(values: tuple[JsonScalar, ...]) -> dict[str, Any]:
-    """An enumeration; of values without a literal, only the type is kept."""
+    """Returns constants as an `enum`; of those that Python source can't hold exactly, only the type is kept."""
     exact = [value for value in values if _is_exact(value)]
     inexact = {"string" if isinstance(value, str) else "number" for value in values if not _is_exact(value)}
     choices = [*([{"enum": exact}] if exact else []), *({"type": kind} for kind in sorted(inexact))]
@@ -155,6 +158,7 @@ def _constants(values: tuple[JsonScalar, ...]) -> dict[str, Any]:
 
 
 def _is_exact(value: JsonScalar) -> bool:
+    """Returns whether Python source can hold a constant exactly: no floats, huge integers or lone surrogates."""
     if isinstance(value, str):
         return _is_unicode(value)
     return isinstance(value, bool | None) or (isinstance(value, int) and py_integer(value) is not None)
@@ -166,6 +170,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _description_keywords(docs: Docs) -> dict[str, Any]:
+    """Returns `description` and `deprecated` for a schema, as far as there are any."""
     text = comment_text(docs)
     described: dict[str, Any] = {"description": text.translate(_HARMLESS)} if text else {}
     return {**described, "deprecated": True} if docs.deprecated else described

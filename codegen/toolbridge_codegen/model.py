@@ -186,25 +186,31 @@ class Reporter:
         self.diagnostics: list[Diagnostic] = []
 
     def locate(self, schema: Any, path: str) -> None:
-        """Records the path of a schema."""
+        """Records the path of a schema, known by its identity; keeps the first path of each."""
         self._paths.setdefault(id(schema), path)
 
     def locate_inside(self, schema: Any, inner: Any, step: str) -> None:
-        """Records the path of a schema inside another. Long paths are truncated to save memory."""
+        """Records the path of a schema inside another: the outer path and `step`. Keeps the first path of each.
+
+        Past 300 characters, `step` is dropped, to save memory.
+        """
         path = self.path_of(schema)
         self.locate(inner, path + step if len(path) < _LONGEST_PATH else path)
 
     def path_of(self, schema: Any) -> str:
-        """The path of a schema; empty if unknown."""
+        """Returns the recorded path of a schema, by its identity; empty if there is none."""
         return self._paths.get(id(schema), "")
 
     def report(self, schema: Any, keyword: str, message: str) -> None:
-        """Adds a diagnostic about a schema's keyword, or about the whole schema."""
+        """Adds a diagnostic about a schema's keyword, or about the whole schema if it is empty, as `report_at` does."""
         path = self.path_of(schema)
         self.report_at(f"{path}/{escape_token(keyword)}" if keyword else path, message)
 
     def report_at(self, path: str, message: str) -> None:
-        """Adds a diagnostic about a path, without duplicates and up to the maximum."""
+        """Adds a diagnostic about a path, sanitised and truncated; drops duplicates.
+
+        Once the maximum is reached, one last diagnostic says that the others are left out.
+        """
         if len(self.diagnostics) > self._most or (path, message) in self._known:
             return
         self._known.add((path, message))
@@ -229,7 +235,10 @@ def escape_token(token: str) -> str:
 
 
 def unused_output_schemas(module: ModuleSpec) -> list[Diagnostic]:
-    """Diagnostics for an operator's output schemas without effect; most often, the tool's name is misspelt."""
+    """Returns a diagnostic for each of the operator's output schemas that has no effect.
+
+    Either no tool has its name, which most often is misspelt, or the tool has an output schema of its own.
+    """
     tools = {tool.name: tool for tool in module.tools}
     diagnostics: list[Diagnostic] = []
     for name in sorted(module.output_schemas):

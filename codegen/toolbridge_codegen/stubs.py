@@ -111,7 +111,7 @@ def parallel(calls: Iterable[Sequence[Any]], /, *, limit: int = ..., errors: str
 
 
 def bridge_dts(specifiers: Iterable[str] = ()) -> str:
-    """The `.d.ts` of `host:bridge`, with `require` for these modules."""
+    """Returns the `.d.ts` of `host:bridge`, in which `require` knows these modules and their async twins."""
     known = ["host:bridge", *(each for specifier in specifiers for each in (specifier, f"{specifier}/async"))]
     overloads = [f"  (id: {ts_string(each)}): typeof import({ts_string(each)});" for each in known]
     return _DTS + _REQUIRE.format(overloads="\n".join(overloads))
@@ -148,12 +148,13 @@ def generate(
     bounds: Bounds = DEFAULT_BOUNDS,
     cache: StubCache | None = None,
 ) -> StubSet:
-    """Generates the stubs of a catalog for one language.
+    """Generates the stubs of a catalog for one language, and the manifest of its modules.
 
     Every tool gets a function, whatever its schemas are; diagnostics tell what its types can't express.
+    Reads and fills `cache`, if given: blocks on its files.
 
     Raises:
-    ValueError: an unknown language, detail or error style.
+        ValueError: an unknown language, detail or error style.
     """
     for value, known in ((language, get_args(Language)), (detail, get_args(Detail)), (errors, get_args(Errors))):
         if value not in known:
@@ -188,7 +189,10 @@ class _Options:
 
 
 def _module_stubs(module: ModuleSpec, options: _Options, cache: StubCache | None) -> ModuleStubs:
-    """The stubs of one server, cached."""
+    """Returns the stubs of one server, from the cache if possible; else generates and caches them.
+
+    Those cut short by time are not cached.
+    """
     key = None if cache is None else _cache_key(module, options)
     if cache is None or key is None:
         return _write_module(module, options)
@@ -203,7 +207,7 @@ def _module_stubs(module: ModuleSpec, options: _Options, cache: StubCache | None
 
 
 def _cache_key(module: ModuleSpec, options: _Options) -> str | None:
-    """The cache key: a hash of all inputs and of the generator. None for schemas too deep to have been JSON."""
+    """Returns a hash of all inputs and of the generator; None for schemas too deep to have been JSON."""
     tools: list[Any] = []
     for tool in module.tools:
         definition = tool.definition
@@ -218,7 +222,10 @@ def _cache_key(module: ModuleSpec, options: _Options) -> str | None:
 
 @lru_cache(maxsize=1)
 def generator_version() -> str:
-    """A hash of the generator's own source: a new version doesn't use an older one's cache."""
+    """Returns a hash of the generator's own source, read once: a new version doesn't use an older one's cache.
+
+    If the source can't be read, as in an archive, it is random: the cache then lasts for this process.
+    """
     digest = hashlib.sha256()
     try:
         for file in sorted(Path(__file__).parent.rglob("*.py")):
@@ -229,6 +236,7 @@ def generator_version() -> str:
 
 
 def _write_module(module: ModuleSpec, options: _Options) -> ModuleStubs:
+    """Generates the stubs of one server, without the cache."""
     from toolbridge_codegen.derive.tools import build_module
     from toolbridge_codegen.emit.pyi import input_style
 
@@ -241,6 +249,7 @@ def _write_module(module: ModuleSpec, options: _Options) -> ModuleStubs:
 
 
 def _write_files(model: ModuleModel, options: _Options) -> dict[str, str]:
+    """Writes a module's files, as text by file name: one, or for full Python stubs two."""
     stem = f"mcp-{model.spec.server}"
     if options.detail == "compact":
         from toolbridge_codegen.emit.compact import emit_compact

@@ -109,7 +109,7 @@ _PYTHON = _Syntax(
 
 
 def emit_compact(model: ModuleModel, language: Language, *, errors: Errors = "raise") -> str:
-    """One line per tool of a module, after a line with the import.
+    """Writes one line per tool of a module, after a comment line about the import.
 
     With `errors="return"`, return types include the object that a failed call returns.
     """
@@ -124,6 +124,7 @@ def emit_compact(model: ModuleModel, language: Language, *, errors: Errors = "ra
 
 
 def _typescript(function: FunctionModel, writer: _CompactWriter) -> str:
+    """Writes a tool's line in TypeScript: its signature, and the description's first sentence as a comment."""
     written = writer.fitting(function.input, _INPUT)
     mark = "" if function.input_required else "?"
     parameter = "" if writer.is_empty(function.input) else f"input{mark}: {written}"
@@ -133,12 +134,17 @@ def _typescript(function: FunctionModel, writer: _CompactWriter) -> str:
 
 
 def _python(function: FunctionModel, writer: _CompactWriter) -> str:
+    """Writes a tool's line in Python: its signature, and the description's first sentence as a comment."""
     line = f"{function.tool.identifier}({_parameters(function, writer)}) -> {writer.output(function)}"
     text = first_sentence(function.docs.description)
     return f"{line} # {py_comment(text)}" if text else line
 
 
 def _parameters(function: FunctionModel, writer: _CompactWriter) -> str:
+    """Writes the Python parameters: keywords if every property can be one, else a positional-only `input`.
+
+    Empty for an input without properties.
+    """
     node = writer.layout.resolve(function.input)
     if writer.is_empty(node):
         return ""
@@ -149,7 +155,10 @@ def _parameters(function: FunctionModel, writer: _CompactWriter) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a description, truncated to the width of a line."""
+    """Returns the first sentence or line of a description, without its full stop.
+
+    Beyond 100 characters it is cut at a word, and ends in `…`.
+    """
     sentence = _SENTENCE_END.split(text.strip(), maxsplit=1)[0].strip()
     if len(sentence) <= _DESCRIPTION:
         return sentence.rstrip(".")
@@ -170,12 +179,15 @@ class _CompactWriter:
         return self.layout.resolve(node) == ObjectType((), None)
 
     def output(self, function: FunctionModel) -> str:
-        """The return type. A failure is never omitted: programs have to check for it."""
+        """Writes the return type. The failure is never cut off: programs have to check for it."""
         text = self.fitting(function.output, _OUTPUT)
         return text if self._errors == "raise" else f"{text} | {self._syntax.failure}"
 
     def fitting(self, node: TypeNode, width: int) -> str:
-        """A type in the greatest depth that fits the width; if none does, without some properties."""
+        """Writes a type in the greatest depth that fits the width.
+
+        If none does, an object gets as many properties as fit, required ones first, and any other type is `any`.
+        """
         for depth in range(_DEEPEST, 0, -1):
             if text := self._within(width, lambda depth=depth: self._type(node, depth)):
                 return text
@@ -185,7 +197,7 @@ class _CompactWriter:
         return self._within(width, lambda: self._type(node, 0)) or self._syntax.anything
 
     def keywords(self, node: ObjectType, width: int) -> str:
-        """An object's properties as keyword parameters, the required ones first."""
+        """Writes an object's properties as keyword parameters, required ones first; leaves out those that don't fit."""
         node = ObjectType(tuple(sorted(node.properties, key=lambda known: not known.required)), node.extra)
         more = [] if node.extra is None else [f"**{name_of_others(node)}: {self.fitting(node.extra, _OUTPUT)}"]
         for depth in range(_DEEPEST, -1, -1):
@@ -194,16 +206,23 @@ class _CompactWriter:
         return ", ".join([*self._fitted(node.properties, self._keyword, width), *more])
 
     def _within(self, width: int, write: Callable[[], str]) -> str:
-        """The text written; empty if it exceeds the width. Counts parts while writing, so that recursive types end."""
+        """Returns what `write` writes; empty if that exceeds the width.
+
+        Resets and spends the count of parts, which ends recursive types.
+        """
         self._parts_left = width
         text = write()
         return text if len(text) <= width and self._parts_left >= 0 else ""
 
     def _write_all(self, node: ObjectType, write: Callable[[Property, int], str], depth: int) -> list[str]:
+        """Writes the properties with `write`, until the count of parts is spent."""
         return [write(known, depth) for known in node.properties if self._parts_left >= 0]
 
     def _fitted(self, properties: Sequence[Property], write: Callable[[Property, int], str], width: int) -> list[str]:
-        """The properties that fit the width, the required ones first."""
+        """Writes the properties that fit the width, at depth 0, with `…` if some don't.
+
+        The required ones are chosen first; those chosen are in the object's order.
+        """
         room = width
         chosen: dict[str, str] = {}
         for known in sorted(properties, key=lambda known: not known.required):
@@ -222,6 +241,7 @@ class _CompactWriter:
         return f"{self._syntax.key(known.name)}{'' if known.required else '?'}: {self._type(known.type, depth)}"
 
     def _type(self, node: TypeNode, depth: int) -> str:
+        """Writes a type, through its names; `…` once the parts are spent or 12 types are nested."""
         self._parts_left -= 1
         if self._parts_left < 0 or self._nesting == _NESTING:
             return CUT
@@ -231,6 +251,7 @@ class _CompactWriter:
         return text
 
     def _resolved(self, node: TypeNode, depth: int) -> str:  # noqa: PLR0911  # one for each kind of type
+        """Writes a type that is no name; `depth` is the number of levels of objects still shown."""
         syntax = self._syntax
         match node:
             case ScalarType(kind):
@@ -257,6 +278,7 @@ class _CompactWriter:
                 return syntax.anything
 
     def _array(self, items: Sequence[TypeNode], depth: int) -> str:
+        """Writes an array whose items have any of these types; `never` for none."""
         text = self._union(items, depth) if items else self._syntax.nothing
         only = self.layout.resolve(items[0]) if len(items) == 1 else None
         several = (
@@ -271,10 +293,12 @@ class _CompactWriter:
         return f"{{ {self._syntax.separator.join(written)} }}" if written else "{}"
 
     def _literals(self, values: Sequence[JsonScalar]) -> str:
+        """Writes up to eight constants as a union, with `…` for the others."""
         shown = [self._literal(value) for value in values[:_LITERALS]]
         return " | ".join([*dict.fromkeys(shown), *([CUT] if len(values) > _LITERALS else [])])
 
     def _literal(self, value: JsonScalar) -> str:
+        """Writes a constant: a string up to 40 characters, a number without a literal as the type `number`."""
         if isinstance(value, str):
             cut = value[:_LONGEST_LITERAL]
             return self._syntax.text(cut) + ("" if cut == value else CUT)

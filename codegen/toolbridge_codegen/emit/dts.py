@@ -43,7 +43,7 @@ _OBJECT_MEMBERS = frozenset(
 
 
 def emit_dts(model: ModuleModel, *, errors: Errors = "raise") -> str:
-    """The `.d.ts` of one server's module.
+    """Writes the `.d.ts` of one server's module, and of its twin whose functions return promises.
 
     With `errors="return"`, return types include the `{ error: string }` that a failed call returns.
     """
@@ -63,7 +63,7 @@ def emit_dts(model: ModuleModel, *, errors: Errors = "raise") -> str:
 
 
 def _twin(specifier: str, async_specifier: str) -> Iterable[str]:
-    """The module with the same functions, returning promises."""
+    """Yields the lines of the module with the same functions, returning promises."""
     yield f"declare module {async_specifier} {{"
     yield f" type Sync = typeof import({specifier});"
     yield " const twin: { [F in keyof Sync]: (...input: Parameters<Sync[F]>) => Promise<ReturnType<Sync[F]>> };"
@@ -82,6 +82,7 @@ class _DtsWriter:
         return declaration.inline or declaration.type == ObjectType((), None)
 
     def declaration(self, declaration: Declaration) -> str:
+        """Writes a declaration with its comment: an interface for an object, a type alias for others."""
         open_type = "any" if declaration.name in self._layout.results else "unknown"
         comment = _comment(one_line(comment_text(declaration.docs)), " ", deprecated=declaration.docs.deprecated)
         if isinstance(declaration.type, ObjectType):
@@ -89,6 +90,7 @@ class _DtsWriter:
         return f"{comment} type {declaration.name} = {self.type(declaration.type, ' ', open_type)};"
 
     def function(self, function: FunctionModel, errors: Errors) -> str:
+        """Writes a tool as an exported function of one argument, `input`, with its comment."""
         parameter = "input" if function.input_required else "input?"
         output = self.type(function.output, " ", "any")
         if errors == "return":
@@ -98,7 +100,7 @@ class _DtsWriter:
         return f"{comment} export function {name}({parameter}: {self.type(function.input, ' ', 'unknown')}): {output};"
 
     def type(self, node: TypeNode, indent: str, open_type: str) -> str:  # noqa: PLR0911  # one for each kind of type
-        """A type with indented later lines; `open_type` stands for any value."""
+        """Writes a type, with later lines indented; `open_type` (`any` or `unknown`) stands for any value."""
         match node:
             case ScalarType(kind):
                 return _SCALARS[kind]
@@ -124,7 +126,7 @@ class _DtsWriter:
                 return open_type
 
     def _item(self, node: TypeNode, indent: str, open_type: str) -> str:
-        """A type in parentheses if brackets or an optional mark would bind differently."""
+        """Writes a type, in parentheses if brackets or an optional mark after it would bind to its last member only."""
         text = self.type(node, indent, open_type)
         while isinstance(node, NamedType) and self.is_inline(self._layout.by_name[node.name]):
             node = self._layout.by_name[node.name].type
@@ -134,6 +136,7 @@ class _DtsWriter:
     def _tuple(
         self, items: Sequence[TypeNode], required: int, rest: TypeNode | None, indent: str, open_type: str
     ) -> str:
+        """Writes a tuple: optional items from `required` on, and `rest` for any more."""
         written = [self.type(item, indent, open_type) for item in items[:required]]
         written += [f"{self._item(item, indent, open_type)}?" for item in items[required:]]
         if rest is not None:
@@ -141,6 +144,7 @@ class _DtsWriter:
         return f"[{', '.join(written)}]"
 
     def _object(self, node: ObjectType, indent: str, open_type: str) -> str:
+        """Writes an object type, on one line if it fits and has no comments; one without properties admits none."""
         deeper = f"{indent} "
         written = [self._property(known, deeper, open_type) for known in node.properties]
         if node.extra is not None:
@@ -155,7 +159,10 @@ class _DtsWriter:
         return "\n".join(["{", *(f"{comment}{deeper}{text};" for comment, text in written), f"{indent}}}"])
 
     def _property(self, known: Property, indent: str, open_type: str) -> tuple[str, str]:
-        """A property's comment, perhaps empty, and its declaration."""
+        """Returns a property's comment, perhaps empty, and its declaration.
+
+        Without a comment of its own, it has that of its inline type.
+        """
         docs = known.docs
         if isinstance(known.type, NamedType) and docs == NO_DOCS:
             declaration = self._layout.by_name[known.type.name]
@@ -171,7 +178,10 @@ class _DtsWriter:
         return isinstance(node, NamedType) and self.is_inline(self._layout.by_name[node.name])
 
     def _index_signature(self, node: ObjectType, indent: str) -> str:
-        """The type of an index signature, widened to admit the known properties."""
+        """Writes the type of an index signature, widened to admit the known properties; `any` if that gets too long.
+
+        Needs `node.extra`.
+        """
         assert node.extra is not None
         members = [node.extra, *(known.type for known in node.properties)]
         if any(known.name in _OBJECT_MEMBERS for known in node.properties) or any(map(self._is_inline, members)):
@@ -184,6 +194,7 @@ class _DtsWriter:
 
 
 def _literal(value: str | float | None) -> str:
+    """Writes a constant as a literal type; `number` for a number that has none."""
     if isinstance(value, str):
         return ts_string(value)
     if value is None or isinstance(value, bool):
@@ -192,7 +203,7 @@ def _literal(value: str | float | None) -> str:
 
 
 def _comment(text: str, indent: str, *, deprecated: bool) -> str:
-    """A documentation comment on its own lines, or nothing."""
+    """Writes a documentation comment on its own lines; empty without text and mark of deprecation."""
     if not text and not deprecated:
         return ""
     return f"{indent}{jsdoc(text, indent, deprecated=deprecated)}\n"

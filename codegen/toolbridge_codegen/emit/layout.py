@@ -26,7 +26,7 @@ _LONGEST_TOOL_NAME = 100
 
 
 def comment_text(docs: Docs, tool: ToolSpec | None = None) -> str:
-    """A description, then in parentheses the notes; of a renamed tool, first its original name."""
+    """Returns the description, then the notes in parentheses; for a renamed `tool`, first its original name."""
     notes = [one_line(note) for note in docs.notes]
     if tool is not None and tool.name != tool.identifier:
         cut = tool.name[:_LONGEST_TOOL_NAME]
@@ -58,7 +58,10 @@ class Layout:
 
 
 def resolved(node: TypeNode, by_name: Mapping[str, Declaration]) -> TypeNode:
-    """The type behind a name, among any declarations."""
+    """Returns the type behind a name among some declarations, through other names.
+
+    Stops after as many steps as there are declarations, so a cycle of names stays a name.
+    """
     for _ in by_name:
         if not isinstance(node, NamedType):
             break
@@ -67,7 +70,7 @@ def resolved(node: TypeNode, by_name: Mapping[str, Declaration]) -> TypeNode:
 
 
 def arrange(model: ModuleModel) -> Layout:
-    """Puts a module's types next to the functions that need them. Unused types are left out."""
+    """Puts a module's types next to the functions that need them first. Unused types are left out."""
     by_name = model.by_name
     seen: set[str] = set()
     functions: list[tuple[FunctionModel, tuple[Declaration, ...]]] = []
@@ -83,7 +86,10 @@ def arrange(model: ModuleModel) -> Layout:
 
 
 def _arguments(model: ModuleModel, by_name: Mapping[str, Declaration]) -> frozenset[str]:
-    """The types of inputs, of union members among them, and of their properties down to the next object."""
+    """Returns the names of input types, and of the types of their properties, down to the next object.
+
+    The members of a union that is an input count as inputs.
+    """
     inputs: set[str] = set()
     for function in model.functions:
         waiting: list[TypeNode] = [function.input]
@@ -105,7 +111,11 @@ def _arguments(model: ModuleModel, by_name: Mapping[str, Declaration]) -> frozen
 
 
 def short_names(layout: Layout, taken: Iterable[str]) -> dict[str, str]:
-    """Shorter names for inline types, in a language that must name them: after the property, not the whole path."""
+    """Returns shorter names for inline types, for a language that must name them: original name → name.
+
+    A name is made of the property, not the whole path; names of up to 20 characters are kept, so left out here.
+    No short name is in `taken`, reserved or the name of a declaration.
+    """
     used = {*taken, *RESERVED_TYPE_NAMES, *layout.by_name}
     written: dict[str, str] = {}
     next_number: dict[str, int] = {}
@@ -127,7 +137,7 @@ def short_names(layout: Layout, taken: Iterable[str]) -> dict[str, str]:
 
 
 def name_of_others(node: ObjectType) -> str:
-    """The name of the `**` parameter of an open input, unlike any known property."""
+    """Returns the name of the `**` parameter of an open input: `more`, with `_` until no property has it."""
     others = "more"
     while any(known.name == others for known in node.properties):
         others += "_"
@@ -135,7 +145,7 @@ def name_of_others(node: ObjectType) -> str:
 
 
 def _inline_names(declaration: Declaration, by_name: Mapping[str, Declaration]) -> Iterator[tuple[str, str]]:
-    """The inline types within a declaration, each with the property that has it."""
+    """Yields the inline types within a declaration as `(property, name)`; the property is empty outside of one."""
     node = declaration.type
     places = [("", node)]
     if isinstance(node, ObjectType):
@@ -148,7 +158,7 @@ def _inline_names(declaration: Declaration, by_name: Mapping[str, Declaration]) 
 
 
 def _collect(node: TypeNode, by_name: Mapping[str, Declaration], seen: set[str]) -> list[Declaration]:
-    """The named types reached from a type and not seen before, in reading order. Adds them to `seen`."""
+    """Returns the declarations reached from a type and not in `seen`, in reading order. Adds them to `seen`."""
     found: list[Declaration] = []
     waiting = [iter(keys_in(node))]
     while waiting:

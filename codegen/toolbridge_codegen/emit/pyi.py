@@ -62,24 +62,24 @@ class Names:
         self._written: dict[str, str] = {}
 
     def __call__(self, name: str) -> str:
-        """The name, or its alias, of a builtin or a typing construct; records the import."""
+        """Returns a builtin's or typing construct's name, or its alias here. Records that it must be imported."""
         written = self._written.get(name)
         if written is None:
             written = self._written[name] = self.free(name)
         return written
 
     def unused(self) -> Names:
-        """The same names without imports, for comments and for text that may be dropped."""
+        """Returns a copy without imports, for comments and for text that may be dropped."""
         return Names(self._taken)
 
     def free(self, name: str) -> str:
-        """The name, with underscores until it is unique."""
+        """Returns the name, prefixed with underscores until neither a tool nor a type of the module has it."""
         while name in self._taken:
             name = f"_{name}"
         return name
 
     def imports(self) -> list[str]:
-        """The import statements for all names used so far."""
+        """Returns the import statements for all names used so far, sorted; builtins only if aliased."""
         by_source: dict[str, list[str]] = {}
         for name, written in sorted(self._written.items()):
             source = _SOURCES[name]
@@ -113,7 +113,10 @@ class TypeWriter:
         return self._short.get(name, name)
 
     def declaration(self, declaration: Declaration) -> str:
-        """The declaration of a type."""
+        """Writes the declaration of a type: a TypedDict if possible, else an alias.
+
+        An open object is an alias of a dictionary, with its known properties in comments.
+        """
         node = declaration.type
         name = self.written_name(declaration.name)
         use = self._use_of(declaration)
@@ -138,7 +141,7 @@ class TypeWriter:
         return "\n".join([f'{name} = {self._name("TypedDict")}("{name}", {{{note}', *body, f"}}{total})"])
 
     def is_typed_dict(self, node: ObjectType) -> bool:
-        """Whether an object can be a TypedDict; else it is a plain dictionary."""
+        """Returns whether an object can be a TypedDict: closed, with properties, and with names that one allows."""
         if node.extra is not None or not node.properties:
             return False
         # Functional syntax takes any key; but one checker refuses an empty one, and an alias of TypedDict.
@@ -150,7 +153,7 @@ class TypeWriter:
         return all(is_keyword_argument(known.name) and known.name not in self._shadows for known in node.properties)
 
     def type(self, node: TypeNode, *, use: Use) -> str:  # noqa: PLR0911  # one for each kind of type
-        """A type. Results are mutable dictionaries and lists; arguments admit any mapping or sequence."""
+        """Writes a type. Results are mutable dictionaries and lists; arguments admit any mapping or sequence."""
         match node:
             case ScalarType(kind):
                 return "None" if kind == "null" else self._name(_SCALARS[kind])
@@ -181,17 +184,22 @@ class TypeWriter:
         return "argument" if declaration.name in self._layout.arguments else "field"
 
     def _array(self, items: Sequence[TypeNode], *, use: Use) -> str:
+        """Writes a list of items of these types; `Never` for none.
+
+        As an argument it is a `Sequence`, unless an item may be any string: then a string would be such a sequence.
+        """
         inner = self._union(items, use=use) if items else self._name("Never")
         widened = use == "argument" and items and not any(self._admits_text(item) for item in items)
         return f"{self._name('Sequence' if widened else 'list')}[{inner}]"
 
     def _admits_text(self, node: TypeNode) -> bool:
-        """Whether a string is a member, so that a string would be assignable to a sequence of them."""
+        """Returns whether the type admits any string, so that a string would be assignable to a sequence of it."""
         return any(
             part.name in self._texts if isinstance(part, NamedType) else _is_text(part) for part in _alternatives(node)
         )
 
     def _open_map(self, node: ObjectType, *, use: Use) -> str:
+        """Writes an open object as a dictionary of the union of its values; of `Any` if the union is long."""
         members = [*(known.type for known in node.properties), *([] if node.extra is None else [node.extra])]
         aside = self._without_imports()
         values = aside._union(members, use=use)
@@ -212,6 +220,7 @@ class TypeWriter:
         return " | ".join(dict.fromkeys(self.type(member, use=use) for member in members))
 
     def _literals(self, values: Sequence[JsonScalar]) -> str:
+        """Writes constants as one `Literal`; floats and integers too long for a literal as their types."""
         literals: dict[str, None] = {}
         others: dict[str, None] = {}
         for value in values:
@@ -229,7 +238,10 @@ class TypeWriter:
         return " | ".join([*written, *others])
 
     def _fields(self, properties: Sequence[Property], *, use: Use) -> tuple[str, list[tuple[Property, str]]]:
-        """The fields of a TypedDict; marks the required or the optional ones, whichever is shorter."""
+        """Returns `", total=False"` or nothing, and the fields of a TypedDict with their types.
+
+        Marks the required or the optional ones, whichever is shorter.
+        """
         required = sum(known.required for known in properties)
         optional = len(properties) - required
         total = len(", total=False") + required * len("Required[]") >= optional * len("NotRequired[]")
@@ -242,7 +254,7 @@ class TypeWriter:
 
 
 def _names_of_texts(by_name: Mapping[str, Declaration]) -> frozenset[str]:
-    """The types that admit any string, through chains and cycles of names."""
+    """Returns the names of the types that admit any string, through chains and cycles of names."""
     users: dict[str, list[str]] = {}
     waiting: list[str] = []
     for name, declaration in by_name.items():
@@ -261,6 +273,7 @@ def _names_of_texts(by_name: Mapping[str, Declaration]) -> frozenset[str]:
 
 
 def _alternatives(node: TypeNode) -> Iterable[TypeNode]:
+    """Yields the members of a union, of unions inside it too; another type is its own only member."""
     waiting = [node]
     while waiting:
         part = waiting.pop()
@@ -276,7 +289,7 @@ def _is_text(node: TypeNode) -> bool:
 
 
 def docs_text(docs: Docs, tool: ToolSpec | None = None) -> str:
-    """The text of a comment or docstring."""
+    """Returns the text of a comment or docstring, which begins with `Deprecated.` where it is."""
     text = comment_text(docs, tool)
     return f"Deprecated. {text}".rstrip() if docs.deprecated else text
 
@@ -292,7 +305,7 @@ _PRIVATE = " # pyright: ignore[reportPrivateUsage]"
 
 
 def emit_pyi(model: ModuleModel, *, errors: Errors = "raise") -> str:
-    """The stub of one server's package.
+    """Writes the stub of one server's package.
 
     With `errors="return"`, return types include the `{"error": …}` that a failed call returns.
     """
@@ -316,7 +329,10 @@ def emit_pyi(model: ModuleModel, *, errors: Errors = "raise") -> str:
 
 
 def emit_aio_pyi(model: ModuleModel) -> str:
-    """The stub of the package's `aio` module: the same functions, returning coroutines."""
+    """Writes the stub of the package's `aio` module: the same functions, returning coroutines.
+
+    Empty for a module without functions.
+    """
     functions = [function.tool.identifier for function in model.functions]
     names = Names(functions)
     sync, awaited = names.free("_s"), names.free("_a")
@@ -335,7 +351,10 @@ def emit_aio_pyi(model: ModuleModel) -> str:
 
 
 def input_style(by_name: Mapping[str, Declaration], function: FunctionModel) -> InputStyle:
-    """Whether a function's input can be keyword arguments, or is one mapping."""
+    """Returns how Python passes a function's input: "keywords" if every property can be one, else "mapping".
+
+    A map of any keys is passed by keywords.
+    """
     node = resolved(function.input, by_name)
     if isinstance(node, ObjectType):
         return "keywords" if all(is_keyword_argument(known.name) for known in node.properties) else "mapping"
@@ -343,6 +362,7 @@ def input_style(by_name: Mapping[str, Declaration], function: FunctionModel) -> 
 
 
 def _function_stub(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names, failure: str) -> str:
+    """Writes a function, as overloads if it has several signatures. A nonempty `failure` joins its return type."""
     output = types.type(function.output, use="result")
     if failure:
         output = f"{output} | {failure}"
@@ -357,7 +377,7 @@ def _function_stub(function: FunctionModel, layout: Layout, types: TypeWriter, n
 
 
 def _signatures(function: FunctionModel, layout: Layout, types: TypeWriter, names: Names) -> Iterable[str]:
-    """A function's signatures: its input by keywords, or as one mapping."""
+    """Yields a function's signatures: its input by keywords, as one mapping, or both in turn."""
     node = layout.resolve(function.input)
     keywords = node if isinstance(node, ObjectType) and input_style(layout.by_name, function) == "keywords" else None
     if node == ObjectType((), None):
@@ -375,7 +395,7 @@ def _signatures(function: FunctionModel, layout: Layout, types: TypeWriter, name
 
 
 def _keywords(node: ObjectType, types: TypeWriter) -> str:
-    """The keyword parameters of an input that is no TypedDict."""
+    """Writes the keyword parameters of an input that is no TypedDict; `**` for its other properties."""
     words = [
         f"{known.name}: {types.type(known.type, use='argument')}{'' if known.required else ' = ...'}"
         for known in node.properties
@@ -386,7 +406,7 @@ def _keywords(node: ObjectType, types: TypeWriter) -> str:
 
 
 def _name(node: NamedType | MapType, layout: Layout, types: TypeWriter) -> str:
-    """The name of an input's TypedDict, through other names."""
+    """Returns the written name of an input's TypedDict, through other names. `node` must be a `NamedType`."""
     assert isinstance(node, NamedType)
     declaration: Declaration = layout.by_name[node.name]
     while isinstance(declaration.type, NamedType):

@@ -44,7 +44,10 @@ _OTHER_SPELLINGS = {
 
 
 def kinds_of_type(declared: Any) -> tuple[int, str]:
-    """The kinds that the value of a `type` keyword admits, and a diagnostic or nothing."""
+    """Returns the kinds that the value of a `type` keyword admits, and a diagnostic or nothing.
+
+    Unknown names and malformed values admit all kinds.
+    """
     if isinstance(declared, str):
         kinds = KINDS.get(declared)
         return (kinds, "") if kinds is not None else _odd_spelling(declared)
@@ -59,13 +62,14 @@ def kinds_of_type(declared: Any) -> tuple[int, str]:
 
 
 def _odd_spelling(declared: str) -> tuple[int, str]:
+    """Returns the kinds of a type name that JSON Schema lacks (all if unknown), and a diagnostic unless it is `any`."""
     lowered = declared.strip().lower()
     kinds = KINDS.get(lowered) or _OTHER_SPELLINGS.get(lowered, ANY_KIND)
     return kinds, "" if lowered == "any" else f"'type' is no type of JSON Schema: {declared!r:.60}"
 
 
 def kind_of_value(value: Any) -> int:
-    """The kind of a JSON value; `1.0` is an integer."""
+    """Returns the kind of a JSON value; `1.0` is an integer."""
     if value is None:
         return NULL
     if isinstance(value, bool):
@@ -138,7 +142,10 @@ class Budget:
         """The bound that was exceeded, or empty."""
 
     def visit(self, count: int = 1) -> bool:
-        """Spends steps; returns False once steps or time are exhausted."""
+        """Spends steps; returns False once steps or time are exhausted, and from then on.
+
+        Looks at the clock only every 256 steps.
+        """
         self.spent += count
         if self.spent > self._nodes:
             self.exhausted = self.exhausted or f"the schema has more than {self._nodes} parts"
@@ -149,14 +156,17 @@ class Budget:
         return not self.exhausted
 
     def write(self, characters: int) -> bool:
-        """Spends text of types; returns False once it is exhausted."""
+        """Spends text of types; returns False once it, or another part of the budget, is exhausted."""
         self._characters -= characters
         if self._characters < 0:
             self.exhausted = self.exhausted or "the stub would be too large"
         return not self.exhausted
 
     def describe(self, characters: int) -> bool:
-        """Spends text of comments, which have half of the room; returns False if this one must be dropped."""
+        """Spends text of comments, which have half of the room; returns False if this one must be dropped.
+
+        Sets `comments_full`. Never exhausts the rest of the budget.
+        """
         self._comments -= characters
         self.comments_full = self._comments < 0
         return not self.comments_full

@@ -65,7 +65,10 @@ def is_nullable(schema: dict[str, Any]) -> bool:
 
 
 def declared_kinds(schema: dict[str, Any], reporter: Reporter) -> int:
-    """The kinds that the schema's `type` admits; all, if it has none."""
+    """Returns the kinds that the schema's `type` admits, null too if nullable; all without a `type`.
+
+    Reports a `type` that is not of JSON Schema.
+    """
     declared = schema.get("type", MISSING)
     if declared is MISSING:
         return ANY_KIND
@@ -76,7 +79,10 @@ def declared_kinds(schema: dict[str, Any], reporter: Reporter) -> int:
 
 
 def inferred_kinds(facts: list[dict[str, Any]]) -> int:
-    """The kinds implied by the keywords of schemas without `type`; `properties` implies an object."""
+    """Returns the kinds that keywords about properties or items imply: object, array, or null too if nullable.
+
+    All kinds if no schema has such a keyword. Ignores `type`.
+    """
     kinds = 0
     for fact in facts:
         if not _ABOUT_OBJECTS.isdisjoint(fact):
@@ -89,7 +95,10 @@ def inferred_kinds(facts: list[dict[str, Any]]) -> int:
 
 
 def admits_nothing(schema: Any) -> bool:
-    """Whether a schema is `false`, or `{"not": {}}`, which is ignored beside a reference."""
+    """Returns whether a schema is `false`, or has `"not": {}` or `"not": true`.
+
+    A `not` beside a reference is ignored.
+    """
     if not is_object(schema):
         return schema is False
     if "not" not in schema or not REFERENCES.isdisjoint(schema):
@@ -99,14 +108,14 @@ def admits_nothing(schema: Any) -> bool:
 
 
 def check_references(schema: dict[str, Any], reporter: Reporter) -> None:
-    """Reports references that are no strings."""
+    """Reports a diagnostic for each reference keyword whose value is no string."""
     for keyword in sorted(REFERENCES.intersection(schema)):
         if not isinstance(schema[keyword], str):
             reporter.report(schema, keyword, f"'{keyword}' is not a string")
 
 
 def member_map(schema: dict[str, Any], keyword: str, reporter: Reporter) -> dict[str, Any]:
-    """The value of a keyword that maps names to schemas; empty with a diagnostic if invalid."""
+    """Returns the value of a keyword that maps names to schemas; empty, with a diagnostic, if it is no object."""
     value = schema.get(keyword)
     if is_object(value):
         return value
@@ -116,7 +125,10 @@ def member_map(schema: dict[str, Any], keyword: str, reporter: Reporter) -> dict
 
 
 def member_list(schema: dict[str, Any], keyword: str, reporter: Reporter) -> list[Any]:
-    """The value of a keyword that lists schemas; empty with a diagnostic if invalid."""
+    """Returns the value of a keyword that lists schemas; empty, with a diagnostic, if it is no list.
+
+    An empty list is reported, too.
+    """
     value = schema.get(keyword)
     if is_list(value):
         if not value:
@@ -133,7 +145,10 @@ def lists_properties(schema: dict[str, Any]) -> bool:
 
 
 def required_names(schema: dict[str, Any], reporter: Reporter) -> list[str]:
-    """The names in `required`; those that are no strings are reported."""
+    """Returns the names in `required`, in order; reports what is no list or no name.
+
+    Draft 3's boolean `required`, which is about the schema itself, gives none.
+    """
     value = schema.get("required")
     if value is None or isinstance(value, bool):  # draft 3: about the schema itself
         return []
@@ -162,7 +177,10 @@ class ExtraStatement(NamedTuple):
 
 
 def extra_statement(schema: dict[str, Any], reporter: Reporter) -> ExtraStatement | None:
-    """A schema's statement about the properties that it doesn't list; None if there is none."""
+    """Returns a schema's statement about the properties that it doesn't list; None if it has none.
+
+    Reports a malformed `additionalProperties`, which counts as true.
+    """
     additional = schema.get("additionalProperties", MISSING)
     if additional is not MISSING and not isinstance(additional, bool) and not is_object(additional):
         reporter.report(schema, "additionalProperties", "'additionalProperties' is not a schema")
@@ -187,7 +205,7 @@ class ItemsStatement(NamedTuple):
 
 
 def items_statement(schema: dict[str, Any], reporter: Reporter) -> ItemsStatement:
-    """The items by position and the rest, in the syntax of any draft."""
+    """Returns the items by position and the schema of the rest, in the syntax of any draft."""
     items = schema.get("items", MISSING)
     prefix: list[Any] = []
     if "prefixItems" in schema:
@@ -200,6 +218,7 @@ def items_statement(schema: dict[str, Any], reporter: Reporter) -> ItemsStatemen
 
 
 def _schema_or_true(schema: dict[str, Any], keyword: str, reporter: Reporter) -> Any:
+    """Returns the schema under a keyword: true if it is absent, or malformed, which is reported."""
     value = schema.get(keyword, True)
     if isinstance(value, bool) or is_object(value):
         return value
@@ -208,7 +227,7 @@ def _schema_or_true(schema: dict[str, Any], keyword: str, reporter: Reporter) ->
 
 
 def whole_number(schema: dict[str, Any], keyword: str) -> int | None:
-    """The value of a counting keyword; None if invalid."""
+    """Returns the value of a counting keyword, rounded down; None if absent, negative, from 2**53 on or no number."""
     value = schema.get(keyword)
     if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -216,5 +235,8 @@ def whole_number(schema: dict[str, Any], keyword: str) -> int | None:
 
 
 def is_remark(branch: Any) -> bool:
-    """Whether a branch of a choice only remarks on its base: requires properties, or excludes something."""
+    """Returns whether a branch of a choice only remarks on its base: requires properties, or excludes something.
+
+    A branch that admits nothing is no remark.
+    """
     return is_object(branch) and SHAPING.isdisjoint(branch) and not admits_nothing(branch)

@@ -43,8 +43,9 @@ def docs_of(
     with_default: bool = True,
     is_result: bool = False,
 ) -> Docs:
-    """The documentation of a place from its schemas, nearest first.
+    """Returns the documentation of a place from its schemas, nearest first, and `more_notes`.
 
+    The first description counts; without any, a title that differs from `name`.
     Of a result, only formats and constants are noted: its limits bind the server, not the reader.
     """
     described = [schema for schema in schemas if not _DESCRIBED.isdisjoint(schema)]
@@ -75,7 +76,7 @@ def docs_of(
 
 
 def _description_of_items(schema: dict[str, Any]) -> str:
-    """The description of an array's items, unless their definition has it."""
+    """Returns the description of an array's items; empty if they are a reference, whose definition has it."""
     items = schema.get("items")
     return text_of(items, "description") if items is not None and is_object(items) and "$ref" not in items else ""
 
@@ -95,7 +96,10 @@ def _contains_value(text: str, value: str) -> bool:
 
 
 def _informative_title(schemas: Sequence[dict[str, Any]], name: str) -> str:
-    """A title that differs from the name; many generators repeat the name."""
+    """Returns the first title that says more than the name, which many generators repeat.
+
+    Empty if there is none, or no name.
+    """
     for schema in schemas:
         title = schema.get("title")
         if isinstance(title, str) and name and _normalised_letters(title) != _normalised_letters(name):
@@ -114,7 +118,7 @@ def text_of(schema: dict[str, Any], keyword: str) -> str:
 
 
 def notes_of(schema: dict[str, Any], *, with_default: bool = True) -> list[str]:
-    """The notes of a schema."""
+    """Returns the notes of a schema and its items, each sanitised into one line."""
     notes = constant_notes(schema)
     if with_default and schema.get("default") is not None:
         notes.append(f"default: {brief_json(schema['default'])}")
@@ -138,7 +142,10 @@ def notes_of(schema: dict[str, Any], *, with_default: bool = True) -> list[str]:
 
 
 def constant_notes(schema: dict[str, Any]) -> list[str]:
-    """The constants without a literal type: lists, objects, and inexact numbers."""
+    """Returns one note on the constants without a literal type: lists, objects, and inexact numbers.
+
+    Empty if there are none. Reads up to 20 constants.
+    """
     if "const" in schema:
         value = schema["const"]
         return [f"constant: {brief_json(value, _LONGEST_PATTERN)}"] if _has_no_literal(value) else []
@@ -156,7 +163,7 @@ def _result_notes(schema: dict[str, Any]) -> list[str]:
 
 
 def plain_notes(schema: dict[str, Any]) -> list[str]:
-    """Notes on a string's format and encoding."""
+    """Returns notes on a string's format, encoding and media type."""
     if _PLAIN_NOTES.keys().isdisjoint(schema):
         return []
     return [
@@ -167,6 +174,7 @@ def plain_notes(schema: dict[str, Any]) -> list[str]:
 
 
 def _range_notes(schema: dict[str, Any]) -> list[str]:
+    """Returns notes on limits and step of a number; limits beyond exact integers are left out."""
     notes: list[str] = []
     for keyword, word in (("minimum", "Minimum"), ("maximum", "Maximum")):
         value, exclusive = schema.get(keyword), schema.get(f"exclusive{word}")
@@ -185,6 +193,7 @@ def _is_number(value: Any) -> TypeGuard[int | float]:
 
 
 def _count_note(schema: dict[str, Any], least_keyword: str, most_keyword: str, what: str) -> list[str]:
+    """Returns at most one note on a length; least counts up to 0, and huge ones, say nothing."""
     least, most = schema.get(least_keyword), schema.get(most_keyword)
     least = least if _is_number(least) and least > 0 else None
     most = most if _is_number(most) and most < _LARGEST_EXACT else None
@@ -202,6 +211,7 @@ def _count_note(schema: dict[str, Any], least_keyword: str, most_keyword: str, w
 
 
 def _logic_notes(schema: dict[str, Any]) -> list[str]:
+    """Returns notes on keywords of logic: `contains`, `not`, `if`, dependencies and choices between remarks."""
     notes: list[str] = []
     for keyword in ("contains", "propertyNames"):
         value = schema.get(keyword)
@@ -226,13 +236,17 @@ def _logic_notes(schema: dict[str, Any]) -> list[str]:
 
 
 def _dependency_note(name: str, needed: Any) -> str:
+    """Returns the note on what a property requires: other names, or a schema."""
     if is_list(needed):
         return f"with {brief_json(name, 60)} also: {_joined_names(needed)}"
     return f"with {brief_json(name, 60)} also: {brief_json(needed, 100)}"
 
 
 def _requirement_choice(branches: list[Any], keyword: str) -> list[str]:
-    """`oneOf: [{required: [a]}, {required: [b]}]`: which properties go together."""
+    """Returns at most one note: `exactly one of: a | b + c`.
+
+    From `oneOf: [{required: [a]}, {required: [b, c]}]`: which properties go together.
+    """
     words = "exactly one of" if keyword == "oneOf" else "at least one of"
     parts: list[str] = []
     for branch in branches[:20]:

@@ -73,14 +73,17 @@ class Document:
         return self._declares(_OLD_DIALECTS[:2])
 
     def _declares(self, dialects: Sequence[str]) -> bool:
+        """Returns whether the document's `$schema` names one of these drafts."""
         dialect = self.root.get("$schema") if is_object(self.root) else None
         return isinstance(dialect, str) and any(one in dialect for one in dialects)
 
     def resolve(self, reference: str, holder: dict[str, Any]) -> Target:
-        """Resolves a reference written in the schema `holder`.
+        """Resolves a reference written in the schema `holder`, which must be of this document or an alias.
 
-            Raises:
-        RefusedReferenceError: it is remote, or can't be resolved.
+        Indexes the document at first use, and caches targets.
+
+        Raises:
+            RefusedReferenceError: it is remote or too long, leads nowhere, or is dynamic and ambiguous.
         """
         if len(reference) > LONGEST_REFERENCE:
             raise RefusedReferenceError("is too long")
@@ -103,10 +106,10 @@ class Document:
     def _resolve_dynamic(self, reference: str, target: Target) -> Target:
         """Resolves a dynamic reference: the schema of its name in the outermost resource on the way to it.
 
-            The whole document is always on the way; the others depend on the reader.
+        The whole document is always on the way; the others depend on the reader.
 
-            Raises:
-        RefusedReferenceError: several schemas remain.
+        Raises:
+            RefusedReferenceError: several schemas remain.
         """
         name = reference.partition("#")[2]
         candidates = self._dynamic.get(name, {})
@@ -118,6 +121,7 @@ class Document:
         return Target(schema, "", name)
 
     def _resolve(self, reference: str, resource: Any) -> Target | None:
+        """Resolves a reference relative to a resource: by address, anchor or pointer; None if that fails."""
         address, _, fragment = reference.partition("#")
         fragment = _unquote(fragment)
         base: Any = resource
@@ -132,7 +136,10 @@ class Document:
         return self._resolve_pointer(fragment, base)
 
     def _resolve_from_parents(self, reference: str, holder: dict[str, Any]) -> Target | None:
-        """Resolves a pointer that fails from its own root, from the nearest enclosing schema where it succeeds."""
+        """Resolves a pointer that fails from its own root, from the nearest enclosing schema where it succeeds.
+
+        At last from the document, also with `definitions` and `$defs` swapped. None if all fail.
+        """
         if not reference.startswith("#/"):
             return None
         pointer = _unquote(reference[1:])
@@ -149,6 +156,7 @@ class Document:
         return self._resolve_pointer(pointer, self.root) or self._resolve_pointer(_swap_keyword(pointer), self.root)
 
     def _resolve_pointer(self, pointer: str, base: Any) -> Target | None:
+        """Follows an unescaped pointer from `base`; None if it leads nowhere, or to no schema."""
         value: Any = base
         tokens = [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
         for token in tokens:
@@ -164,7 +172,7 @@ class Document:
         return Target(value, pointer if base is self.root else "", name)
 
     def _resolve_bare_name(self, name: str) -> Target | None:
-        """Resolves `{"$ref": "Address"}`, which is no JSON Schema, but unambiguous."""
+        """Resolves `{"$ref": "Address"}`, which is no JSON Schema, to the definition of that name; None without one."""
         for keyword in DEFINITION_KEYWORDS:
             found = self._resolve_pointer(f"/{keyword}/" + name.replace("~", "~0").replace("/", "~1"), self.root)
             if found is not None:
@@ -172,7 +180,7 @@ class Document:
         return None
 
     def _index(self) -> None:
-        """Indexes schemas with addresses and anchors. Most documents have none, which costs one pass."""
+        """Records all schemas with addresses and anchors. Most documents have none, which costs one pass."""
         self._indexed = True
         for schema, parent in self._schemas():
             around = self._resource_of.get(id(parent)) or self.root
@@ -182,7 +190,10 @@ class Document:
                 self._resource_of[id(schema)] = around
 
     def _schemas(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
-        """Every schema with its parent, parents first. Iterative: documents may be deeper than Python's stack."""
+        """Yields every schema with its parent, parents first, up to 200,000 values.
+
+        Iterative: documents may be deeper than Python's stack.
+        """
         if not is_object(self.root):
             return
         stack: list[tuple[Any, dict[str, Any] | None, bool]] = [(self.root, None, False)]
@@ -225,7 +236,7 @@ class Document:
 
 
 def reference_of(schema: dict[str, Any]) -> str | None:
-    """The reference of a schema itself, if any."""
+    """Returns the first reference of a schema itself that is a string; None without one."""
     if REFERENCES.isdisjoint(schema):
         return None
     for keyword in REFERENCE_KEYWORDS:
@@ -236,6 +247,7 @@ def reference_of(schema: dict[str, Any]) -> str | None:
 
 
 def _address_of(schema: dict[str, Any], *, is_old: bool) -> str:
+    """Returns a schema's address without a final `#`; empty without one. An `id` must look like an address."""
     for keyword in _ADDRESSES:
         address = schema.get(keyword)
         # `id` is also a common property's name: an address has a certain form.
@@ -245,6 +257,7 @@ def _address_of(schema: dict[str, Any], *, is_old: bool) -> str:
 
 
 def _absolute(base: str, address: str) -> str:
+    """Resolves an address against a base, without its fragment; an invalid address stays as it is."""
     from urllib.parse import urljoin
 
     try:
@@ -254,6 +267,7 @@ def _absolute(base: str, address: str) -> str:
 
 
 def _unquote(text: str) -> str:
+    """Decodes percent-escapes."""
     if "%" not in text:
         return text
     from urllib.parse import unquote
@@ -262,5 +276,6 @@ def _unquote(text: str) -> str:
 
 
 def _swap_keyword(pointer: str) -> str:
+    """Replaces `definitions` in a pointer by `$defs`, or if it has none, the other way round."""
     old, new = "/definitions/", "/$defs/"
     return pointer.replace(old, new) if old in pointer else pointer.replace(new, old)
