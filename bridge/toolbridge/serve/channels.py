@@ -226,7 +226,7 @@ class Rounds:
     async def call(
         self, context: Context, params: CallToolRequestParams, client: Client, tasks: anyio.abc.TaskGroup
     ) -> CallToolResult | InputRequiredResult:
-        """Starts a call in `tasks`, or continues the one in `request_state`; waits for its result or its next questions.
+        """Starts a call in `tasks`, or continues the one in `request_state`; waits for its result or next questions.
 
         Cancelling, as when the client disconnects, ends the call.
 

@@ -148,7 +148,7 @@ class Caller:
 
     @asynccontextmanager
     async def question_lock(self) -> AsyncGenerator[None]:
-        """Waits for and holds the client's question lock; releases the run permit, so that other programs run meanwhile.
+        """Waits for and holds the client's question lock; releases the run permit, so that other programs run.
 
         The permit stays released afterwards: call `resume` to get it back.
         """
@@ -181,7 +181,7 @@ class Caller:
         return answer
 
     def notify(self, news: Notification) -> None:
-        """Queues a notification for `deliver`; drops it below the client's level, at 256 queued ones, or after the call."""
+        """Queues a notification for `deliver`; drops it below the client's level, at 256 queued, or after the call."""
         if news.level is not None and LEVELS.index(news.level) < LEVELS.index(self.client.least_level):
             return
         with suppress(anyio.WouldBlock, anyio.ClosedResourceError, anyio.BrokenResourceError):

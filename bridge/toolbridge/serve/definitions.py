@@ -24,7 +24,7 @@ _PREVIEW = 2_000
 
 
 def answer(text: str, facts: Mapping[str, Any], *, failed: bool = False) -> CallToolResult:
-    """Makes a result of text and structured content; replaces lone surrogates, as a guest may return half a character."""
+    """Makes a result of text and structured content. Replaces lone surrogates: a guest may return half a character."""
     return CallToolResult(
         content=[TextContent(type="text", text=plain_text(text))],
         structured_content=cast("dict[str, Any]", plain(dict(facts))),

@@ -45,7 +45,10 @@ class OpenQuestions:
 
     @contextmanager
     def about(self, server: str, client: Client) -> Generator[None]:
-        """Mark a client's person as being asked about a server's tools."""
+        """Marks a client's person as being asked about a server's tools.
+
+        Calls of other clients count down meanwhile.
+        """
         self._asked.setdefault(server, []).append(client)
         self._update_countdowns(server)
         try:
@@ -58,7 +61,7 @@ class OpenQuestions:
 
     @contextmanager
     def patience(self, server: str, client: Client, seconds: float) -> Generator[anyio.CancelScope]:
-        """Wait for a server; cancels the scope after so many seconds of waiting for other clients' persons."""
+        """Yields a scope to wait for a server in; cancels it after `seconds` of waiting for other clients' persons."""
         waiting = _Countdown(client, seconds)
         self._waiting.setdefault(server, []).append(waiting)
         self._update_countdowns(server)
@@ -71,6 +74,7 @@ class OpenQuestions:
                 del self._waiting[server]
 
     def _update_countdowns(self, server: str) -> None:
+        """Starts or stops the countdown of each call that waits for a server."""
         asked = self._asked.get(server, [])
         for waiting in self._waiting.get(server, []):
             waiting.count(bool(asked) and waiting.client not in asked)
@@ -85,6 +89,7 @@ class _Countdown:
         self._left = seconds
 
     def count(self, counts: bool) -> None:
+        """Starts the countdown, or stops it and keeps the seconds left."""
         is_counting = self.scope.deadline != inf
         if counts and not is_counting:
             self.scope.deadline = anyio.current_time() + self._left
@@ -118,7 +123,10 @@ class _UnfitError(Exception):
 
 
 def shown_form(form: Form, secrets: frozenset[str]) -> dict[str, Any] | None:
-    """The form for a person; None if it is too large, or needs sanitising or redaction outside its descriptions."""
+    """Copies a form with its titles and descriptions sanitised, for a person to see.
+
+    Returns None if it is too large, or needs sanitising or redaction anywhere else.
+    """
     try:
         return cast("dict[str, Any]", _Cleaning(secrets).clean(dict(form), depth=0))
     except _UnfitError:
@@ -132,6 +140,11 @@ class _Cleaning:
         self._parts = 0
 
     def clean(self, value: object, *, depth: int, names_fields: bool = False) -> object:
+        """Copies a part of a form; with `names_fields`, its keys are names that the server chose.
+
+        Raises:
+            _UnfitError: it is too large or too deep, or holds text that can't be shown as it is.
+        """
         self._parts += 1
         if depth > _DEEPEST or self._parts > _MOST_PARTS:
             raise _UnfitError
@@ -145,16 +158,27 @@ class _Cleaning:
         return value
 
     def _member(self, key: str, value: object, depth: int, *, is_field: bool) -> object:
+        """Copies the value of a key; sanitises it if it is a title or description."""
         if key in _WORDS and isinstance(value, str) and not is_field:
             return self._counted(for_form(value, self._secrets, limit=_MOST_WORDS))
         return self.clean(value, depth=depth + 1, names_fields=key in _NAMING and not is_field)
 
     def _exact(self, text: str) -> str:
+        """Returns a text as it is.
+
+        Raises:
+            _UnfitError: sanitising would change it, or the form has too much text.
+        """
         if for_form(text, self._secrets, limit=_MOST_WORDS) != text:
             raise _UnfitError
         return self._counted(text)
 
     def _counted(self, text: str) -> str:
+        """Returns a text after counting its characters.
+
+        Raises:
+            _UnfitError: the form has too much text.
+        """
         self._characters += len(text)
         if self._characters > _MOST_CHARACTERS:
             raise _UnfitError
@@ -176,7 +200,7 @@ _GATE_CHOICES = ("no", "once", "for this run")
 
 
 def approval_question(request: ApprovalRequest, answer: StoredAnswer) -> Question:
-    """Ask whether to start or connect a server, with all that the terminal prompt shows, digest included."""
+    """Makes the question whether to start or connect a server, with all that the terminal prompt shows."""
     server = request.server
     verb = "Start it with YOUR permissions, NOT sandboxed" if server.transport == "stdio" else "Connect to it"
     text = approval_prompt(request, answer, width=_WIDTH).strip("\n")
@@ -184,23 +208,23 @@ def approval_question(request: ApprovalRequest, answer: StoredAnswer) -> Questio
 
 
 def change_question(action: str, server: str, words: str) -> Question:
-    """Ask whether to change a setting, as the model requested."""
+    """Makes the question whether to change a setting, as the model requested."""
     return _yes_or_no(f"{action} {server}", words, f"{action.capitalize()} {server}")
 
 
 def tools_question(server: str, prompt: str) -> Question:
-    """Ask whether programs may call a new server's tools, in whose text the audit has findings."""
+    """Makes the question whether programs may call a new server's tools, in whose text the audit has findings."""
     key = hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()
     return _yes_or_no(f"tools {server} {key}", prompt, f"Let programs call the tools of {server}")
 
 
 def is_yes(answer: FormAnswer) -> bool:
-    """Whether a person agreed explicitly; submitting the form unchanged is no."""
+    """Returns whether a person agreed explicitly; submitting the form unchanged is no."""
     return answer.action == "accept" and answer.content.get("agree") is True
 
 
 def call_question(use: ToolUse) -> Question:
-    """Ask whether to allow a call: shows the server, the tool, the arguments and the reason."""
+    """Makes the question whether to allow a call: shows server, tool, arguments (truncated) and reason."""
     given = json.dumps(
         dict(use.arguments), ensure_ascii=False, indent=2, default=lambda each: f"<{type(each).__name__}>"
     )
@@ -215,13 +239,13 @@ def call_question(use: ToolUse) -> Question:
 
 
 def gate_answer(answer: FormAnswer) -> GateAnswer:
-    """The decision in a person's answer about a call."""
+    """Returns the decision in a person's answer about a call; anything but an explicit permission is "no"."""
     said = answer.content.get("allow") if answer.action == "accept" else "no"
     return "once" if said == "once" else "run" if said == "for this run" else "no"
 
 
 def passed_on(request: ElicitationRequest, secrets: frozenset[str] = frozenset()) -> Question | None:
-    """A server's own question, under its name; None if its form can't be shown."""
+    """Makes a question of a server's own, under its name; None if it has no form, or one that can't be shown."""
     form = None if request.schema is None else shown_form(request.schema, secrets)
     if form is None:
         return None
@@ -232,7 +256,7 @@ def passed_on(request: ElicitationRequest, secrets: frozenset[str] = frozenset()
 
 
 def server_answer(answer: FormAnswer) -> ElicitationAnswer:
-    """A person's answer, for the server that asked."""
+    """Converts a person's answer for the server that asked; content is passed on only if accepted."""
     return ElicitationAnswer(answer.action, answer.content if answer.action == "accept" else None)
 
 
@@ -257,12 +281,15 @@ class ClientApprover:
         self._stored = StoredApprovals(store, config_file=config_file)
 
     def asker(self) -> object:
-        """The client whose person can be asked; None without one."""
+        """Returns the client whose person can be asked now; None without one."""
         caller = current_caller()
         return caller.client if self._asks and caller is not None and caller.can_ask else None
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Decide about exactly this snapshot: it is shown, stored and started."""
+        """Decides about exactly this snapshot, by the store, else by asking the caller's person and storing a yes.
+
+        Waits for the person. A store that can't be written is a refusal.
+        """
         known = await self._stored.approve(request)
         caller = current_caller()
         if known.approved or not self._asks or caller is None or not caller.can_ask:
@@ -273,18 +300,24 @@ class ClientApprover:
             return Approval(False, str(error).rstrip("."))
 
     def stamp(self) -> object:
-        """The store's change stamp."""
+        """Returns a value that changes when the store's file does."""
         return self._store.stamp()
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
-        """Whether the store still has the approval."""
+        """Returns whether the store still has the approval; asks nobody."""
         return await self._stored.still_approves(request)
 
     async def _ask(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
+        """Asks the caller's person, who is asked one question at a time."""
         async with caller.question_lock():
             return await self._answered(request, caller, known)
 
     async def _answered(self, request: ApprovalRequest, caller: Caller, known: Approval) -> Approval:
+        """Reads the store again, asks unless it decides, and stores a yes.
+
+        Raises:
+            ApprovalStoreError: the approval can't be stored.
+        """
         answer = await anyio.to_thread.run_sync(self._store.answer, request)
         refusal = self._stored.refusal(request, answer)
         if refusal is None:  # approved while this call waited for the question lock
@@ -298,7 +331,10 @@ class ClientApprover:
         return Approval(True)
 
     async def _ask_once(self, request: ApprovalRequest, answer: StoredAnswer, caller: Caller) -> str:
-        """Empty for a yes. A no holds while the client is known; no answer holds for this call."""
+        """Asks, unless the person has refused or ignored it before; returns "" for a yes, else what the person did.
+
+        A no holds while the client is known; no answer holds for this call.
+        """
         if request.digest in caller.client.refused:
             return "said no"
         if request.digest in caller.unanswered:
@@ -317,12 +353,15 @@ class CallersPerson:
     """Decides calls that the permissions leave open: asks the person of the caller's client."""
 
     def can_ask(self) -> bool:
-        """Whether the client has elicitation, even if it can't ask now."""
+        """Returns whether the caller's client has elicitation, even if it can't ask now."""
         caller = current_caller()
         return caller is not None and caller.has_elicitation
 
     async def __call__(self, use: ToolUse) -> Decision:
-        """Whether to allow a call."""
+        """Asks the caller's person whether to allow a call; waits for the answer, then for the run permit.
+
+        Without elicitation it is denied, unless it is to be decided only if somebody can be asked.
+        """
         caller = current_caller()
         if caller is None or not caller.has_elicitation:
             if use.only_if_asked:
@@ -352,7 +391,10 @@ class ToolAcceptance:
         self._asks = asks
 
     async def __call__(self, first: FirstListing) -> PinAnswer:
-        """True or False by a person's answer, None without one, "unseen" if there is no person to ask."""
+        """Asks the caller's person about findings: True or False by the answer, None without one.
+
+        Returns "unseen" if there is nothing to ask about, or no person to ask.
+        """
         caller = current_caller()
         if not self._asks or caller is None or not caller.has_elicitation:
             return "unseen"
@@ -378,7 +420,10 @@ class PassedOn:
         self._secrets_of = secrets_of
 
     async def elicit(self, request: ElicitationRequest) -> ElicitationAnswer:
-        """The person's answer; declined if calls of two clients are in progress: the question could be either's."""
+        """Asks the person of the one client with calls at the server, and returns the answer.
+
+        Declines, and logs why, if there is no such client or several, or if the form can't be shown.
+        """
         callers = [caller for caller in self._callers_of(request.server) if caller.can_ask]
         if len({caller.client for caller in callers}) != 1:
             _log.warning("A question of server %r was declined: it belongs to no one client.", request.server)

@@ -60,7 +60,7 @@ class HttpLimits:
 
     @property
     def connections(self) -> int:
-        """Two per request, bounded by the limit on file descriptors."""
+        """Returns the cap on connections: two per request, bounded by the limit on file descriptors."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return 2 * self.requests if soft == resource.RLIM_INFINITY else min(2 * self.requests, soft * 3 // 4)
 
@@ -89,7 +89,7 @@ class HttpApp:
         self.is_ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
+        """Serves one HTTP request, or answers why it is refused; ignores other kinds of connections."""
         if scope["type"] != "http":
             return
         refused = await self._served(scope, receive, send)
@@ -98,6 +98,7 @@ class HttpApp:
             await _answer(send, refused.status, refused.words + "\n", "text/plain", refused.headers)
 
     async def _served(self, scope: Scope, receive: Receive, send: Send) -> Refused | None:
+        """Serves a request; returns a refusal that is still to be sent, or None."""
         path, method = scope["path"], scope["method"]
         if path == "/healthz" and method in ("GET", "HEAD"):
             await _answer(send, 503 if self.is_ending else 200, json.dumps({"ok": not self.is_ending}) + "\n")
@@ -124,6 +125,7 @@ class HttpApp:
             return None
 
     def _begin(self, under_way: ExitStack, client: Holder, method: str) -> bool:
+        """Counts a request until `under_way` closes; returns whether it is its client's free call."""
         is_only_call = under_way.enter_context(self.requests.under_way(client, is_call=method != "GET"))
         if method == "POST":
             self.calls += 1
@@ -138,6 +140,7 @@ class HttpApp:
         self.calls -= 1
 
     def _refusal(self, path: str, method: str, client: Holder, headers: Headers) -> Refused | None:
+        """Returns why a request is refused before its body is read, or None. May shed another body for room."""
         if path != "/mcp":
             return _NOT_FOUND
         if method not in ("GET", "POST", "DELETE"):
@@ -149,7 +152,7 @@ class HttpApp:
         return None if self.requests.has_room(client, is_call=method != "GET") else _BUSY
 
     async def _body(self, scope: Scope, receive: Receive, reading: anyio.CancelScope) -> bytes | Refused | None:
-        """Read the body; None if its sender disconnected."""
+        """Reads the body; returns a refusal if it is too long, too slow or shed, None if its sender disconnected."""
         limits = self._limits
         try:
             body = await read_body(scope, receive, most=limits.body_bytes, within=reading)
@@ -160,9 +163,14 @@ class HttpApp:
         return body
 
     async def _passed_on(self, scope: Scope, replay: Replay, send: Send, client: Holder, under_way: ExitStack) -> None:
+        """Has the SDK answer a request.
+
+        Closes `under_way` as soon as the answer is sent, and sets its disconnect event.
+        """
         scope[GONE] = replay.gone
 
         async def watched(message: Message) -> None:
+            """Sends a message on, and notes sessions that it opens or ends."""
             if message["type"] == "http.response.start":
                 await self._note_session(scope, client, message)
             await send(message)
@@ -175,7 +183,7 @@ class HttpApp:
             replay.gone.set()
 
     async def _note_session(self, scope: Scope, client: Holder, answer: Message) -> None:
-        """Register a new session, evicting others above the cap; forget an ended one."""
+        """Registers a session that an answer opens, and evicts others above the cap; forgets one that it ends."""
         method, status = scope["method"], answer["status"]
         kind, name = client.key
         if kind == "session":  # only known sessions, or any client could end those of others
@@ -190,7 +198,7 @@ class HttpApp:
             await self._evict(victim)
 
     async def _evict(self, session: str) -> None:
-        """End a session with a DELETE, as its client would."""
+        """Forgets a session and ends it in the SDK with a DELETE, as its client would."""
         self._forget(session)
         headers = [(SESSION_HEADER.encode(), session.encode())]
         scope = {"type": "http", "method": "DELETE", "path": "/mcp", "query_string": b"", "headers": headers}
@@ -205,6 +213,7 @@ class HttpApp:
         self._service.forget(("session", session))
 
     def _facts(self) -> Mapping[str, Any]:
+        """Returns counters and gauges for /metrics."""
         return {
             **self._service.facts(),
             "http_requests_active": self.requests.count,
@@ -224,6 +233,7 @@ async def _answer(
     kind: str = "application/json",
     headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> None:
+    """Sends a whole response that caches don't keep."""
     body = text.encode()
     own = [
         (b"content-type", kind.encode()),
@@ -235,7 +245,7 @@ async def _answer(
 
 
 def _metrics(facts: Mapping[str, Any]) -> str:
-    """Metrics in Prometheus' text format."""
+    """Formats metrics for Prometheus: names that end with `_total` are counters, all others gauges."""
     lines: list[str] = []
     for name, value in facts.items():
         kind = "counter" if name.endswith("_total") else "gauge"
@@ -250,10 +260,10 @@ _BACKLOG = 256
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """Open a listening socket.
+    """Opens a listening TCP socket.
 
     Raises:
-        ToolbridgeError: the address can't be had.
+        ToolbridgeError: the address can't be bound.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -270,7 +280,10 @@ def open_socket(host: str, port: int) -> socket.socket:
 async def serve_http(
     app: HttpApp, listening: socket.socket, limits: HttpLimits, *, ready: Callable[[], None], stop: anyio.Event
 ) -> None:
-    """Serve until `stop`, then wait for calls in progress, for a while. Cancelling ends all at once."""
+    """Serves until `stop`, then waits for calls in progress, `shutdown_seconds` at most. Calls `ready` at first.
+
+    Sets `stop` if the server ends by itself. Cancelling ends all at once.
+    """
     config = uvicorn.Config(
         app,
         http=_protocol(limits, Connections(limits.connections, app.requests.shed)),
@@ -286,6 +299,7 @@ async def serve_http(
     server = _Server(config)
 
     async def run() -> None:
+        """Runs uvicorn until it ends, and sets `stop`."""
         with anyio.CancelScope(shield=True):  # ends by `should_exit`
             await server.serve(sockets=[listening])
         stop.set()
@@ -302,7 +316,7 @@ async def serve_http(
 
 
 async def _finish_calls(app: HttpApp, seconds: float) -> None:
-    """Refuse new calls, and wait for those in progress."""
+    """Refuses new requests from now on, and waits at most `seconds` for calls in progress."""
     app.is_ending = True
     with anyio.move_on_after(seconds):
         while app.calls:  # noqa: ASYNC110  # a moment, once
@@ -314,7 +328,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Install no signal handlers."""
+        """Installs no signal handlers."""
         yield
 
 
@@ -337,7 +351,7 @@ class Connections:
         self._kept_alive: dict[H11Protocol, str] = {}
 
     def add(self, connection: H11Protocol) -> None:
-        """Admit a connection, or abort it if its address has no room."""
+        """Admits a new connection, or aborts it if its address has no room and none of it can be evicted."""
         peer = peer_at(connection.client[0] if connection.client else "")
         holder = Holder(peer, ("connection", str(id(connection))))
         if not self._shares.may_take(holder) and not self._make_room(peer):
@@ -348,12 +362,14 @@ class Connections:
         self._idle[connection] = peer
 
     def _make_room(self, peer: str) -> bool:
+        """Ends one idle connection, or one that owes a body; returns whether there was one."""
         if self._evict_idle(peer) or self._shed(peer):
             return True
         is_new = not self._shares.held_by(peer)
         return is_new and not self._shares.free and self._evict_idle(self._shares.greediest())
 
     def _evict_idle(self, peer: str) -> bool:
+        """Aborts the oldest idle connection of an address; returns whether there was one."""
         for waiting in (self._idle, self._kept_alive):
             oldest = next((each for each, of in waiting.items() if of == peer), None)
             if oldest is not None:
@@ -363,35 +379,37 @@ class Connections:
         return False
 
     def use(self, connection: H11Protocol) -> None:
-        """Mark a connection as busy."""
+        """Marks a connection as busy: it isn't evicted."""
         self._idle.pop(connection, None)
         self._kept_alive.pop(connection, None)
 
     def keep_alive(self, connection: H11Protocol) -> None:
-        """Mark a connection as kept alive."""
+        """Marks a connection as kept alive: it may be evicted. Ignores unknown ones."""
         if connection in self._open:
             self._kept_alive[connection] = self._open[connection].peer
 
     def remove(self, connection: H11Protocol) -> None:
-        """Remove a closed connection."""
+        """Forgets a closed connection and frees its share; ignores unknown ones."""
         self.use(connection)
         if (holder := self._open.pop(connection, None)) is not None:
             self._shares.give_back(holder)
 
 
 def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Protocol]:
-    """The HTTP protocol with timeouts for headers and for reading responses, which uvicorn lacks."""
+    """Makes uvicorn's HTTP protocol with a cap on connections, and with timeouts for headers and reading responses."""
 
     class BoundedProtocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
         _stalled: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
+            """Admits the connection and starts the timeout for headers."""
             super().connection_made(transport)
             connections.add(self)
             self._expect_headers()
 
         def data_received(self, data: bytes) -> None:
+            """Passes data on; restarts the timeout for headers, or ends it once they are complete."""
             super().data_received(data)
             if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
                 self._expect_headers()
@@ -401,18 +419,21 @@ def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Prot
                     connections.use(self)
 
         def on_response_complete(self) -> None:
+            """Marks the connection as idle, or busy with a pipelined request."""
             connections.keep_alive(self)
             super().on_response_complete()
             if self._has_request():  # a pipelined request
                 connections.use(self)
 
         def connection_lost(self, exc: Exception | None) -> None:
+            """Stops all timeouts and frees the connection's share."""
             self._stop_waiting()
             self._stop_stalling()
             connections.remove(self)
             super().connection_lost(exc)
 
         def pause_writing(self) -> None:
+            """Starts the timeout for reading, as the client reads more slowly than we write."""
             if self._stalled is None:
                 self._expect_reading()
             super().pause_writing()
@@ -422,11 +443,12 @@ def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Prot
             super().resume_writing()
 
         def _expect_reading(self) -> None:
-            """Abort a client that reads too slowly, and holds its request open."""
+            """Starts the timeout after which a client that reads too slowly, and holds its request open, is aborted."""
             unread: int = self.transport.get_write_buffer_size()
             self._stalled = self.loop.call_later(limits.send_seconds, self._abort_unless_read, unread)
 
         def _abort_unless_read(self, unread: int) -> None:
+            """Aborts the connection if its client read too little of the `unread` bytes; else waits again."""
             if unread - self.transport.get_write_buffer_size() < _LEAST_READ:
                 self.transport.abort()
             else:
@@ -437,15 +459,18 @@ def _protocol(limits: HttpLimits, connections: Connections) -> type[asyncio.Prot
             return not getattr(self.cycle, "response_complete", True)
 
         def _expect_headers(self) -> None:
+            """Starts the timeout that closes the connection, unless it runs."""
             if self._deadline is None:
                 self._deadline = self.loop.call_later(limits.header_seconds, self.transport.close)
 
         def _stop_waiting(self) -> None:
+            """Stops the timeout for headers."""
             if self._deadline is not None:
                 self._deadline.cancel()
                 self._deadline = None
 
         def _stop_stalling(self) -> None:
+            """Stops the timeout for reading."""
             if self._stalled is not None:
                 self._stalled.cancel()
                 self._stalled = None

@@ -43,12 +43,15 @@ class Requests:
         self.count = 0
 
     def has_room(self, client: Holder, *, is_call: bool) -> bool:
-        """Whether a client may start a request. Sheds its oldest unread body to make room."""
+        """Returns whether a client may start a request. May shed an unread body of it or its address to make room."""
         return self._is_only_call(client, is_call) or self._shares.may_take(client) or self._shed_for(client)
 
     @contextmanager
     def under_way(self, client: Holder, *, is_call: bool) -> Generator[bool]:
-        """Count a request; yields whether it is its client's free call."""
+        """Counts a request while it lasts; yields whether it is its client's free call.
+
+        Refuses none: see `has_room`.
+        """
         is_only_call = self._is_only_call(client, is_call)
         self.count += 1
         if is_only_call:
@@ -66,7 +69,7 @@ class Requests:
 
     @contextmanager
     def awaiting_body(self, client: Holder, reading: anyio.CancelScope, *, is_only_call: bool) -> Generator[None]:
-        """Register a body that is being read."""
+        """Registers a body while it is read: shedding it cancels the scope `reading`."""
         self._bodies[reading] = client, is_only_call
         try:
             yield
@@ -74,16 +77,17 @@ class Requests:
             self._bodies.pop(reading, None)
 
     def shed(self, peer: str) -> bool:
-        """Shed the oldest unread body of an address, which closes its connection."""
+        """Stops reading the oldest unread body of an address and closes its connection; False if there is none."""
         return self._give_up(lambda client, _: client.peer == peer)
 
     def _shed_for(self, client: Holder) -> bool:
-        """Shed of the client itself, else of its address; never a free call."""
+        """Sheds an unread body of the client, else of its address, but never a free call; False if there is none."""
         return self._give_up(lambda owes, is_only_call: owes == client and not is_only_call) or self._give_up(
             lambda owes, is_only_call: owes.peer == client.peer and not is_only_call
         )
 
     def _give_up(self, is_meant: Callable[[Holder, bool], bool]) -> bool:
+        """Cancels reading the oldest body that `is_meant` accepts; returns whether there was one."""
         oldest = next((reading for reading, owed in self._bodies.items() if is_meant(*owed)), None)
         if oldest is None:
             return False
@@ -127,26 +131,27 @@ class HttpSessions:
         return len(self._known)
 
     def of(self, headers: Headers) -> str | None:
-        """The session of a request, if we opened it."""
+        """Returns the session id of a request, if we opened that session; else None."""
         kind, name = request_key(headers)
         return name if kind == "session" and name in self._known else None
 
     def opens_one(self, headers: Headers, method: str) -> bool:
-        """Whether a request may open a session."""
+        """Returns whether a request may open a session: a POST without a session id."""
         return method == "POST" and request_key(headers) == OPENING
 
     def begin(self, name: str, method: str) -> None:
-        """Count a request of a session."""
+        """Counts a request of a known session, which is not evicted meanwhile."""
         session = self._known[name]
         session.requests += 1
         self._use(session, method, 1)
 
     def end(self, name: str, method: str) -> None:
-        """Uncount a request of a session."""
+        """Uncounts a request of a session; ignores unknown ones."""
         if session := self._known.get(name):
             self._use(session, method, -1)
 
     def _use(self, session: HttpSession, method: str, change: int) -> None:
+        """Changes the count of streams (GET) or calls of a session, and marks it as used now."""
         session.used = monotonic()
         if method == "GET":
             session.streams += change
@@ -154,15 +159,15 @@ class HttpSessions:
             session.calls += change
 
     def add(self, name: str, owner: tuple[str, str]) -> None:
-        """Register a session."""
+        """Registers a session, without checking the cap: see `victim`."""
         self._known[name] = HttpSession(owner, monotonic())
 
     def forget(self, name: str) -> None:
-        """Remove a session."""
+        """Removes a session, if it is known."""
         self._known.pop(name, None)
 
     def victim(self, *, new: str | None = None) -> str | None:
-        """The session to evict for a new one: the least recently used idle one; None below the cap."""
+        """Returns the idle session to evict, never `new`; None up to the cap, or if all are in use. Removes nothing."""
         if len(self._known) <= self._most:
             return None
         held = Counter(session.owner for session in self._known.values())
@@ -170,6 +175,7 @@ class HttpSessions:
         idle = [name for name in self._idle() if name != new]
 
         def order(name: str) -> tuple[int, bool, bool, float]:
+            """Sorts sessions to be evicted first to the front."""
             session = self._known[name]
             is_greedy = held[session.owner] > self._most // 2
             return -of_peer[session.owner[0]], not is_greedy, session.requests > _HANDSHAKE, session.used
@@ -177,7 +183,7 @@ class HttpSessions:
         return min(idle, key=order, default=None)
 
     def is_full(self) -> bool:
-        """Whether the cap is reached and no session is idle."""
+        """Returns whether the cap is reached and no session is idle."""
         return len(self._known) >= self._most and next(self._idle(), None) is None
 
     def _idle(self) -> Iterator[str]:
@@ -206,7 +212,7 @@ class Guard:
     token: str | None = None
 
     def refusal(self, scope: Scope) -> Refused | None:
-        """The refusal of a request; None if it is accepted."""
+        """Returns why a request is refused, by its Host, Origin and token; None if it is accepted."""
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or _text(hosts[0]).lower() not in self.hosts:
@@ -222,7 +228,7 @@ class Guard:
 def guard_of(
     host: str, port: int, *, more_hosts: tuple[str, ...] = (), origins: tuple[str, ...] = (), token: str | None = None
 ) -> Guard:
-    """The access rules of a listening address."""
+    """Makes the access rules of a listening address; `more_hosts` without a port are accepted with it, too."""
     names: set[str] = set() if is_everywhere(host) else {_bracketed(host).lower()}
     if is_loopback(host):
         names |= {"127.0.0.1", "localhost", "[::1]"}
@@ -240,7 +246,7 @@ def guard_of(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is loopback."""
+    """Returns whether a host is `localhost` or a loopback address; False for other names."""
     if host.lower() == "localhost":
         return True
     try:
@@ -250,7 +256,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_everywhere(host: str) -> bool:
-    """Whether an address is unspecified: all interfaces."""
+    """Returns whether a host is the unspecified address: all interfaces. False for names."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_unspecified
     except ValueError:
@@ -258,6 +264,7 @@ def is_everywhere(host: str) -> bool:
 
 
 def _has_token(headers: list[tuple[bytes, bytes]], token: str) -> bool:
+    """Returns whether exactly one Authorization header has this bearer token; compares in constant time."""
     given = [value for name, value in headers if name == b"authorization"]
     if len(given) != 1:
         return False
@@ -266,6 +273,7 @@ def _has_token(headers: list[tuple[bytes, bytes]], token: str) -> bool:
 
 
 def _bracketed(host: str) -> str:
+    """Puts an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
@@ -288,10 +296,10 @@ class BodyError(Exception):
 
 
 async def read_body(scope: Scope, receive: Receive, *, most: int, within: anyio.CancelScope) -> bytes | None:
-    """Read the whole body; None if the scope was cancelled before its end.
+    """Reads the whole body of at most `most` bytes; None if `within` was cancelled before its end.
 
     Raises:
-        BodyError: it is too long, or its sender is gone.
+        BodyError: it is too long, or its sender disconnected.
     """
     for name, value in scope["headers"]:
         if name == b"content-length" and (not value.isdigit() or int(value[:20]) > most):
@@ -319,7 +327,7 @@ class Replay:
         self.gone = anyio.Event()
 
     async def __call__(self) -> Message:
-        """The next ASGI message."""
+        """Returns the body first, then what the client sends; sets `gone` on a disconnect."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
