@@ -63,6 +63,7 @@ def listing_key(server: ServerConfig) -> str:
 
 
 def _facts(server: ServerConfig) -> dict[str, object]:
+    """The hashed facts of a server: what runs or is reached, references as written; no tool filters, no labels."""
     oauth = server.oauth
     return {
         "version": 1,
@@ -97,7 +98,7 @@ def same_connection(one: ServerConfig, other: ServerConfig) -> bool:
 
 
 def _kind_of_object(server: object) -> str | None:
-    """The class of an in-process server: an object's code can't be hashed."""
+    """The qualified name of the class of an in-process server, None without one: code can't be hashed."""
     if server is None:
         return None
     kind = type(server)
@@ -105,6 +106,7 @@ def _kind_of_object(server: object) -> str | None:
 
 
 def _digest(facts: dict[str, object]) -> str:
+    """`sha256:` and the hash of the facts as canonical JSON: sorted keys, ASCII, no spaces."""
     # ASCII: a path that is not UTF-8 has lone surrogates, which can't be encoded otherwise.
     canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return f"sha256:{hashlib.sha256(canonical.encode('ascii')).hexdigest()}"
@@ -144,10 +146,10 @@ class Config:
     active_profiles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the servers together; each was checked at its own construction.
+        """Check the servers together (each was checked at its own construction); empty `servers` if the gateway is off.
 
         Raises:
-            ConfigError: names collide, a key differs from its server's name, or there are too many servers.
+            ConfigError: names collide, a key differs from its server's name, too many servers, or an invalid rule.
             MisuseError: an argument is of the wrong type.
         """
         for name, kind in _KINDS.items():
@@ -183,10 +185,10 @@ class Config:
         unattended: Unattended = "allow",
         plugins: PluginPolicy | None = None,
     ) -> Config:
-        """A configuration made in code, checked like one from a file.
+        """A configuration made in code, checked like one from a file. `flows` are merged over the default rules.
 
         Raises:
-            ConfigError: names of servers collide, or there are too many.
+            ConfigError: names of servers collide, there are too many, or a rule is invalid.
             MisuseError: an argument is of the wrong type.
         """
         for number, server in enumerate(servers):
@@ -219,6 +221,12 @@ _ITEMS = {"files": str, "warnings": str, "profiles": Profile, "active_profiles":
 
 
 def _check_servers(field_name: str, given: object) -> None:
+    """Check the type of a mapping of servers by name.
+
+    Raises:
+        ConfigError: a key differs from its server's name.
+        MisuseError: it is no mapping, or a value is no ServerConfig.
+    """
     _check_type(field_name, given, Mapping, "servers by name")
     for name, server in cast("Mapping[object, object]", given).items():
         _check_type(f"{field_name}[{name!r}]", server, ServerConfig, "a ServerConfig")
@@ -237,7 +245,9 @@ def _check_type(name: str, value: object, kinds: type | tuple[type, ...], expect
 
 
 def merge_files(files: Sequence[ParsedFile]) -> Config:
-    """One configuration of all files, given in order of precedence.
+    """Merge parsed files, given in order of precedence, into one configuration.
+
+    Of two servers of one name the first wins, with the labels of both and a warning; of two limits, the lower.
 
     Raises:
         ConfigError: names of servers collide, or there are too many servers.
@@ -295,7 +305,10 @@ def merge_files(files: Sequence[ParsedFile]) -> Config:
 
 
 def _limit(limits: dict[str, Any], file: ParsedFile) -> Iterator[str]:
-    """Merge a file's limits into `limits`: the lower cap holds, so a repository lifts none. Yields warnings."""
+    """Merge a file's limits into `limits`, in place: the lower cap holds, so a repository lifts none.
+
+    A generator: merges as it is consumed, and yields a warning for each cap that it lowers.
+    """
     for name, value in file.limits.items():
         before = limits.setdefault(name, value)
         if value < before:
@@ -338,7 +351,9 @@ def load_config(
 
 
 def config_reader(source: ConfigSource) -> Callable[[], Config]:
-    """A function that loads the configuration anew at each call, from the directory that is current now.
+    """Return a function that reads the files anew at each call, from the directory that is current now.
+
+    Each call can raise ConfigError. For a `Config`, it returns that one.
 
     Raises:
         ConfigError: the current directory is gone.
@@ -352,7 +367,7 @@ def config_reader(source: ConfigSource) -> Callable[[], Config]:
 
 
 def _documents(used: list[Candidate]) -> list[tuple[Candidate, dict[str, object] | ConfigError]]:
-    """Each file's JSON object, or its error: a broken file must not disable another's `gateway` switch."""
+    """Read each file; its JSON object, or its error: a broken file must not disable another's `gateway` switch."""
     documents: list[tuple[Candidate, dict[str, object] | ConfigError]] = []
     for candidate in used:
         try:
@@ -363,6 +378,7 @@ def _documents(used: list[Candidate]) -> list[tuple[Candidate, dict[str, object]
 
 
 def _current() -> str:
+    """The current directory. Raises ConfigError if it was deleted."""
     try:
         return os.getcwd()
     except OSError:

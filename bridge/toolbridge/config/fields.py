@@ -41,7 +41,9 @@ _FORM = 'an object such as {"get_forecast": {"type": "object", "properties": {â€
 
 
 def from_file(value: object, field: str, absolute: Callable[[str], str]) -> object:
-    """The JSON object in the file if the value is a path, else the value.
+    """Read the JSON object in the file if the value is a text that is not blank; else return the value unchecked.
+
+    `absolute` resolves the path.
 
     Raises:
         ConfigError: the file can't be read, or is not a JSON object.
@@ -57,7 +59,11 @@ def from_file(value: object, field: str, absolute: Callable[[str], str]) -> obje
 
 
 def output_schemas(value: object, field: str) -> Mapping[str, Mapping[str, Any]]:
-    """JSON Schemas by tool."""
+    """Check an object of JSON Schemas by tool, and copy it; the schemas themselves are not validated.
+
+    Raises:
+        ConfigError: it or a schema is no object, or a tool's name is empty.
+    """
     if not isinstance(value, Mapping):
         raise wrong(value, field, _FORM)
     schemas: dict[str, Mapping[str, Any]] = {}
@@ -93,7 +99,11 @@ _OAUTH_ADVICE: Mapping[str, str] = {"callbackPort": 'Write "redirectPort".', "sc
 
 
 def url(value: object, field: str) -> str:
-    """Check an http or https URL without user, password or fragment."""
+    """Check an http or https URL and return it unchanged; reaches nothing.
+
+    Raises:
+        ConfigError: another scheme, no host, a user, password or fragment, or a space or control character.
+    """
     text = some_text(value, field)
     example = "Write it as https://host/path."
     if _BAD_URL_CHARACTER.search(text):
@@ -114,7 +124,11 @@ def url(value: object, field: str) -> str:
 
 
 def headers(value: object, field: str) -> dict[str, str]:
-    """Check headers; values may hold references."""
+    """Check headers and copy them; values may hold references.
+
+    Raises:
+        ConfigError: at the first malformed, repeated or transport-owned header.
+    """
     found: dict[str, str] = {}
     seen: set[str] = set()
     for name, text in pairs(value, field).items():
@@ -149,7 +163,11 @@ def header_fault(value: str) -> str:
 
 
 def oauth(value: object, field: str) -> OAuth:
-    """Check how to sign in."""
+    """Check how to sign in: an object of a file, or an `OAuth`, which is checked and made anew.
+
+    Raises:
+        ConfigError: lists everything that is wrong with it.
+    """
     if isinstance(value, OAuth):
         given = {key: getattr(value, attribute) for key, attribute in OAUTH_KEYS.items()}
         value = {key: each for key, each in given.items() if each is not None}
@@ -159,6 +177,7 @@ def oauth(value: object, field: str) -> OAuth:
 
 
 def _port(value: object, field: str) -> int:
+    """Check a port, 1 to 65535; ConfigError otherwise. `8080.0` is accepted."""
     # 8080.0 is the same number in JSON.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
         raise wrong(value, field, "a whole number from 1 to 65535")
@@ -277,9 +296,10 @@ def fields_of_entry(
     *,
     without_effect: Collection[str] = (),
 ) -> tuple[dict[str, object], dict[str, str]]:
-    """The values in a server's entry by attribute, and the key of each; adds everything that is wrong to `problems`.
+    """Read a server's entry into values by attribute, and the key of each; the values are not checked yet.
 
-    Resolves aliases, and makes paths absolute; the values are not checked yet.
+    Resolves aliases, makes paths absolute, and reads a file of output schemas. Adds unknown keys, duplicates and the
+    file's mistakes to `problems`; keys in `without_effect` are skipped.
     """
     values_given: dict[str, object] = {}
     keys: dict[str, str] = {}
@@ -320,7 +340,11 @@ _DEFAULTS: dict[str, object] = {
 def check_fields(
     given: Mapping[str, object], transport: str, label: Callable[[str], str], problems: list[ConfigError]
 ) -> dict[str, Any]:
-    """The checked fields of a server by attribute. Adds everything that is wrong to `problems`."""
+    """Check the fields of a server, given by attribute, and return those that are valid.
+
+    Adds everything that is wrong to `problems`, and raises nothing: a caller must look there. With both `command` and
+    `url`, nothing is returned. `label` names a field in messages.
+    """
     if "command" in given and "url" in given:
         fix = f"Remove {label('url')!r} for a process, or {label('command')!r} for a server that is reached by URL."
         both = f"has both {label('command')!r} and {label('url')!r}."
@@ -372,6 +396,7 @@ def check_server(server: ServerConfig) -> None:
 
 
 def _transport(value: object) -> str:
+    """Return a known transport; ConfigError for anything else."""
     if isinstance(value, str) and value in NEEDED_FIELD:
         return value
     found = quoted(value) if isinstance(value, str) else kind_of(value)
@@ -379,6 +404,7 @@ def _transport(value: object) -> str:
 
 
 def _given(server: ServerConfig) -> dict[str, object]:
+    """The fields of a server that differ from their defaults, by attribute."""
     given = {each.attribute: getattr(server, each.attribute) for each in FIELDS if each.attribute != "server"}
     given = {attribute: value for attribute, value in given.items() if value != _DEFAULTS[attribute]}
     return given if server.server is None else given | {"server": server.server}
@@ -388,7 +414,7 @@ def check_together(servers: Iterable[ServerConfig]) -> None:
     """Check that no two servers have the same Python module.
 
     Raises:
-        ConfigError: two have one name, or names that differ only by `-` and `_`.
+        ConfigError: at the first two of one name, or of names that differ only by `-` and `_`.
     """
     seen: dict[str, ServerConfig] = {}
     for server in servers:
@@ -401,6 +427,7 @@ def check_together(servers: Iterable[ServerConfig]) -> None:
 
 
 def _collision(one: ServerConfig, other: ServerConfig) -> str:
+    """Say how two servers collide: one name, names that map to one, or a difference by `-` and `_` only."""
     elsewhere = "" if one.origin == other.origin else f" of {shown_path(str(one.origin))}"
     first = quoted(one.display_name or one.name) + elsewhere
     if one.name != other.name:

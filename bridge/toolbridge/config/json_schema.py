@@ -77,6 +77,7 @@ def json_schema() -> _Schema:
 
 
 def _file() -> _Schema:
+    """The schema of a whole file: keys at the top, exactly one form of servers."""
     level = {"enum": list(policy.LEVELS)}
     patterns = {"type": "array", "items": {"type": "string", "pattern": _PATTERN, "maxLength": policy.MOST_CHARACTERS}}
     keys = {
@@ -112,6 +113,7 @@ def _file() -> _Schema:
 
 
 def _limits() -> _Schema:
+    """The schema of `limits`: the range and default of each."""
     found: dict[str, _Schema] = {}
     defaults = {each.name: each.default for each in fields(ServerLimits)}
     for key, name in LIMIT_OF_KEY.items():
@@ -122,12 +124,14 @@ def _limits() -> _Schema:
 
 
 def _servers() -> _Schema:
+    """The schema of the object of servers, and of their names as written, reserved ones excluded."""
     reserved = sorted({each.replace("-", mark) for each in values.RESERVED_NAMES for mark in "-_"})
     names = {"maxLength": values.MOST_WRITTEN_CHARACTERS, "pattern": _SERVER_NAME, "not": {"enum": reserved}}
     return _map({"$ref": "#/$defs/server"}, propertyNames=names)
 
 
 def _server() -> _Schema:
+    """The schema of one server's entry, with all spellings of its keys and no two of one field."""
     known = {each.attribute: {"description": each.description, **_OF_CHECK[each.check]} for each in FIELDS if each.key}
     transport = {"description": "How the server is reached.", "enum": list(TRANSPORT_OF_SPELLING)}
     spellings: dict[str, list[str]] = {}
@@ -150,6 +154,7 @@ def _reached(needed: str, transports: frozenset[str]) -> _Schema:
 
 
 def _profile() -> _Schema:
+    """The schema of one profile: any field of a server but the transport can be overridden."""
     fields_of_server = {key for key, attribute in ATTRIBUTE_OF_KEY.items() if attribute != "transport"}
     override = _object({key: {"$ref": f"#/$defs/server/properties/{key}"} for key in sorted(fields_of_server)})
     keys = {**dict.fromkeys(FORMS, _NAMES), "overrides": _map(override), "description": _TEXT}

@@ -69,7 +69,11 @@ class EntryContext:
 def parse_server(
     written: str, entry: object, context: EntryContext, problems: list[ConfigError], warnings: list[str]
 ) -> ServerConfig | None:
-    """The server, or None after adding everything that is wrong with the entry to `problems`."""
+    """Parse one server's entry, in any client's spelling; None after adding all its mistakes to `problems`.
+
+    `problems` must be empty when called. Adds to `warnings` only if there is a server. Paths become absolute;
+    references stay as written. Reads a file of output schemas, if one is named.
+    """
     if not isinstance(entry, Mapping):
         problem = f"expected an object, found {kind_of(entry)}."
         problems.append(ConfigError(problem, fix='Write {"command": …} or {"url": …}.'))
@@ -105,7 +109,7 @@ def parse_server(
 
 
 def _transport(given: dict[str, object], label: Callable[[str], str], problems: list[ConfigError]) -> Transport | None:
-    """The transport: named, or inferred from `command` or `url`."""
+    """Remove `transport` from `given`, or infer it from `command` or `url`; None after adding a problem."""
     if "transport" not in given:
         if "command" in given:
             return "stdio"
@@ -125,7 +129,10 @@ def _transport(given: dict[str, object], label: Callable[[str], str], problems: 
 
 
 def _drop_our_own_headers(given: dict[str, object]) -> list[str]:
-    """Remove headers that the transport sets anyway, which other clients' files repeat; returns warnings."""
+    """Remove headers that the transport sets anyway from `given`, in place; returns a warning if there were any.
+
+    Other clients' files repeat them. Headers that are no object are left to the check that follows.
+    """
     found = given.get("headers")
     if not isinstance(found, Mapping):
         return []
@@ -136,6 +143,7 @@ def _drop_our_own_headers(given: dict[str, object]) -> list[str]:
 
 
 def _collect(problems: list[ConfigError], check: Callable[..., _T], *values: object) -> _T | None:
+    """Call `check` with the values; on a ConfigError, add what it lists to `problems` and return None."""
     try:
         return check(*values)
     except ConfigError as problem:
@@ -144,6 +152,7 @@ def _collect(problems: list[ConfigError], check: Callable[..., _T], *values: obj
 
 
 def _warnings(server: ServerConfig, ignored: Iterable[str]) -> Iterator[str]:
+    """Yield warnings about an accepted server: ignored keys, a space in its command, references not expanded."""
     if ignored:
         yield f"without effect: {listed(ignored, 'and')}."
     if server.command and " " in server.command.strip() and not any(mark in server.command for mark in "/\\"):
@@ -186,7 +195,9 @@ class ParsedFile:
 
 
 def parse_file(document: Mapping[str, object], candidate: Candidate, home: str | None) -> ParsedFile:
-    """Parse a file's JSON object.
+    """Parse a file's JSON object, which was read already; only files of output schemas are read here.
+
+    A server that is toolbridge itself is left out with a warning.
 
     Raises:
         ConfigError: lists all problems: server, field, what was found and what to write.
@@ -220,6 +231,7 @@ def parse_file(document: Mapping[str, object], candidate: Candidate, home: str |
 
 
 def _check_top_level(document: Mapping[str, object], problems: list[ConfigError], warnings: list[str]) -> None:
+    """Check all but servers, limits, rules and profiles; adds to `problems` and `warnings`, raises nothing."""
     problems += unknown_keys(document, TOP_LEVEL_KEYS)
     version = document.get("version", 1)
     if isinstance(version, bool) or version != 1:
@@ -242,6 +254,10 @@ def _servers(
     problems: list[ConfigError],
     warnings: list[str],
 ) -> tuple[ServerConfig, ...]:
+    """Parse all entries; adds to `problems` and `warnings`, and stops at `MOST_PROBLEMS_SOUGHT`.
+
+    A server that is toolbridge itself is left out with a warning.
+    """
     if all(form in document for form in FORMS):
         problems.append(ConfigError("has both 'mcpServers' and 'servers'.", fix="Move all servers into one of them."))
     elif not any(form in document for form in FORMS):
@@ -265,6 +281,7 @@ def _servers(
 
 
 def _entry_context(form: str, candidate: Candidate, home: str | None) -> EntryContext:
+    """Build the context of a file's entries; `form` is the key of its servers."""
     return EntryContext(
         origin=Origin(candidate.origin, candidate.path),
         base=candidate.base,

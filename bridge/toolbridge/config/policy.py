@@ -65,7 +65,7 @@ class Permissions:
         object.__setattr__(self, "allow_except", frozenset(self.allow_except))
 
     def with_allowed(self, *more: str) -> Permissions:
-        """A copy that allows these patterns, too.
+        """A copy that allows these patterns, too; `ask` and `deny` still win over them.
 
         Raises:
             ConfigError: a pattern is malformed.
@@ -74,7 +74,7 @@ class Permissions:
 
 
 def strictest(*levels: Level) -> Level:
-    """The strictest of the levels."""
+    """The strictest of the levels, of which there is at least one."""
     return max(levels, key=LEVELS.index)
 
 
@@ -89,12 +89,15 @@ def parse_permissions(value: object) -> Permissions:
 
 
 def level(value: object, field: str) -> Level:
-    """Allow, ask or deny."""
+    """Check a level: `allow`, `ask` or `deny`; ConfigError otherwise."""
     return one_of(LEVELS, value, field)
 
 
 def patterns(value: object, field: str) -> tuple[str, ...]:
-    """A list of patterns, without duplicates."""
+    """Check a list of patterns of tools, and drop duplicates; ConfigError at the first malformed one.
+
+    In a field whose name ends with `deny`, a wildcard within a name is refused as well.
+    """
     if not isinstance(value, (list, tuple)):
         raise wrong(value, field, 'a list such as ["mcp__weather__*"]')
     items = cast("list[object] | tuple[object, ...]", value)
@@ -104,7 +107,10 @@ def patterns(value: object, field: str) -> tuple[str, ...]:
 
 
 def _is_pattern(text: str) -> bool:
-    """Searches the separators: a regular expression would try every pair of them (ReDoS)."""
+    """Whether a text has the form of a pattern of tools.
+
+    Searches the separators: a regular expression would try every pair of them (ReDoS).
+    """
     if text == "*":
         return True
     parts = text.removesuffix("*")
@@ -121,7 +127,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _pattern(value: object, field: str, *, denies: bool) -> str:
-    """Check a pattern. One that can match no tool is refused: its author would rely on the rule."""
+    """Check a pattern; ConfigError for one that can match no tool: its author would rely on the rule."""
     text = any_text(value, field)
     if _is_pattern(text):
         if denies:
@@ -187,7 +193,11 @@ def parse_flows(value: object, field: str = "flows") -> dict[str, Level]:
 
 
 def labels(value: object, field: str) -> tuple[str, ...]:
-    """Flow labels of a server: `external`, or `external:<tool>` for one of its tools."""
+    """Check a list of flow labels, `external` or `external:<tool>` for one tool, and drop duplicates.
+
+    Raises:
+        ConfigError: it is no list, or the first unknown label.
+    """
     if not isinstance(value, (list, tuple)):
         raise wrong(value, field, 'a list such as ["private", "external:send_mail"]')
     items = cast("list[object] | tuple[object, ...]", value)
@@ -195,6 +205,7 @@ def labels(value: object, field: str) -> tuple[str, ...]:
 
 
 def _label(value: object, field: str) -> str:
+    """Check one flow label, with or without a tool; ConfigError otherwise."""
     text = any_text(value, field)
     label, colon, tool = text.partition(":")
     if label in LABELS and bool(colon) == bool(tool.strip()):
@@ -224,7 +235,7 @@ class PluginPolicy:
             object.__setattr__(self, name, None if given is None else names(given, f"plugins.{name}"))
 
     def refusal(self, *spellings: str) -> str:
-        """The reason why a plugin with these names is denied; empty if it is allowed."""
+        """The reason why a plugin with any of these names is denied; empty if it is allowed. Deny wins."""
         known = set(map(_normal, spellings))
         if self._has(self.deny, known):
             return "it is in 'plugins.deny' of the configuration"
@@ -237,7 +248,7 @@ class PluginPolicy:
         return any(each == ALL or _normal(each) in known for each in listed)
 
     def unmatched(self, plugins: Iterable[str]) -> tuple[str, ...]:
-        """Names in either list that match none of these plugins."""
+        """Names in either list, except `*`, that match none of these plugins."""
         known = {ALL, *map(_normal, plugins)}
         return tuple(dict.fromkeys(name for name in (*(self.allow or ()), *self.deny) if _normal(name) not in known))
 
@@ -257,7 +268,7 @@ def parse_plugins(value: object) -> PluginPolicy:
 
 
 def merged_plugins(policies: Iterable[PluginPolicy]) -> PluginPolicy:
-    """The intersection of what all files allow, and the union of what they deny (T25)."""
+    """Merge policies: allowed is what all allow that have a list, denied what any denies (T25)."""
     allow: tuple[str, ...] | None = None
     deny: list[str] = []
     for policy in policies:
@@ -268,6 +279,7 @@ def merged_plugins(policies: Iterable[PluginPolicy]) -> PluginPolicy:
 
 
 def _in_both(one: tuple[str, ...], other: tuple[str, ...]) -> Iterable[str]:
+    """The names that both lists of allowed plugins have, in the spelling of one; `*` matches every name."""
     if ALL in one:
         return other
     if ALL in other:
@@ -296,7 +308,10 @@ class Policy:
 
 
 def parse_policy(document: Mapping[str, object], problems: list[ConfigError]) -> Policy:
-    """The rules in a file's JSON object. Adds everything that is wrong to `problems`."""
+    """Parse the rules in a file's JSON object; adds everything that is wrong to `problems`, and raises nothing.
+
+    A missing or malformed rule gets its default. Other keys are ignored.
+    """
     kept: dict[str, Any] = {}
     for key, (attribute, check) in _CHECKS.items():
         if key not in document:
@@ -309,7 +324,7 @@ def parse_policy(document: Mapping[str, object], problems: list[ConfigError]) ->
 
 
 def check_errors(value: object) -> Errors:
-    """How a tool's error reaches guest code.
+    """Check how a tool's error reaches guest code, `raise` or `return`, and return it.
 
     Raises:
         ConfigError: it is no known word.
@@ -318,7 +333,7 @@ def check_errors(value: object) -> Errors:
 
 
 def check_unattended(value: object) -> Unattended:
-    """Which calls are made where nobody can be asked.
+    """Check which calls are made where nobody can be asked, `allow`, `reads` or `deny`, and return it.
 
     Raises:
         ConfigError: it is no known word.
@@ -327,7 +342,7 @@ def check_unattended(value: object) -> Unattended:
 
 
 def strictest_unattended(policies: Iterable[Policy]) -> Unattended:
-    """The strictest of all files: a repository can't loosen the user's setting."""
+    """The strictest `unattended` of all files, `allow` without any: a repository can't loosen the user's."""
     return UNATTENDED[max((UNATTENDED.index(policy.unattended) for policy in policies), default=0)]
 
 

@@ -55,7 +55,7 @@ def parse_profiles(
     *,
     absolute: Callable[[str], str],
 ) -> tuple[Profile, ...]:
-    """The `profiles` of a file; adds everything that is wrong to `problems`. `absolute` resolves paths of the file."""
+    """Parse a file's `profiles`; adds to `problems` and `warnings`, raises nothing. `absolute` resolves its paths."""
     try:
         given = pairs(value, "profiles")
         if len(given) > MOST_PROFILES:
@@ -79,6 +79,7 @@ class _File:
 
 
 def _profile(name: str, entry: object, file: _File) -> Profile:
+    """Parse one profile; adds to the file's problems and warnings, and keeps only servers of the same file."""
     problems, warnings = file.problems, file.warnings
     where = f"profiles.{name[:60]}"
     if not PROFILE_NAME.fullmatch(name) or name == NO_PROFILE:
@@ -119,7 +120,13 @@ def _profile(name: str, entry: object, file: _File) -> Profile:
 
 
 def _override(change: object, server: ServerConfig, where: str, file: _File) -> Mapping[str, Any]:
-    """The overridden fields of a server, checked like those of its entry."""
+    """Check the overridden fields of a server like those of its entry, and return them by attribute.
+
+    Adds mistakes to the problems of the file.
+
+    Raises:
+        ConfigError: it is no object.
+    """
     given = pairs(change, where)
     mistakes: list[ConfigError] = []
     fields, keys = fields_of_entry(given, file.absolute, mistakes)
@@ -145,10 +152,12 @@ def _mapped(written: str) -> str:
 
 
 def profile_names(given: object) -> tuple[str, ...]:
-    """Check a list of names of profiles; removes duplicates, and `default`, which stands for no profile.
+    """Check an iterable of names of profiles; removes duplicates, and `default`, which stands for no profile.
+
+    Whether they exist is not checked.
 
     Raises:
-        MisuseError: it is no list of texts.
+        MisuseError: it is a text, no iterable, or an item is no text.
     """
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise MisuseError("profiles", given, "a list of names")
@@ -160,10 +169,12 @@ def profile_names(given: object) -> tuple[str, ...]:
 
 
 def with_profiles(config: Config, chosen: Iterable[str]) -> Config:
-    """A copy of the configuration with the servers and overrides of these profiles only, applied in order.
+    """A copy of the configuration in which just these profiles are active: their servers are added, overrides applied.
+
+    Servers of other profiles are inactive, also if they were active before; later profiles override earlier ones.
 
     Raises:
-        ConfigError: there is no such profile.
+        ConfigError: there is no such profile, a server is invalid with its overrides, or there are too many servers.
         MisuseError: it is no list of names.
     """
     wanted = profile_names(chosen)
@@ -184,6 +195,11 @@ def with_profiles(config: Config, chosen: Iterable[str]) -> Config:
 
 
 def _overridden(server: ServerConfig, profile: Profile) -> ServerConfig:
+    """Apply a profile's overrides to a server: labels are added, `env` and `headers` merged, the rest replaced.
+
+    Raises:
+        ConfigError: the result is invalid; names the profile and its file.
+    """
     changes = dict(profile.overrides.get(server.name, {}))
     for each in _MERGED:
         if each in changes:

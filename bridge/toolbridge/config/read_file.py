@@ -30,17 +30,19 @@ _BEFORE_NO_VALUE = "[{,:"
 
 
 def plain_json(text: str) -> str:
-    """The text with comments and trailing commas blanked."""
+    """Blank comments and trailing commas with spaces, so that positions stay; broken JSON is left to the parser."""
     return _without_last_commas(_STRING_OR_COMMENT.sub(_blank, text))
 
 
 def _blank(match: re.Match[str]) -> str:
+    """Return a comment as spaces, with its line breaks; a string or an unterminated comment as it is."""
     found = match[0]
     is_comment = found.startswith("//") or (len(found) >= 4 and found.endswith("*/") and found.startswith("/*"))
     return _NOT_LINE_BREAK.sub(" ", found) if is_comment else found
 
 
 def _without_last_commas(text: str) -> str:
+    """Blank commas before `]` or `}`, outside strings, that follow a value."""
     pieces: list[str] = []
     end = 0
     before = ""  # the last character that is no space
@@ -80,7 +82,7 @@ class Candidate:
 def locate(
     file: str | os.PathLike[str] | None, *, directory: str | os.PathLike[str], environ: Mapping[str, str]
 ) -> tuple[Candidate, ...]:
-    """All places in order of precedence; a given file comes first, existing or not.
+    """List all places in order of precedence, used or not; a given file comes first, existing or not. Reads no file.
 
     Raises:
         ConfigError: the given path is invalid, or `TOOLBRIDGE_CONFIG_DIR` is not absolute.
@@ -125,7 +127,7 @@ def user_directory(environ: Mapping[str, str]) -> str | None:
 
 
 def home_directory(environ: Mapping[str, str]) -> str | None:
-    """The user's home directory, if it is known."""
+    """The user's home directory by `HOME`, else by the system; None if it is not absolute."""
     home = environ.get("HOME") or os.path.expanduser("~")
     return home if os.path.isabs(home) else None
 
@@ -143,7 +145,7 @@ def _is_within(path: str, directory: str) -> bool:
 
 
 def _base(path: str) -> str:
-    """The directory of a file, or the one above for a tool's folder such as `.vscode`."""
+    """The directory that paths in a file are relative to: its own, or the one above `.vscode` or `.agents`."""
     folder, name = os.path.split(os.path.dirname(path))
     return folder if name in (".vscode", ".agents") else os.path.join(folder, name)
 
@@ -173,6 +175,11 @@ def read_object(path: str, form: str = '{"mcpServers": {…}}') -> dict[str, obj
 
 
 def _content(path: str) -> bytes:
+    """Read a regular file of at most `MOST_BYTES`; never waits for the writer of a named pipe.
+
+    Raises:
+        ConfigError: it is missing, unreadable, no regular file, or too long.
+    """
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -198,6 +205,7 @@ def _content(path: str) -> bytes:
 
 
 def _text(path: str, content: bytes) -> str:
+    """Decode UTF-8, with or without a byte order mark; ConfigError names the first line that is not."""
     if content.startswith(_UTF_16_MARKS):
         raise ConfigError("is not UTF-8 but UTF-16.", file=path, fix="Save it as UTF-8.")
     try:
@@ -216,6 +224,7 @@ class _JsonObject(dict[str, Any]):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _JsonObject:
+    """Build a JSON object from the parser's pairs, which notes its first repeated key; the last value is kept."""
     found = _JsonObject(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -228,6 +237,10 @@ def _refuse_constant(text: str) -> NoReturn:
 
 
 def _parsed(path: str, text: str, *, with_comments: bool) -> object:
+    """Parse JSON; ConfigError for malformed, empty or deeply nested text, NaN, and numbers that are too long.
+
+    Comments must be blanked before: `with_comments` only selects the hint in the error about one.
+    """
     fix = ""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
@@ -246,7 +259,7 @@ def _parsed(path: str, text: str, *, with_comments: bool) -> object:
 
 
 def _check_tree(path: str, document: dict[str, object]) -> None:
-    """Refuse repeated keys and deep nesting, which the JSON parser accepts."""
+    """Raise ConfigError for a repeated key, or more than `MOST_DEPTH` levels, which the JSON parser accepts."""
     waiting: list[tuple[object, tuple[str, ...]]] = [(document, ())]
     while waiting:
         value, place = waiting.pop()
@@ -265,7 +278,7 @@ def _check_tree(path: str, document: dict[str, object]) -> None:
 
 
 def _where(place: tuple[str, ...]) -> tuple[str | None, str]:
-    """The server and field of a path in the document."""
+    """Split a path in the document into server, None outside of servers, and field."""
     server = place[1][:60] if place[0] in ("mcpServers", "servers") and len(place) > 2 else None
     rest = place if server is None else place[2:]
     return server, ".".join(part[:60] for part in rest).replace(".[", "[")

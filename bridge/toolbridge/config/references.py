@@ -61,13 +61,16 @@ def is_editors_file(path: str) -> bool:
 
 
 def editor_values(base: str, home: str | None) -> Mapping[str, str]:
-    """The values of VS Code's variables in the file of a project."""
+    """The values of VS Code's variables in a project's file by name; `userHome` only if there is a home."""
     values = {"workspaceFolder": base, "workspaceFolderBasename": os.path.basename(base), "pathSeparator": os.sep}
     return {**values, "/": os.sep, **({"userHome": home} if home is not None else {})}
 
 
 def expand_editor_variables(text: object, values: Mapping[str, str], *, has_references: bool) -> object:
-    """Expand VS Code's variables if `text` is a text; `has_references` escapes `${` in the expanded values."""
+    """Expand VS Code's variables in a text; anything else, and a variable without value, is returned as it is.
+
+    `has_references` escapes `${` in the expanded values.
+    """
     if not isinstance(text, str):
         return text
 
@@ -81,7 +84,7 @@ def expand_editor_variables(text: object, values: Mapping[str, str], *, has_refe
 
 
 def expand_in_values(pairs: object, values: Mapping[str, str]) -> object:
-    """Expand VS Code's variables in the values of `env` or `headers`."""
+    """Copy `env` or `headers` with VS Code's variables expanded in the values; anything else is returned as it is."""
     if not isinstance(pairs, Mapping):
         return pairs
     given = cast("Mapping[object, object]", pairs)
@@ -110,7 +113,9 @@ class UnknownReferenceError(Exception):
 
 
 def expand(text: str, lookup: Callable[[str], str]) -> str:
-    """Replace every reference in a text by the result of `lookup` for its variable.
+    """Replace every reference in a text by the result of `lookup` for its variable, and `$${` by `${`.
+
+    Not recursive. Errors of `lookup` are passed on.
 
     Raises:
         UnknownReferenceError: it has a `${` that begins no reference.
@@ -128,7 +133,7 @@ def expand(text: str, lookup: Callable[[str], str]) -> str:
 
 
 def without_literals(text: str, mask: str) -> str:
-    """The references in a text, with all text between them redacted."""
+    """Keep the references in a text; `mask` replaces each run of other text."""
     parts: list[str] = []
     end = 0
     for match in _MARK.finditer(text):
@@ -179,7 +184,9 @@ class ResolvedEnvironment:
 
 
 def resolve_environment(server: ServerConfig, environ: Mapping[str, str]) -> ResolvedEnvironment:
-    """Resolve a server's references and build its environment.
+    """Resolve a server's references, and build its environment or headers; starts nothing.
+
+    Only a stdio server has an `env`: the base variables, or all with `inherit_env`, and its own.
 
     Raises:
         ServerEnvironmentError: a variable is not set, or a value is unusable; names it, never shows it.
@@ -229,6 +236,11 @@ class _Resolution:
     """Unset variables that are required."""
 
     def resolve(self, text: str, place: str) -> str:
+        """Expand a text; collects values, and unset variables in `unset` or `missing`, which count as empty.
+
+        Raises:
+            ServerEnvironmentError: it has something that is no reference, or all values are too long together.
+        """
         try:
             return expand(text, lambda name: self._look_up(name, place))
         except UnknownReferenceError as error:
@@ -238,12 +250,14 @@ class _Resolution:
         raise ServerEnvironmentError(self.server.name, f"has {shown!r} in {place!r}, which {why}. {fix}")
 
     def require(self, name: str) -> str:
+        """The value of a variable of `envRequired`; empty, and noted in `missing`, if it is not set."""
         if name not in self.environ:
             self.missing.setdefault(name, "envRequired")
             return ""
         return self._found(name)
 
     def refuse_missing(self) -> None:
+        """Raise ServerEnvironmentError that names all required variables that are not set; return if there are none."""
         if self.missing:
             names = listed(list(self.missing)[:MOST_SHOWN], "and")
             are = f"variable {names} is" if len(self.missing) == 1 else f"variables {names} are"
@@ -254,12 +268,14 @@ class _Resolution:
             raise ServerEnvironmentError(self.server.name, f"{message}.")
 
     def warnings(self) -> tuple[str, ...]:
+        """One warning for each unset variable that is left empty, at most 20."""
         return tuple(
             f"Server {self.server.name!r}: the variable {name!r} is not set; {place!r} is left empty there."
             for name, place in list(self.unset.items())[:MOST_SHOWN]
         )
 
     def _look_up(self, name: str, place: str) -> str:
+        """The value of a variable; if it is not set, empty, and noted in `missing` or, with `unsetEnv`, in `unset`."""
         if name in self.environ:
             return self._found(name)
         unset = self.unset if self.server.unset_env == "empty" else self.missing
@@ -267,6 +283,7 @@ class _Resolution:
         return ""
 
     def _found(self, name: str) -> str:
+        """The value of a set variable; collects its secrets. ServerEnvironmentError above `MOST_CHARACTERS` in all."""
         value = self.environ[name]
         self.size += len(value)
         # This comes before approval: a short file must not expand to gigabytes.
@@ -279,12 +296,16 @@ class _Resolution:
 
 
 def _probable_secrets(values: list[tuple[str, str]]) -> Iterator[str]:
+    """Yield the secrets in variables: all of a value whose name suggests one, else passwords and known tokens in it."""
     for name, value in values:
         yield from parts_of(value) if looks_secret(name) else secrets_in(value)
 
 
 def _refuse_inputs(server: ServerConfig) -> None:
-    """Refuse `${input:…}` and VS Code's variables in commands and URLs, which are never expanded."""
+    """Raise ServerEnvironmentError for `${input:…}` and VS Code's variables in command, arguments or URL.
+
+    Nothing is expanded there.
+    """
     for place, text in (("command", server.command), ("url", server.url), *(("args", arg) for arg in server.args)):
         if text is not None and uses_input(text):
             problem = f"has an '${{input:…}}' in {place!r}, which only VS Code can ask for. Write the value itself."
@@ -297,6 +318,7 @@ def _refuse_inputs(server: ServerConfig) -> None:
 
 
 def _refuse_unusable(server: ServerConfig, env: Mapping[str, str], headers: Mapping[str, str]) -> None:
+    """Raise ServerEnvironmentError for a NUL character in a variable, or a header's value that can't be sent."""
     for name, value in env.items():
         if "\0" in value:
             raise ServerEnvironmentError(server.name, f"can't be started: {f'env.{name}'!r} has a NUL character.")

@@ -33,18 +33,18 @@ _PLAIN_WORDS = frozenset({"true", "false", "null", "none", "bearer", "basic", "d
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a variable, header or parameter of this name probably holds a secret."""
+    """Whether a variable, header or parameter of this name probably holds a secret; not case-sensitive."""
     return _SECRET_NAME.search(name) is not None
 
 
 def maskable(values: Iterator[str]) -> frozenset[str]:
-    """The values that can be redacted without hitting ordinary words."""
+    """The stripped values that can be redacted without hitting ordinary words: not `true`, nor under 4 characters."""
     found = (value.strip() for value in values)
     return frozenset(each for each in found if len(each) >= LEAST_CHARACTERS and each.lower() not in _PLAIN_WORDS)
 
 
 def parts_of(value: str) -> Iterator[str]:
-    """A secret and its parts that are secrets: a server may repeat just the token of `Bearer <token>`."""
+    """Yield a secret and its parts that are secrets: the token of `Bearer <token>`, the password within `Basic …`."""
     yield value
     yield from secrets_in(value)
     scheme = _SCHEME_AND_REST.fullmatch(value.strip())
@@ -68,7 +68,10 @@ def secrets_in(value: str) -> Iterator[str]:
 
 
 def secrets_of_header(name: str, value: str) -> Iterator[str]:
-    """The secrets in a header: all of its value, unless it is a common header."""
+    """Yield a header's value and its parts if its name suggests a secret, or is uncommon and the value not short.
+
+    Else only passwords of URLs and well-known tokens in it.
+    """
     is_harmless = name.lower() in _HARMLESS_HEADERS or len(value) < _LEAST_IN_HEADER
     yield from secrets_in(value) if is_harmless and not looks_secret(name) else parts_of(value)
 
@@ -80,7 +83,7 @@ def passwords_in(value: str) -> Iterator[str]:
 
 
 def secrets_of_url(url: str) -> Iterator[str]:
-    """Values of a URL's query that are probably secrets, such as `?api_key=…`."""
+    """Yield values of a URL's query that are probably secrets by their names, such as `?api_key=…`."""
     _, _, query = url.partition("?")
     for name, value in parse_qsl(query):
         if looks_secret(name):
@@ -103,7 +106,7 @@ _PATHS = ("/", "./", "../", "~/")
 
 
 def masked_url(url: str) -> str:
-    """A URL with user, password and the values of its query redacted."""
+    """A URL with user, password and the values of its query redacted, without fragment; `***` if malformed."""
     try:
         parts = urlsplit(url)
         place = parts.netloc.rpartition("@")
@@ -138,7 +141,10 @@ def secrets_of_arguments(args: Iterable[str]) -> Iterator[str]:
 
 
 def _read(args: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Each argument, and if its option's name suggests a secret, the text before the secret, and the secret."""
+    """Yield each argument, and if its option's name suggests a secret, the text before the secret, and the secret.
+
+    Both are empty otherwise. `--token x` gives two arguments, `--token=x` one.
+    """
     secret_follows = False
     for argument in args:
         if secret_follows and not argument.startswith("-"):

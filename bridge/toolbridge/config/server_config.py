@@ -77,10 +77,10 @@ class ServerLimits:
 
 
 def check_limit(name: str, value: object, field: str) -> float:
-    """The value of a limit, in range.
+    """Check the value of the limit `name`, in range; an int, or a float for seconds. `field` is for the message.
 
     Raises:
-        ConfigError: it is not a number, or out of range.
+        ConfigError: it is not a number, out of range, or has a fraction where none may be.
     """
     least, most = RANGES[name]
     whole = not name.endswith("_seconds")
@@ -280,7 +280,7 @@ def _made(**given: Any) -> ServerConfig:
 
 
 def checked_server(**given: Any) -> ServerConfig:
-    """Construct a server from fields that `config.fields` has just checked, without a second check."""
+    """Construct a server from fields that `config.fields` has just checked, without a second check; raises nothing."""
     server = object.__new__(ServerConfig)
     for each in fields(ServerConfig):
         object.__setattr__(server, each.name, given.get(each.name, _default(each)))
@@ -289,11 +289,15 @@ def checked_server(**given: Any) -> ServerConfig:
 
 
 def _default(field: Field[Any]) -> Any:
+    """The default of a dataclass field, made anew by its factory; MISSING if it has none."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _freeze(record: object, *names: str) -> None:
-    """Copy mutable fields, so that the approved configuration is the one that runs (TOCTOU). Ignores other types."""
+    """Copy mutable fields into tuples and read-only mappings, in place; other types are left as they are.
+
+    So the approved configuration is the one that runs (TOCTOU).
+    """
     for name in names:
         value: object = getattr(record, name)
         if isinstance(value, list):
@@ -303,6 +307,7 @@ def _freeze(record: object, *names: str) -> None:
 
 
 def _sequence(name: str, args: object) -> tuple[Any, ...]:
+    """The arguments as a tuple, empty for None; ConfigError if they are no list or tuple."""
     if args is None:
         return ()
     if not isinstance(args, (list, tuple)):
@@ -311,14 +316,14 @@ def _sequence(name: str, args: object) -> tuple[Any, ...]:
 
 
 def _package(name: str, package: object) -> str:
-    """Check the name of a package: no option of the command that fetches it."""
+    """Return the name of a package; ConfigError for an option of the command that fetches it, or white space."""
     if isinstance(package, str) and package and not package.startswith("-") and not any(map(str.isspace, package)):
         return package
     raise ConfigError("expected the name of a package.", server=name, field="package", fix="Arguments go into args.")
 
 
 def _place(url: object) -> str | None:
-    """A URL without its path and query."""
+    """A URL without user, path and query, to print; None if it is malformed."""
     try:
         parts = urlsplit(str(url))
         return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}/…"

@@ -41,7 +41,7 @@ def kind_of(value: object) -> str:
 
 
 def quoted(text: str, most: int = 60) -> str:
-    """A name in quotes, truncated, with control characters escaped."""
+    """A name in quotes, truncated to `most` characters, with control characters escaped."""
     return repr(text) if len(text) <= most else f"{text[:most]!r}…"
 
 
@@ -51,7 +51,7 @@ def shown_path(path: str) -> str:
 
 
 def listed(names: Iterable[str], word: str = "or") -> str:
-    """`'a', 'b' or 'c'`."""
+    """Join names, of which there is at least one, in quotes: `'a', 'b' or 'c'`."""
     *most, last = [repr(name) for name in names]
     return f"{', '.join(most)} {word} {last}" if most else last
 
@@ -59,7 +59,10 @@ def listed(names: Iterable[str], word: str = "or") -> str:
 def unknown_keys(
     given: Iterable[str], known: Collection[str], *, within: str = "", advice: Mapping[str, str] | None = None
 ) -> list[ConfigError]:
-    """One error for each unknown key, with the nearest known one; `advice` has the fix for keys of other tools."""
+    """Return one error for each unknown key, at most 100, with the nearest known one; raises nothing.
+
+    `within` begins the path of the field; `advice` has the fix for keys of other tools.
+    """
     advice = advice or {}
     problems: list[ConfigError] = []
     for key in given:
@@ -73,7 +76,10 @@ def unknown_keys(
 
 
 def all_of(problems: Sequence[ConfigError], *, file: str | None = None, server: str | None = None) -> ConfigError:
-    """One error that lists all problems, so that a file can be repaired in one pass."""
+    """Return one error that lists all problems, of which there is at least one; a single problem stays itself.
+
+    Each gets this `file` in place of its own, and `server` if it has none. Its text shows at most 20 of them.
+    """
     placed = tuple(
         ConfigError(each.problem, file=file, server=each.server or server, field=each.field, fix=each.fix)
         for each in problems
@@ -149,7 +155,7 @@ def twin_key(name: str) -> str:
 
 
 def with_spelling_of(written: str, before: str, server: str, between: str) -> str:
-    """The qualified name of a tool, `<before><server><between><tool>`, with the server spelt as configured.
+    """Spell the server in `written`, the name `<before><server><between><tool>` of a tool, as it is configured.
 
     Models mix up `-` and `_`. The name of another server's tool is returned unchanged.
     """
@@ -161,6 +167,10 @@ def with_spelling_of(written: str, before: str, server: str, between: str) -> st
 
 
 def _mapped(written: str) -> str:
+    """Map a name to lower-case ASCII without accents, `_` for the rest; with a digest if too long, or nothing is left.
+
+    It may still be reserved.
+    """
     if _NAME.fullmatch(written):
         return written
     # Letters lose their accents; what has no ASCII form is left out like any other unfit character.
@@ -175,6 +185,7 @@ def _mapped(written: str) -> str:
 
 
 def _refuse_reserved(name: str, written: str | None = None) -> None:
+    """Raise ConfigError for a name that is reserved or contains `__`; `written` is the name that it was mapped from."""
     shown = quoted(name) if written in (None, name) else f"{quoted(written or '')} (as {name!r})"
     lower = name.lower()
     if lower.startswith(RESERVED_PREFIXES):
@@ -187,6 +198,7 @@ def _refuse_reserved(name: str, written: str | None = None) -> None:
 
 
 def _check_plugin_name(name: str) -> str:
+    """Return a name of the form `<plugin>__<server>`, or raise ConfigError."""
     parts = name.split(SEPARATOR)
     if not _NAME.fullmatch(name) or len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts):
         raise ConfigError(f"{quoted(name)} can't be the name of a plugin's server.", fix="It is <plugin>__<server>.")
@@ -194,6 +206,7 @@ def _check_plugin_name(name: str) -> str:
 
 
 def _rule_and_example(name: str) -> str:
+    """The rule for names, as the fix of an error, with a valid name close to this one if there is any."""
     try:
         return f"{_RULE} {name_for(name)!r} would do."
     except ConfigError:
@@ -216,12 +229,12 @@ _WILDCARDS = frozenset("*?[]{}()|^$+\\,")
 
 
 def wrong(value: object, field: str, expected: str, fix: str = "") -> ConfigError:
-    """The error for a value of the wrong type."""
+    """Return, not raise, the error for a value of the wrong type; it shows the JSON type only."""
     return ConfigError(f"expected {expected}, found {kind_of(value)}.", field=field, fix=fix)
 
 
 def any_text(value: object, field: str) -> str:
-    """Text that a process or a server can be given."""
+    """Check a text, which may be empty; ConfigError if it is none, or has a NUL character or half a surrogate pair."""
     if not isinstance(value, str):
         is_scalar = isinstance(value, (bool, int, float))
         raise wrong(value, field, "text", "Write it in quotes." if is_scalar else "")
@@ -237,7 +250,7 @@ def any_text(value: object, field: str) -> str:
 
 
 def some_text(value: object, field: str) -> str:
-    """Text that is not blank."""
+    """Check a text that is not blank; returned with its white space, or ConfigError."""
     text = any_text(value, field)
     if not text.strip():
         raise ConfigError("is empty.", field=field, fix="Write a value, or leave the field out.")
@@ -245,24 +258,27 @@ def some_text(value: object, field: str) -> str:
 
 
 def flag(value: object, field: str) -> bool:
-    """A boolean."""
+    """Check a boolean; ConfigError for anything else, `0` and `1` included."""
     if not isinstance(value, bool):
         raise wrong(value, field, "true or false", "Write it without quotes." if isinstance(value, str) else "")
     return value
 
 
 def texts(value: object, field: str) -> tuple[str, ...]:
-    """A list of texts."""
+    """Check a list or tuple of texts, which may be empty; ConfigError names the item."""
     return tuple(any_text(item, f"{field}[{index}]") for index, item in enumerate(_items(value, field)))
 
 
 def names(value: object, field: str) -> tuple[str, ...]:
-    """A list of texts, none of them blank."""
+    """Check a list or tuple of texts that are not blank; ConfigError names the item."""
     return tuple(some_text(item, f"{field}[{index}]") for index, item in enumerate(_items(value, field)))
 
 
 def denied_names(value: object, field: str) -> tuple[str, ...]:
-    """A list of denied tools. A wildcard is refused: the rule would match no tool."""
+    """Check a list of denied tools; ConfigError for a wildcard, since the rule would match no tool.
+
+    Allowed are names and `mcp__<server>__*`, all tools of a server.
+    """
     found = names(value, field)
     for index, name in enumerate(found):
         if not _ALL_TOOLS.fullmatch(name):
@@ -283,13 +299,14 @@ def check_wildcards(denied: str, field: str, *, fix: str) -> None:
 
 
 def _items(value: object, field: str) -> tuple[object, ...]:
+    """The items of a list or tuple; ConfigError for anything else."""
     if not isinstance(value, (list, tuple)):
         raise wrong(value, field, 'a list such as ["one", "two"]')
     return tuple(cast("list[object] | tuple[object, ...]", value))
 
 
 def pairs(value: object, field: str) -> dict[str, object]:
-    """An object whose keys are text."""
+    """Copy an object into a dict; ConfigError if it is none, or a key is no text."""
     if not isinstance(value, Mapping):
         raise wrong(value, field, 'an object such as {"name": "value"}')
     found = cast("Mapping[object, object]", value)
@@ -302,7 +319,9 @@ def pairs(value: object, field: str) -> dict[str, object]:
 def checked_members(
     value: object, field: str, checks: Mapping[str, Check], *, advice: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The members of an object, each checked by the function for its key.
+    """Check each member of an object by the function for its key; members that are missing stay so.
+
+    `advice` has the fix for keys of other tools.
 
     Raises:
         ConfigError: it is no object, has unknown keys, or values that their checks refuse; lists all of them.
@@ -321,7 +340,7 @@ def checked_members(
 
 
 def environment(value: object, field: str) -> dict[str, str]:
-    """Environment variables by name; values may hold references."""
+    """Check environment variables by name, ConfigError at the first mistake; values may hold references."""
     return {
         variable(name, f"{field}.{_key(name)}"): any_text(text, f"{field}.{_key(name)}")
         for name, text in pairs(value, field).items()
@@ -329,12 +348,12 @@ def environment(value: object, field: str) -> dict[str, str]:
 
 
 def variables(value: object, field: str) -> tuple[str, ...]:
-    """A list of names of environment variables."""
+    """Check a list of names of environment variables; ConfigError names the item."""
     return tuple(variable(name, f"{field}[{index}]") for index, name in enumerate(names(value, field)))
 
 
 def variable(name: str, field: str) -> str:
-    """The name of an environment variable."""
+    """Check the name of an environment variable: ConfigError if empty, or with `=`, a space or a control character."""
     any_text(name, field)
     if not name or "=" in name or not name.isprintable() or " " in name:
         fix = "Write the name alone: no '=', space or control character."
@@ -348,7 +367,7 @@ def _key(name: str) -> str:
 
 
 def seconds(value: object, field: str) -> float:
-    """A duration in seconds, positive and at most an hour."""
+    """Check a duration, 0.001 to 3600 seconds, and return it as a float; ConfigError otherwise."""
     fix = "Times are in seconds."
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise wrong(value, field, f"a number from {LEAST_SECONDS:g} to {MOST_SECONDS:g}", fix)
@@ -368,7 +387,7 @@ def reading(value: object, field: str) -> Literal["intended", "literal"]:
 
 
 def one_of(known: tuple[_Word, ...], value: object, field: str) -> _Word:
-    """One of these words."""
+    """Return the value if it is one of these words; ConfigError lists them otherwise."""
     for word in known:
         if isinstance(value, str) and value == word:
             return word
@@ -377,14 +396,21 @@ def one_of(known: tuple[_Word, ...], value: object, field: str) -> _Word:
 
 
 def absolute_directory(path: str, base: str, home: str | None) -> str:
-    """A path of a configuration file, made absolute when the file is read; `~user` is not expanded."""
+    """Make a path of a configuration file absolute by `base`, and normalise it; raises nothing.
+
+    `~` is expanded if `home` is known, `~user` is not. A path with a NUL character is returned as it is.
+    """
     if home is not None and (path == "~" or path.startswith(("~/", f"~{os.sep}"))):
         path = home + path[1:]
     return os.path.normpath(os.path.join(base, path)) if "\0" not in path else path
 
 
 def working_directory(value: object, field: str) -> str:
-    """An absolute path: a relative one would depend on where the host was started."""
+    """Check an absolute path, which need not exist: a relative one would depend on where the host was started.
+
+    Raises:
+        ConfigError: it is no text, blank, or relative.
+    """
     path = some_text(value, field)
     if not os.path.isabs(path):
         raise ConfigError("is not an absolute path.", field=field, fix="Write the path in full.")
