@@ -65,6 +65,7 @@ class RunFlows:
         self._add((server, ""), f"an error of server {server!r}", labels)
 
     def _add(self, key: tuple[str, str], name: str, labels: frozenset[str]) -> None:
+        """Counts a call or a text, and adds its labels; the first of a key sets its name and number."""
         self._calls += 1
         entry = self._sent.get(key)
         if entry is None:
@@ -73,7 +74,7 @@ class RunFlows:
         entry.labels |= labels
 
     def remove_call(self, tool: ToolSpec) -> None:
-        """Removes one call of this tool."""
+        """Removes one call of this tool; its labels go with the last one. Does nothing if there is none."""
         entry = self._sent.get((tool.server, tool.name))
         if entry is not None:
             entry.count -= 1
@@ -81,7 +82,7 @@ class RunFlows:
                 del self._sent[tool.server, tool.name]
 
     def verdict(self, flows: Mapping[str, Level], tool: ToolSpec, labels: frozenset[str]) -> Ruling:
-        """The strictest verdict of the flow rules on a call of this tool now."""
+        """Returns the strictest verdict of the flow rules on a call of this tool now; records nothing."""
         strictest = DEFAULT
         for rule, level in flows.items():
             sources, target = sides_of(rule)
@@ -108,6 +109,7 @@ class _Sent:
 
 
 def _verdict(level: Level, rule: str, led: Mapping[str, _Sent], tool: ToolSpec) -> Ruling:
+    """Returns the ruling of a flow rule, with the earlier calls (`led`) that led to it."""
     deeds = [f"{_DEEDS[label]} ({sent.name}, call {sent.first})" for label, sent in led.items()]
     target = sides_of(rule)[1]
     outcome = f"may not {_TARGETS[target]}" if level == "deny" else f"has to ask before it may {_TARGETS[target]}"
@@ -156,7 +158,7 @@ class CanUseToolObject(Protocol):
     """Decides about a call."""
 
     async def can_use_tool(self, use: ToolUse) -> Decision | bool:
-        """Whether the call may be sent."""
+        """Decides whether the call may be sent; the call waits for it."""
         ...
 
 
@@ -174,13 +176,16 @@ class AsksPeople(Protocol):
 
 
 def detail_of(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A call on one line, sanitised for a terminal and cut."""
+    """Returns a call on one line, sanitised for a terminal and cut after 200 characters."""
     name, given = _one_line(tool[: 2 * MOST_NAME]), _one_line(_json_beginning(arguments))
     return _cut(f"{_cut(name, MOST_NAME)} {given}", MOST_DETAIL)
 
 
 def _json_beginning(arguments: Mapping[str, Any]) -> str:
-    """The beginning of the arguments' JSON: they may be megabytes long and deeply nested."""
+    """Encodes only the beginning of the arguments, which may be megabytes long and deeply nested.
+
+    A value that is not JSON is written as `<type>`; an error of the encoder ends the text with `…`.
+    """
     encoder = json.JSONEncoder(ensure_ascii=False, default=_kind)
     text = ""
     try:
@@ -236,6 +241,7 @@ class ToolPolicy(NamedTuple):
 
 
 def _policy(config: Config, tool: ToolSpec, listed: Callable[[], Catalog] | None) -> ToolPolicy:
+    """Applies the configuration to a tool; `listed` finds misspelt `deny` patterns (see `permission_verdict`)."""
     permission, labels = permission_verdict(config, tool, listed), labels_of(config, tool)
     unattended = unattended_verdict(config, tool, permission)
     settled: DecisionRecord | None = None
@@ -267,7 +273,7 @@ class PermissionGate:
         self._policies: dict[tuple[str, str], ToolPolicy] = {}
 
     def policy_of(self, tool: ToolSpec) -> ToolPolicy:
-        """The policy of a tool, cached until the tool or the configuration changes."""
+        """Returns the policy of a tool, cached until the tool or the configuration changes."""
         kept = self._policies.get((tool.server, tool.definition.name))
         if kept is None or kept.config is not self.config or kept.tool is not tool:
             kept = self._policies[tool.server, tool.name] = _policy(self.config, tool, self._listed)
@@ -289,7 +295,10 @@ class PermissionGate:
         return has_patterns(self.config) or any(":" in label for label in labels)
 
     def warnings(self, version: object) -> tuple[str, ...]:
-        """Warnings of patterns and labels that match no listed tool, cached per version of the catalog."""
+        """Returns warnings of patterns and labels that match no listed tool; none without `listed`.
+
+        They are cached as long as `version` is the same object and the configuration is unchanged.
+        """
         if self._listed is None or not self.has_rules:
             return ()
         kept = self._warnings
@@ -304,6 +313,7 @@ class RunGate:
     """The gate of one run, or of one session: its flows, its answers and its decisions."""
 
     def __init__(self, gate: PermissionGate, asking: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        """Creates the gate of a run without earlier calls; `asking` is entered while a question is open."""
         self._gate = gate
         self._asking = asking
         self._flows = RunFlows()
@@ -316,7 +326,11 @@ class RunGate:
         return list(self._records)
 
     async def authorize(self, tool: ToolSpec, arguments: Mapping[str, Any]) -> Decision:
-        """Authorizes one call, asking if necessary. An allowed call counts as sent: see `retract`."""
+        """Authorizes one call and records the decision, asking the host if necessary; waits for its answer.
+
+        An allowed call counts as sent: see `retract`. An error of the host is a refusal. Questions about one tool wait
+        for each other, since an answer may cover them all.
+        """
         decision = self.authorize_at_once(tool)
         if decision is not None:
             return decision
@@ -342,7 +356,10 @@ class RunGate:
                 covered |= outcome.rules
 
     def authorize_at_once(self, tool: ToolSpec) -> Decision | None:
-        """Authorizes one call without asking; None if a question is necessary, and then nothing is recorded."""
+        """Authorizes one call without asking and records it; None if a question is necessary: then records nothing.
+
+        An allowed call counts as sent: see `retract`.
+        """
         policy = self._gate.policy_of(tool)
         if policy.settled is not None:
             self._flows.add_call(tool, policy.labels)
@@ -366,7 +383,7 @@ class RunGate:
         self._flows.add_text(server, server_labels(self._gate.config, server))
 
     def _answers_about(self, tool: ToolSpec) -> _Answers:
-        """The answers about a tool; none after a change of its server's configuration."""
+        """Returns the answers about a tool; starts anew after a change of its server's configuration."""
         server = self._gate.config.servers.get(tool.server)
         answers = self._answers.get((tool.server, tool.name))
         if answers is None or (answers.server is not server and answers.server != server):
@@ -403,7 +420,7 @@ class RunGate:
         return Decision(True, rule=next((each.rule for each in verdicts if each.level == "ask"), verdicts[0].rule))
 
     async def _ask(self, tool: ToolSpec, arguments: Mapping[str, Any], question: _Question) -> Decision:
-        """Asks the host. Anything but a clear yes is a refusal."""
+        """Asks the host and waits for it. Anything but a clear yes is a refusal, so are errors, which are logged."""
         rule = ", ".join(sorted(question.rules))
         given = MappingProxyType(dict(arguments))
         detail = detail_of(tool.name, given)
@@ -451,6 +468,7 @@ class _Answers:
     refusal: Decision | None = None
 
     def keep(self, answer: Decision, question: _Question) -> None:
+        """Remembers an answer: a yes grants the question's rules, a no refuses every later question about this tool."""
         if answer.allowed:
             self.granted |= question.rules
         else:

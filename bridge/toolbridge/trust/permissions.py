@@ -27,7 +27,7 @@ _FORMS = (("mcp__", "__"), ("mcp:", "_"))
 
 
 def restricting_match(patterns: Iterable[str], tool: ToolSpec, display_name: str = "") -> str | None:
-    """The first pattern of an `ask` or `deny` list that could mean this tool. Upper and lower case are the same."""
+    """Returns the first pattern of an `ask` or `deny` list that could mean this tool, ignoring case; else None."""
     names = _names_of(tool, display_name)
     return next(
         (pattern for pattern in patterns if _as_the_server(pattern.lower(), tool.server.lower()) in names), None
@@ -35,7 +35,7 @@ def restricting_match(patterns: Iterable[str], tool: ToolSpec, display_name: str
 
 
 def near_miss(patterns: Iterable[str], tool: ToolSpec, config: Config, listed: Callable[[], Catalog]) -> str | None:
-    """The first pattern that matches no tool of its server and is one letter away from this one: a misspelt `deny`."""
+    """Returns the first pattern that matches no tool and is one letter away from this one, a misspelt `deny`; else None."""
     names = _names_of(tool, _display_name(config, tool))
     for pattern in patterns:
         written = _as_the_server(pattern.lower(), tool.server.lower())
@@ -60,7 +60,7 @@ def _is_one_letter_away(written: str, name: str) -> bool:
 
 
 def allowing_match(patterns: Iterable[str], tool: ToolSpec, servers: Iterable[str]) -> str | None:
-    """The first pattern of an `allow` list that means this tool and can mean no other server's."""
+    """Returns the first pattern of an `allow` list that means this tool and can mean no other server's; else None."""
     own = {tool.qualified_name, f"mcp:{tool.server}_{tool.name}"}
     own.add(_as_the_server(f"mcp:{tool.short_name}", tool.server))
     of_server = {ALL, *(f"{before}{tool.server}{between}{ALL}" for before, between in _FORMS)}
@@ -80,7 +80,7 @@ def could_name(written: str, tool: ToolSpec) -> bool:
 
 
 def stray_patterns(config: Config) -> tuple[str, ...]:
-    """Warnings of patterns that name no configured server, nor could name a plugin's.
+    """Returns warnings of patterns that name no configured server, nor could name a plugin's.
 
     For a server's name in the wrong case see `pattern_warnings`.
     """
@@ -100,7 +100,7 @@ def _may_be_of_a_plugin(pattern: str) -> bool:
 
 
 def pattern_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
-    """Warnings of patterns that match no tool, or allow nothing because they could mean two servers.
+    """Returns warnings of patterns that match no tool, or allow nothing because they could mean two servers.
 
     A pattern of a server whose tools are not listed yet may still match: no warning.
     """
@@ -115,6 +115,7 @@ def pattern_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
 
 
 def _problem(pattern: str, level: str, config: Config, catalog: Catalog) -> str:
+    """Says why a pattern matches no tool, or allows none since it is ambiguous; empty if it may match."""
     if pattern == ALL:
         return ""
     written = pattern if level == "allow" else pattern.lower()
@@ -138,6 +139,7 @@ def _problem(pattern: str, level: str, config: Config, catalog: Catalog) -> str:
 
 
 def _known_as(config: Config) -> Iterator[str]:
+    """Yields the name and, if there is one, the display name of each server."""
     for server in config.servers.values():
         yield server.name
         if server.display_name:
@@ -150,7 +152,7 @@ def _display_name(config: Config, tool: ToolSpec) -> str:
 
 
 def _servers_meant(pattern: str, servers: Iterable[str]) -> Iterator[str]:
-    """The servers whose tools a pattern can mean; a pattern in lower case means those in upper case too."""
+    """Yields the servers whose tools a pattern can mean; a pattern in lower case means those in upper case too."""
     for server in servers:
         if pattern.islower() and not server.islower():
             yield from (server for _ in _servers_meant(pattern, [server.lower()]))
@@ -162,7 +164,7 @@ def _servers_meant(pattern: str, servers: Iterable[str]) -> Iterator[str]:
 
 
 def _as_the_server(pattern: str, server: str) -> str:
-    """The pattern with the server's own spelling of `-` and `_`."""
+    """Returns the pattern with the server's own spelling of `-` and `_`."""
     before, between = _FORMS[0] if pattern.startswith(_FORMS[0][0]) else _FORMS[1]
     return with_spelling_of(pattern, before, server, between)
 
@@ -174,7 +176,7 @@ def _names_of(tool: ToolSpec, display_name: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _every_name(server: str, tool: str, has: tuple[str, str, str], display_name: str) -> frozenset[str]:
-    """Each pattern, in lower case, that could mean a tool: by names it has, would have alone, or beside a twin.
+    """Returns each pattern, in lower case, that could mean a tool: by names it has, would have alone, or beside a twin.
 
     A tool that is listed later may rename this one for guest code, and must not change its permissions.
     """
@@ -216,7 +218,7 @@ DEFAULT = Ruling("allow")
 
 
 def permission_verdict(config: Config, tool: ToolSpec, listed: Callable[[], Catalog] | None = None) -> Ruling:
-    """The strictest verdict of the user's file, the project's file and the tool's annotations.
+    """Returns the strictest verdict of the user's file, the project's file and the tool's annotations.
 
     With `listed`, the catalog of all tools, a misspelt `deny` of this tool counts as well.
     """
@@ -233,7 +235,7 @@ def permission_verdict(config: Config, tool: ToolSpec, listed: Callable[[], Cata
 def _file_verdict(
     permissions: Permissions, tool: ToolSpec, config: Config, whose: str, listed: Callable[[], Catalog] | None
 ) -> Ruling | None:
-    """The verdict of one file; None if it has none."""
+    """Returns the verdict of one file (`whose`); None if no pattern matches and its default is "allow"."""
     name = tool.qualified_name
     server = config.servers.get(tool.server)
     display_name = server.display_name if server is not None else ""
@@ -262,7 +264,7 @@ def _file_verdict(
 
 
 def _annotated(tool: ToolSpec) -> Ruling:
-    """The verdict of the tool's hints, which only ever ask for more caution."""
+    """Returns the verdict of the tool's hints, which only ever ask for more caution."""
     hints = annotations_of(tool.definition.annotations)
     name = tool.qualified_name
     if hints.get("destructiveHint") is True:
@@ -274,7 +276,7 @@ def _annotated(tool: ToolSpec) -> Ruling:
 
 
 def unattended_verdict(config: Config, tool: ToolSpec, permission: Ruling) -> Ruling:
-    """The further verdict where no person can be asked: only the user's `allow`, or a pinned hint, lets a call pass.
+    """Returns the verdict where no person can be asked: only the user's `allow`, or a pinned hint, lets a call pass.
 
     A hint lifts nothing but this restriction: with "reads" a server gets no call that "allow" would not have made.
     """
@@ -296,7 +298,7 @@ def annotations_of(annotations: object) -> Mapping[str, Any]:
 
 
 def labels_of(config: Config, tool: ToolSpec) -> frozenset[str]:
-    """The labels of a tool: its server's and its own. For flow rules (T22)."""
+    """Returns the labels of a tool: its server's and its own; none for an unknown server. For flow rules (T22)."""
     server = config.servers.get(tool.server)
     if server is None:
         return frozenset()
@@ -311,7 +313,7 @@ def server_labels(config: Config, server: str) -> frozenset[str]:
 
 
 def label_warnings(config: Config, catalog: Catalog) -> tuple[str, ...]:
-    """Warnings of labels for tools that their server doesn't list: a misspelt label protects nothing."""
+    """Returns warnings of labels for tools that their server doesn't list: a misspelt label protects nothing."""
     listed = {module.server: module.tools for module in catalog.modules}
     return tuple(
         f"server {server.name!r}: the label {entry!r} is of a tool that it does not have."
@@ -332,7 +334,7 @@ class SuggestedLabel:
 
 
 def suggested_labels(listing: ServerListing) -> tuple[SuggestedLabel, ...]:
-    """Labels for a person to consider, never applied: a hostile server's annotations may be false."""
+    """Suggests labels for a person to consider, never applied: a hostile server's annotations may be false."""
     speaking: dict[str, list[str]] = {label: [] for label in LABELS}
     for tool in listing.tools:
         hints = annotations_of(tool.annotations)

@@ -90,6 +90,7 @@ class _Joined:
 
 @cache
 def _lexicon() -> _Lexicon:
+    """Compiles the terms of the lexicon into lookup tables, once per process."""
     words: dict[str, int] = {}
     beginnings: dict[str, int] = {}
     phrases: dict[str, _Phrases] = {}
@@ -125,7 +126,7 @@ def _lexicon() -> _Lexicon:
 
 
 def mentions(text: str) -> list[Mention]:
-    """The mentions of concepts in a text (in lower case)."""
+    """Returns where a text, which must be in lower case, mentions concepts: unsorted, and possibly overlapping."""
     lexicon = _lexicon()
     text = without_accents(text)
     spaced = _spaced(text)
@@ -152,6 +153,7 @@ def mentions(text: str) -> list[Mention]:
 
 
 def _joined_mentions(text: str, lexicon: _Lexicon) -> list[Mention]:
+    """Finds terms of scripts without spaces, also inside of other words; they may overlap."""
     found: list[Mention] = []
     for match in lexicon.joined_first.finditer(text):
         start = match.start()
@@ -167,23 +169,24 @@ def _joined_mentions(text: str, lexicon: _Lexicon) -> list[Mention]:
 
 
 def without_accents(text: str) -> str:
-    """The text with accents removed, letter by letter: authors often leave them out."""
+    """Returns the text without accents, each letter in its place: authors often leave them out."""
     return text if text.isascii() else text.translate(_PLAIN_LETTERS)
 
 
 def _spaced(text: str) -> str:
-    """`auto_approve` is two words, and so is `l'utilisateur`."""
+    """Splits `auto_approve` and `l'utilisateur` into two words, each letter in its place."""
     return _ELISION.sub(r"\1 ", text.replace("_", " ")).replace("’", "'")
 
 
 def _bare(word: str) -> str:
-    """A word without its possessive, or without the Arabic article and conjunctions."""
+    """Returns a word without its possessive, or without the Arabic article and conjunctions."""
     if word.endswith("'s"):
         return word[:-2]
     return _ARABIC_JOINED.sub("", word) if _ARABIC.match(word) else word
 
 
 def _concepts_of(word: str, lexicon: _Lexicon) -> int:
+    """Returns the concepts of a bare word as bits: of the word itself, and of each prefix (`word*`) it begins with."""
     concepts = lexicon.words.get(word, 0)
     for length in lexicon.lengths:
         if length > len(word):

@@ -75,7 +75,11 @@ class OtherTools:
 
 
 def findings_in(text: str, others: OtherTools | None = None) -> tuple[TextFinding, ...]:
-    """The findings in a text, each rule at most once. Never raises; the time is linear."""
+    """Returns the findings in a text and what it encodes, each rule at most once. Never raises; the time is linear.
+
+    With `others`, mentions of their tools are findings too. Of a text longer than `LONGEST_READ` only the two ends are
+    read, which is a finding itself.
+    """
     if len(text) < 4 and text.isascii() and text.isprintable():
         return ()
     found: dict[str, TextFinding] = {}
@@ -102,7 +106,7 @@ def _ends(text: str) -> str:
 
 
 def scored_passages(text: str) -> Iterator[Passage]:
-    """The passages that the scorer is given of a text and its decoded views, for the fit of the weights."""
+    """Yields the passages that the scorer is given of a text and its decoded views, for the fit of the weights."""
     text = _ends(text)
     for view in (text, *(decoded for _, _, decoded in decoded_views(text))):
         _, folded = _normalised(view)
@@ -110,7 +114,11 @@ def scored_passages(text: str) -> Iterator[Passage]:
 
 
 def _normalised(text: str) -> tuple[str, str]:
-    """The text without hidden characters, and in lower case with confusables, figures and joined words undone."""
+    """Returns two forms of a text, in which each place is the same: for excerpts, and for matching.
+
+    The first is without hidden characters; the second also in lower case, with confusables, figures and joined words
+    undone.
+    """
     plain = _plain(text)
     lower = plain.lower()
     if len(lower) != len(plain):  # a few capitals are two letters when small
@@ -121,6 +129,7 @@ def _normalised(text: str) -> tuple[str, str]:
 
 
 def _findings_in_words(text: str, others: OtherTools | None) -> Iterator[TextFinding]:
+    """Yields findings about tools of `others`, then the rules that explain the passage with the highest score."""
     plain, folded = _normalised(text)
     found = mentions(folded) + marks(folded)
     if others is not None and others.servers:
@@ -139,6 +148,7 @@ def _findings_in_words(text: str, others: OtherTools | None) -> Iterator[TextFin
 
 
 def _plain(text: str) -> str:
+    """Removes hidden characters, writes CRLF as LF, and applies NFKC, unless that more than doubles the length."""
     text = text.replace("\r\n", "\n")
     if text.isascii():
         return HIDDEN.sub("", text)
@@ -149,7 +159,7 @@ def _plain(text: str) -> str:
 
 
 def _without_figures(lower: str) -> str:
-    """Leetspeak undone, if several words are written so."""
+    """Undoes leetspeak in a text in lower case, if at least three words are written so."""
     if len(_WITH_FIGURES.findall(lower)) < _LEAST_WITH_FIGURES:
         return lower
     return _WITH_FIGURES.sub(lambda match: match[0].translate(_DIGITS), lower)
@@ -160,7 +170,7 @@ _LATIN = re.compile(r"[a-z]")
 
 
 def _folded(lower: str) -> str:
-    """Confusables as the Latin letters they look like, in words that also have Latin letters."""
+    """Confusables (homoglyphs): writes Cyrillic look-alikes as Latin letters, in words that also have Latin letters."""
 
     def latin(match: re.Match[str]) -> str:
         word = match[0]
@@ -170,6 +180,10 @@ def _folded(lower: str) -> str:
 
 
 def _other_tools(text: str, others: OtherTools) -> Iterator[Mention]:
+    """Yields where a text names another server, or a tool of one.
+
+    A name that is an ordinary word counts only if it is called a tool, and a server only before "server".
+    """
     telling = {word for word in set(_IDENTIFIER.findall(text)) if _may_name(word, others)}
     if not telling:
         return
@@ -186,6 +200,7 @@ def _other_tools(text: str, others: OtherTools) -> Iterator[Mention]:
 
 
 def _may_name(word: str, others: OtherTools) -> bool:
+    """Whether a word is the name of another server or its tool, alone or qualified (`x.tool`, `mcp__server__tool`)."""
     if word in others.servers or word in others.names or word.rpartition(".")[2] in others.names:
         return True
     qualified = _QUALIFIED.match(word)
@@ -193,19 +208,20 @@ def _may_name(word: str, others: OtherTools) -> bool:
 
 
 def _outside(found: list[Mention], named: list[Mention]) -> list[Mention]:
-    """The mentions outside of names: `send_email` is no mention of sending."""
+    """Returns the mentions that begin outside of these names: `send_email` is no mention of sending."""
     inside = {place for start, end, _ in named for place in range(start, end)}
     return [mention for mention in found if mention[0] not in inside]
 
 
 def _is_called_a_tool(text: str, start: int, end: int) -> bool:
+    """Whether the text calls the word at this place a tool: `the search tool`, `tool search`, or a quoted name."""
     around = text[max(0, start - 7) : start] + "|" + text[end : end + 7]
     # "Use a web search tool" names no tool: another server's tool is "the search tool" or in quotes.
     return any(sign in around for sign in ("tool |", "tool `|", "the | tool", "|` tool", "|' tool", '|" tool'))
 
 
 def _excerpt(text: str, start: int, end: int) -> str:
-    """The place with its surroundings, on one line, hidden characters escaped."""
+    """Returns the place with its surroundings, on one line, cut (`…`), with hidden characters escaped."""
     start = max(0, start - 30)
     cut = text[start : min(len(text), max(end + 30, start + 60), start + _EXCERPT)]
     words = " ".join(for_terminal(cut.encode("utf-8", "backslashreplace").decode()).split())
@@ -241,10 +257,11 @@ def audit(
     other_tools: Mapping[str, Iterable[str]] | None = None,
     about: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Audits every string that a server supplies; the gravest findings first.
+    """Audits every string that a server supplies; returns the findings, the gravest first.
 
     `other_tools` are the names of the tools of the other servers, by server: text that mentions them is found, too.
-    `about` are further texts about the server itself, by place (`Listing.about`).
+    `about` are further texts about the server itself, by place (`Listing.about`). A listing beyond `MOST_TEXTS` or
+    `MOST_CHARACTERS` is read up to there, with a high finding that says so.
     """
     tools = tuple(tools)
     others = _others(server, tools, other_tools or {})
@@ -268,7 +285,7 @@ def audit(
 
 
 def listing_texts(tools: Iterable[ToolDefinition], instructions: str = "") -> Iterator[tuple[str, str]]:
-    """Every string that a server supplies, with its place: keys and values, at any depth."""
+    """Yields every string that a server supplies, after its place: keys and values, at any depth."""
     for _, place, text in _texts(tools, instructions, {}):
         yield place, text
 
@@ -276,6 +293,7 @@ def listing_texts(tools: Iterable[ToolDefinition], instructions: str = "") -> It
 def _texts(
     tools: Iterable[ToolDefinition], instructions: str, about: Mapping[str, str]
 ) -> Iterator[tuple[str | None, str, str]]:
+    """Yields the tool (None for text about the server), the place and the text of every string; `about` comes last."""
     if instructions:
         yield None, "instructions", instructions
     for tool in tools:
@@ -287,6 +305,7 @@ def _texts(
 
 
 def _tool_texts(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
+    """Yields the place and the text of every string in a definition."""
     begin = f"tools/{tool.name}"
     yield f"{begin}/name", tool.name
     if tool.title:
@@ -301,6 +320,10 @@ def _tool_texts(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
 
 
 def _strings(begin: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yields the place and the text of every string in a JSON value: values and keys, at any depth.
+
+    Below `_DEEPEST` levels, strings share the place of their ancestor there, and each container yields an empty text.
+    """
     # Not recursive: the depth is the server's choice.
     waiting: list[tuple[str, object, int]] = [(begin, value, 0)]
     while waiting:
@@ -324,6 +347,7 @@ def _strings(begin: str, value: object) -> Iterator[tuple[str, str]]:
 
 
 def _others(server: str, tools: tuple[ToolDefinition, ...], other_tools: Mapping[str, Iterable[str]]) -> OtherTools:
+    """Returns the names of all other servers and of their tools, without names that this server's tools have too."""
     elsewhere = {name: list(names) for name, names in other_tools.items() if name != server}
     own = {tool.name.lower() for tool in tools}
     return OtherTools(
@@ -337,13 +361,13 @@ def _shown(place: str) -> str:
 
 
 def counted(findings: Iterable[Finding]) -> str:
-    """The number of findings of each severity: `2 high, 1 low`."""
+    """Counts the findings of each severity, the gravest first: `2 high, 1 low`; empty for none."""
     counts = Counter(finding.severity for finding in findings)
     return ", ".join(f"{counts[severity]} {severity}" for severity in reversed(SEVERITIES) if counts[severity])
 
 
 def at_least(findings: Iterable[Finding], severity: Severity) -> tuple[Finding, ...]:
-    """The findings of this severity or a graver one."""
+    """Returns the findings of this severity or a graver one, in their order."""
     least = SEVERITIES.index(severity)
     return tuple(finding for finding in findings if SEVERITIES.index(finding.severity) >= least)
 
@@ -361,7 +385,10 @@ def finding_as_json(finding: Finding) -> dict[str, str]:
 
 
 def findings_as_sarif(findings: Sequence[Finding], files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A SARIF log with one run; `files` names the files that listings were read from, by server."""
+    """Returns a SARIF log with one run, and a result for each finding.
+
+    `files` names the files that listings were read from, by server; of an absolute path only the file name is written.
+    """
     numbers = {rule.id: number for number, rule in enumerate(ALL_RULES)}
     rules = [
         {
@@ -387,6 +414,7 @@ def findings_as_sarif(findings: Sequence[Finding], files: Mapping[str, str] | No
 
 
 def _result(finding: Finding, number: int, files: Mapping[str, str]) -> dict[str, Any]:
+    """Returns a finding as a SARIF result; `number` is its rule's index. The fingerprint covers its place, not its text."""
     location: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": f"{finding.server}/{finding.place}", "kind": "member"}]
     }
@@ -405,6 +433,7 @@ def _result(finding: Finding, number: int, files: Mapping[str, str]) -> dict[str
 
 
 def _uri(path: str) -> str:
+    """Returns a relative path percent-encoded; of a path that begins with a slash or backslash only the file name."""
     from urllib.parse import quote
 
     # The name alone of an absolute path: a report must not tell the layout of this machine.

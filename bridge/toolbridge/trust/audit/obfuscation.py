@@ -118,7 +118,10 @@ class Obfuscation:
 
 
 def obfuscations(text: str) -> Iterator[Obfuscation]:
-    """The obfuscated places of a text as it stands; each rule at most once."""
+    """Yields the obfuscated places of a text as it stands, each rule at most once.
+
+    They are hidden characters, mixed alphabets, text far behind blank space, and letters written as numbers.
+    """
     if not text.isascii() or not text.isprintable():
         yield from _hidden(text)
         if match := _ALPHABETS.search(text):
@@ -135,6 +138,7 @@ def obfuscations(text: str) -> Iterator[Obfuscation]:
 
 
 def _hidden(text: str) -> Iterator[Obfuscation]:
+    """Yields the first place of each rule about hidden characters; places count CRLF as one character."""
     reported: set[str] = set()
     plain = text.replace("\r\n", "\n")
     reads_both_ways = _RIGHT_TO_LEFT.search(plain) is not None
@@ -148,6 +152,10 @@ def _hidden(text: str) -> Iterator[Obfuscation]:
 
 
 def _rule_for(text: str, place: int, *, reads_both_ways: bool) -> Rule | None:
+    """Returns the rule that a hidden character breaks, or None for an honest use.
+
+    Honest are emoji selectors, joiners between letters that join, and direction marks in a text that `reads_both_ways`.
+    """
     character = text[place]
     if _CONTROL.match(character):
         return TERMINAL
@@ -170,7 +178,10 @@ def _joins(before: str, after: str) -> bool:
 
 
 def decoded_views(text: str) -> Iterator[tuple[int, int, str]]:
-    """Readable text that is encoded in a text, with its place: base64, hex, rot13, backwards, letters apart."""
+    """Yields readable text that is encoded in a text, after its start and end; long and numerous runs are cut off.
+
+    Decodes base64, hex, rot13, text written backwards, and letters apart.
+    """
     if len(_TURNED_WORDS.findall(text)) >= _LEAST_WORDS:
         yield 0, len(text), codecs.decode(text[:_MOST_OF_A_RUN], "rot13")
     if len(_BACKWARD_WORDS.findall(text)) >= _LEAST_WORDS:
@@ -194,6 +205,7 @@ def _together(letters: str) -> str:
 
 
 def _readings(run: str) -> Iterator[bytes]:
+    """Yields what a run may decode to: as hex if it has only hex digits, and as base64, standard or URL-safe."""
     if _HEX.fullmatch(run):
         yield bytes.fromhex(run)
     whole = run.replace("-", "+").replace("_", "/")
@@ -205,7 +217,7 @@ def _readings(run: str) -> Iterator[bytes]:
 
 
 def _readable(data: bytes) -> str:
-    """The data as text if it is readable: several words of letters; else nothing."""
+    """Returns the data as text if it is at least three words, mostly of letters; else an empty string."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:

@@ -39,7 +39,7 @@ _SPELLED_OUT = {"can't": ("can", "not"), "cannot": ("can", "not"), "won't": ("wi
 
 
 def features(sentence: str) -> Iterator[tuple[str, str]]:
-    """The features of a sentence (in lower case), each with its words there.
+    """Yields the features of a sentence, which must be in lower case, each with its words there.
 
     `tell`, `tell user` and `tell … user` are stems, `tells.` is a word as it stands, `~告诉` is characters,
     `URL` and such are kinds of things.
@@ -66,7 +66,7 @@ def features(sentence: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=20_000)
 def _stems(written: str) -> tuple[tuple[str, str], ...]:
-    """The stem of a word, with the word; contractions are two words."""
+    """Returns the stem of a word, with the word; of a contraction two such pairs."""
     kind = _kind(written)
     if kind:
         return ((kind, kind.lower()),)
@@ -78,6 +78,7 @@ def _stems(written: str) -> tuple[tuple[str, str], ...]:
 
 
 def _kind(written: str) -> str:
+    """Returns the kind of a token that counts only as such (`URL`, `PATH`, `NAME` …); empty for an ordinary word."""
     if written.startswith(("http://", "https://")):
         return "URL"
     if written[0] in "/~.":
@@ -90,6 +91,7 @@ def _kind(written: str) -> str:
 
 
 def _stem(word: str) -> str:
+    """Cuts off an English ending, and what exceeds eight letters; a word that is not ASCII is cut after six letters."""
     if not word.isascii():
         return word[:_LONGEST_FOREIGN_STEM]
     for ending in _ENDINGS:
@@ -182,12 +184,16 @@ def meeting_feature(one: str, two: str) -> str:
 
 @cache
 def weights() -> Weights:
-    """The weights, read once, at first use."""
+    """Returns the weights; reads their file at first use and caches them."""
     return read_weights(DATA.read_text("utf-8"))
 
 
 def read_weights(text: str) -> Weights:
-    """Parses weights: the two thresholds in the first lines, then a weight and a feature per line."""
+    """Parses weights: the two thresholds in the first lines, then a weight and a feature per line.
+
+    Raises:
+        ValueError: a weight or threshold is no whole number, or the first lines are missing.
+    """
     medium, high, *lines = text.splitlines()
     rows = (line.partition(" ") for line in lines)
     of = {feature: int(weight) for weight, _, feature in rows}
@@ -228,7 +234,10 @@ class Scored:
 
 
 def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
-    """Each sentence (of a text in lower case), and each with the next."""
+    """Yields each sentence of a text in lower case, and each with the next unless that is too long; none for a bare link.
+
+    `found` are the text's mentions, in any order.
+    """
     if _ONE_LINK.fullmatch(text):
         return
     found = sorted(mention for mention in found if mention[2] & _weighed_bits())
@@ -252,7 +261,7 @@ def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
 
 
 def highest(text: str, found: Sequence[Mention]) -> Scored | None:
-    """The passage with the highest score, also below the thresholds."""
+    """Returns the passage with the highest score, also below the thresholds; None for a text without passages."""
     best: Passage | None = None
     known, most = weights(), 0
     for passage in passages(text, found):
@@ -266,7 +275,7 @@ def highest(text: str, found: Sequence[Mention]) -> Scored | None:
 
 
 def reasons(passage: Passage) -> tuple[Rule, ...]:
-    """The rules that explain a passage."""
+    """Returns the rules that explain a passage: those whose signs it has, else `OUT_OF_PLACE`."""
     said = passage.features
     known = tuple(
         rule for rule in RULES if any(all(concept_feature(sign) in said for sign in signs) for signs in rule.signs)
@@ -275,12 +284,12 @@ def reasons(passage: Passage) -> tuple[Rule, ...]:
 
 
 def meet(mentions: Sequence[Mention], one: Iterable[str], two: Iterable[str], within: int) -> bool:
-    """Whether a concept of each group begins within this distance of the other, among sorted mentions."""
+    """Whether a concept of one group begins within this distance of one of the other; the mentions must be sorted."""
     return _meet(mentions, _bits(one), _bits(two), within)
 
 
 def _weight(passage: Passage, known: Mapping[str, int]) -> int:
-    """The score: the sum of weights, the negative ones up to a bound."""
+    """Returns the score: the sum of the weights, the negative ones only up to `MOST_LIGHTER`."""
     heavier = lighter = 0
     for feature in passage.features:
         weight = known.get(feature, 0)
@@ -292,6 +301,7 @@ def _weight(passage: Passage, known: Mapping[str, int]) -> int:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the start and end of each sentence: short ones are joined to the next, long ones cut."""
     start = 0
     for match in _END.finditer(text):
         if match.end() - start >= _SHORTEST:
@@ -307,7 +317,7 @@ def _cut(start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _concept_features(inside: Sequence[Mention], concepts: int) -> Iterator[str]:
-    """The features of a sentence's concepts, alone and close together."""
+    """Yields the features of a sentence's concepts, alone and close together."""
     for feature, bits in _concept_bits():
         if concepts & bits:
             yield feature
@@ -317,6 +327,7 @@ def _concept_features(inside: Sequence[Mention], concepts: int) -> Iterator[str]
 
 
 def _meet(inside: Sequence[Mention], one: int, two: int, within: int) -> bool:
+    """Does the work of `meet`, with concepts as bits."""
     last_one = last_two = -within - 1
     for start, _, concepts in inside:
         # One word may mention two concepts, but not meet itself.
@@ -336,6 +347,7 @@ def _concept_bits() -> tuple[tuple[str, int], ...]:
 
 @cache
 def _meeting_bits() -> tuple[tuple[str, int, int, int], ...]:
+    """Returns `MEETINGS` compiled: the feature, the concepts of both sides as bits, and the distance."""
     return tuple(
         (meeting_feature(one, two), _group_bits(one), _group_bits(two), within) for one, two, within in MEETINGS
     )
@@ -346,6 +358,7 @@ def _group_bits(name: str) -> int:
 
 
 def _bits(concepts: Iterable[str]) -> int:
+    """Returns several concepts as bits."""
     bits = 0
     for concept in concepts:
         bits |= bit(concept)
@@ -358,6 +371,7 @@ def _weighed_bits() -> int:
 
 
 def _because(passage: Passage, known: Mapping[str, int]) -> str:
+    """Names the concepts and the words of a passage with the highest positive weights."""
     heavy = sorted((name for name in passage.features if known.get(name, 0) > 0), key=lambda name: -known[name])
     concepts = dict.fromkeys(each for name in heavy if name.startswith("=") for each in name[1:].split(" + "))
     words = [passage.features[name] for name in heavy if not name.startswith("=")]
