@@ -35,7 +35,7 @@ def restricting_match(patterns: Iterable[str], tool: ToolSpec, display_name: str
 
 
 def near_miss(patterns: Iterable[str], tool: ToolSpec, config: Config, listed: Callable[[], Catalog]) -> str | None:
-    """Returns the first pattern that matches no tool and is one letter away from this one, a misspelt `deny`; else None."""
+    """Returns the first pattern that matches no tool and is one letter off this one, a misspelt `deny`; else None."""
     names = _names_of(tool, _display_name(config, tool))
     for pattern in patterns:
         written = _as_the_server(pattern.lower(), tool.server.lower())

@@ -414,7 +414,7 @@ def findings_as_sarif(findings: Sequence[Finding], files: Mapping[str, str] | No
 
 
 def _result(finding: Finding, number: int, files: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a finding as a SARIF result; `number` is its rule's index. The fingerprint covers its place, not its text."""
+    """Returns a finding as a SARIF result; `number` is its rule's index. The fingerprint omits the excerpt."""
     location: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": f"{finding.server}/{finding.place}", "kind": "member"}]
     }

@@ -234,7 +234,7 @@ class Scored:
 
 
 def passages(text: str, found: Sequence[Mention]) -> Iterator[Passage]:
-    """Yields each sentence of a text in lower case, and each with the next unless that is too long; none for a bare link.
+    """Yields each sentence of a text in lower case, and each with the next unless too long; none for a bare link.
 
     `found` are the text's mentions, in any order.
     """
