@@ -80,7 +80,10 @@ class Conjunctions:
         self._not_nullable: dict[int, dict[str, Any]] = {}
 
     def target(self, schema: dict[str, Any], reference: str) -> Target | None:
-        """Resolves a schema's reference; None, with a diagnostic, if that fails."""
+        """Resolves a schema's reference, and records the path of its target.
+
+        None, with a diagnostic, if that fails.
+        """
         try:
             target = self._document.resolve(reference, schema)
         except RefusedReferenceError as error:
@@ -94,15 +97,18 @@ class Conjunctions:
         return target
 
     def kinds_by_type(self, schema: dict[str, Any]) -> int:
-        """The kinds that a schema's own `type` admits."""
+        """Returns the kinds that a schema's own `type` admits; all if its reference hides it."""
         return ANY_KIND if self.siblings_ignored(schema) else declared_kinds(schema, self._reporter)
 
     def siblings_ignored(self, schema: dict[str, Any]) -> bool:
-        """Whether keywords beside the schema's reference are ignored."""
+        """Returns whether the schema has a `$ref` beside which its draft ignores keywords."""
         return self._ignores_siblings and isinstance(schema.get("$ref"), str)
 
     def flatten(self, schemas: Sequence[Any]) -> Conjunction:
-        """All schemas that hold where these do, cached for a single one."""
+        """Returns all schemas that hold where these do, with choices not expanded; cached for a single schema.
+
+        Spends the budget; `complete` is false once it is exhausted.
+        """
         if len(schemas) != 1:
             return self._flatten_all(schemas)
         # A branch is part of many alternatives.
@@ -113,13 +119,17 @@ class Conjunctions:
         return known
 
     def _flatten_plain(self, schema: Any) -> Conjunction | None:
-        """Fast path: the conjunction of a schema without references, `allOf` and choices; None for others."""
+        """Fast path: returns the conjunction of a schema without references, `allOf`, `not` and choices.
+
+        None for others, and once the budget is exhausted.
+        """
         if not is_object(schema) or not _COMPOSING.isdisjoint(schema) or "not" in schema or not self._budget.visit():
             return None
         facts = [] if CONSTRAINTS.isdisjoint(schema) else [schema]
         return Conjunction(facts, [], [schema], impossible=False, complete=True)
 
     def _flatten_all(self, schemas: Sequence[Any]) -> Conjunction:
+        """Collects the facts, choices and annotations of schemas through references and `allOf`; not cached."""
         facts: list[dict[str, Any]] = []
         choices: list[Choice] = []
         annotated: list[dict[str, Any]] = []
@@ -161,7 +171,10 @@ class Conjunctions:
         return whole
 
     def _target_or_fact(self, schema: dict[str, Any], facts: list[dict[str, Any]]) -> Target | None:
-        """Resolves a schema's reference, if any; records an unresolved one among the facts."""
+        """Resolves a schema's reference; None without one, or if that fails.
+
+        Adds `UNRESOLVED` to `facts` if it fails: the reference may describe anything.
+        """
         reference = reference_of(schema)
         target = None if reference is None else self.target(schema, reference)
         if reference is not None and target is None:
@@ -169,11 +182,12 @@ class Conjunctions:
         return target
 
     def _report_circle(self, schemas: Sequence[Any], whole: Conjunction, *, met_again: bool) -> None:
+        """Reports references that only led back to themselves, without a fact or a choice."""
         if met_again and not whole.facts and not whole.choices:
             self._reporter.report(schemas[0], "", "the references lead back to themselves: unknown")
 
     def _without_nullable(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema without `nullable`: the branch for values other than null."""
+        """Returns a copy of the schema without `nullable`: the branch for values other than null. Cached."""
         plain = self._not_nullable.get(id(schema))
         if plain is None:
             plain = {keyword: value for keyword, value in schema.items() if keyword not in _NULLABLE}
@@ -183,10 +197,12 @@ class Conjunctions:
         return plain
 
     def _report_ignored(self, schema: dict[str, Any]) -> None:
+        """Reports keywords that matter but are ignored beside `$ref`."""
         if not CONSTRAINTS.isdisjoint(schema) or "allOf" in schema or not schema.keys().isdisjoint(CHOICES):
             self._reporter.report(schema, "$ref", "keywords beside '$ref' mean nothing up to draft 7")
 
     def _choices(self, schema: dict[str, Any]) -> list[Choice]:
+        """Returns a schema's `anyOf` and `oneOf`, without those whose branches are all remarks."""
         choices: list[Choice] = []
         for keyword in CHOICES:
             if keyword in schema:
@@ -197,13 +213,17 @@ class Conjunctions:
         return choices
 
     def _members(self, schema: dict[str, Any], keyword: str) -> list[Any]:
+        """Returns the schemas that a keyword lists, and records their paths; reports what is no list."""
         members = member_list(schema, keyword, self._reporter)
         for index, member in enumerate(members[: self._bounds.nodes]):
             self._reporter.locate_inside(schema, member, f"/{keyword}/{index}")
         return members
 
     def alternatives(self, whole: Conjunction) -> list[Alternative] | None:
-        """Expands the choices of a conjunction; None if there are too many alternatives."""
+        """Expands the choices of a conjunction, without duplicates and impossible alternatives.
+
+        None if there are too many, or the budget is exhausted.
+        """
         found: list[Alternative] = []
         known: set[tuple[frozenset[int], frozenset[int]]] = set()
         only_itself: Choice | None = None
@@ -251,7 +271,10 @@ class Conjunctions:
         return found
 
     def _is_circular(self, needs: frozenset[int], choice: int, taken: Mapping[int, frozenset[int]]) -> bool:
-        """Whether a branch depends on its own choice, through the branches taken."""
+        """Returns whether a branch depends on its own choice, through the branches taken.
+
+        `needs` are the choices within the branch, `taken` those of each branch taken; all by identity.
+        """
         waiting, seen = list(needs), set(needs)
         while waiting:
             one = waiting.pop()
@@ -272,7 +295,10 @@ Facts = Sequence[dict[str, Any]]
 
 
 def has_overlap(types: SchemaTypes, choice: Choice) -> bool:
-    """Whether an object may satisfy two branches of a choice that list different properties."""
+    """Returns whether an object may satisfy two branches of a choice that list different properties.
+
+    False for `oneOf`, for too many branches, and once the budget is exhausted.
+    """
     if choice.exclusive or len(choice.branches) > types.bounds.literals:
         return False
     listing: list[tuple[Facts, set[str]]] = []
@@ -293,7 +319,7 @@ def has_overlap(types: SchemaTypes, choice: Choice) -> bool:
 
 
 def are_disjoint(types: SchemaTypes, one: Facts, other: Facts) -> bool:
-    """Whether no object satisfies both, by a discriminator or by their types."""
+    """Returns whether surely no object satisfies both, by a discriminator or by their types."""
     if not (_can_be_object(types, one) and _can_be_object(types, other)):
         return True
     first, second = _required_schemas(one), _required_schemas(other)
@@ -310,7 +336,7 @@ def _can_be_object(types: SchemaTypes, facts: Facts) -> bool:
 
 
 def _listed_names(facts: Sequence[Any]) -> set[str]:
-    """The names, and patterns of names, that schemas list."""
+    """Returns the names, and patterns of names, that schemas list, each after its keyword."""
     names: set[str] = set()
     for fact in facts:
         for keyword in ("properties", "patternProperties"):
@@ -321,7 +347,7 @@ def _listed_names(facts: Sequence[Any]) -> set[str]:
 
 
 def _required_schemas(facts: Facts) -> dict[str, list[dict[str, Any]]]:
-    """The schemas of required properties, by name."""
+    """Returns the schemas of required properties, by name."""
     required: set[Any] = set()
     found: dict[str, list[dict[str, Any]]] = {}
     for fact in facts:
@@ -338,7 +364,7 @@ def _required_schemas(facts: Facts) -> dict[str, list[dict[str, Any]]]:
 
 
 def _are_values_disjoint(types: SchemaTypes, one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether no value satisfies both schemas."""
+    """Returns whether surely no value satisfies both schemas, by their types or constants."""
     if not declared_kinds(one, types.reporter) & declared_kinds(other, types.reporter):
         return True
     first, second = _constants(one), _constants(other)
@@ -346,7 +372,10 @@ def _are_values_disjoint(types: SchemaTypes, one: dict[str, Any], other: dict[st
 
 
 def _constants(schema: dict[str, Any]) -> set[tuple[bool, str | float | None]] | None:
-    """The only values that a schema admits; None if there are others."""
+    """Returns the only values that a schema admits, each with whether it is a boolean.
+
+    None if there are others, or lists and objects among them.
+    """
     listed: Any = [schema["const"]] if "const" in schema else schema.get("enum")
     if not is_list(listed) or not all(value is None or isinstance(value, str | int | float) for value in listed):
         return None

@@ -63,13 +63,13 @@ class Drafts:
         self._all: dict[str, Draft] = {}
 
     def open(self, wanted: str, kinds: int = ANY_KIND, *, path: str = "", definition: str = "") -> Draft:
-        """Adds a draft."""
+        """Adds a draft of unknown type under a new key; `wanted` is the name it should get."""
         draft = Draft(f"#{len(self._all)}", wanted, kinds, path, definition)
         self._all[draft.key] = draft
         return draft
 
     def get(self, key: str) -> Draft:
-        """The draft of a key."""
+        """Returns the draft of a key. Raises KeyError if there is none."""
         return self._all[key]
 
     def kinds_of_name(self, key: str) -> int:
@@ -77,7 +77,7 @@ class Drafts:
         return self._all[key].kinds
 
     def reached_from(self, roots: Iterable[TypeNode]) -> dict[str, list[str]]:
-        """The drafts reached from some types, in order of creation: each key with the keys it refers to."""
+        """Returns the drafts reached from some types, in order of creation: key → the keys it refers to."""
         found: dict[str, list[str]] = {}
         pending = [key for root in roots for key in keys_in(root)]
         while pending:
@@ -89,7 +89,7 @@ class Drafts:
 
 
 def keys_in(node: TypeNode) -> list[str]:
-    """The keys or names that a type refers to, with repetitions, in order of writing."""
+    """Returns the keys or names that a type refers to, with repetitions, in order of writing."""
     keys: list[str] = []
     stack: list[TypeNode] = [node]
     while stack:
@@ -102,7 +102,7 @@ def keys_in(node: TypeNode) -> list[str]:
 
 
 def is_larger(node: TypeNode, most: int) -> bool:
-    """Whether a type has more than `most` parts, in at most that many steps."""
+    """Returns whether a type has more than `most` parts, in at most that many steps. Names are not followed."""
     if isinstance(node, _OF_ONE_PART):
         return False
     stack: list[TypeNode] = [node]
@@ -115,7 +115,7 @@ def is_larger(node: TypeNode, most: int) -> bool:
 
 
 def parts_of(node: TypeNode) -> Sequence[TypeNode]:
-    """The parts of a type, one level deep."""
+    """Returns the parts of a type, one level deep."""
     match node:
         case ObjectType(properties, extra):
             parts = [known.type for known in properties]
@@ -140,7 +140,11 @@ _MOST_COMPARED = 200_000
 
 
 def same_drafts(drafts: Drafts, references: Mapping[str, list[str]]) -> dict[str, int]:
-    """A number for each draft, equal for equal content. `references` has the keys that each draft refers to."""
+    """Returns a number for each draft, equal for equal content, comments included.
+
+    `references` has the keys that each draft refers to. The roots of tools are never equal to others; nor are cycles
+    beyond a limit.
+    """
     numbers: dict[str, int] = {}
     known: dict[object, int] = {}
     left = _MOST_COMPARED
@@ -161,7 +165,7 @@ def same_drafts(drafts: Drafts, references: Mapping[str, list[str]]) -> dict[str
 
 
 def cycles(references: Mapping[str, list[str]]) -> list[list[str]]:
-    """The strongly connected components of the references (Tarjan's algorithm), referenced ones first."""
+    """Returns the strongly connected components of the references (Tarjan's algorithm), referenced ones first."""
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     open_keys: list[str] = []
@@ -193,7 +197,7 @@ def cycles(references: Mapping[str, list[str]]) -> list[list[str]]:
 
 
 def _pop_component(first: str, open_keys: list[str], is_open: set[str]) -> list[str]:
-    """Pops a component from the stack, down to its first key."""
+    """Pops a component from the stack, down to its first key, and returns it. Mutates both collections."""
     group: list[str] = []
     while not group or group[-1] != first:
         group.append(open_keys.pop())
@@ -202,11 +206,16 @@ def _pop_component(first: str, open_keys: list[str], is_open: set[str]) -> list[
 
 
 def _content(draft: Draft, number: Callable[[str], int]) -> object:
+    """Returns a draft's type and comments as a comparable value; `number` stands for each key in it."""
     return (_shape(draft.type, number), draft.docs.description, draft.docs.notes, draft.docs.deprecated)
 
 
 def _content_of_cycle(start: str, drafts: Drafts, members: set[str], numbers: Mapping[str, int]) -> object:
-    """A draft's content within its cycle, whose members are numbered in order of first reference."""
+    """Returns a comparable value for a draft on a cycle of references, such as a tree's node.
+
+    `members` are the keys of the cycle, numbered -1, -2, … as they are met from `start`: so recursive drafts with equal
+    structure compare equal. `numbers` has those of drafts outside, which must be known.
+    """
     met = {start: -1}
     waiting = [start]
     shapes: list[object] = []
@@ -225,7 +234,7 @@ def _content_of_cycle(start: str, drafts: Drafts, members: set[str], numbers: Ma
 
 
 def _shape(node: TypeNode, number: Callable[[str], int]) -> object:  # noqa: PLR0911  # one for each kind of type
-    """A type as a comparable value: names by number, constants by their text."""
+    """Returns a type as a comparable value: names by `number`, constants by their text."""
     match node:
         case NamedType(name):
             return number(name)
@@ -262,7 +271,10 @@ Renaming = Callable[[TypeNode], TypeNode]
 
 
 def declare(drafts: Drafts, roots: Sequence[TypeNode], names: TypeNames) -> tuple[tuple[Declaration, ...], Renaming]:
-    """The declarations reached from some types, and the function that names them in these types."""
+    """Returns the declarations reached from some types, and the function that puts their names into these types.
+
+    Merges equal drafts, and claims the names in `names`.
+    """
     references = drafts.reached_from(roots)
     groups = _group_equal(drafts, references)
     name_of = _name_all(groups, names)
@@ -289,6 +301,10 @@ def _group_equal(drafts: Drafts, references: Mapping[str, list[str]]) -> list[li
 
 
 def _name_all(groups: list[list[Draft]], names: TypeNames) -> dict[str, str]:
+    """Claims a name for each group of drafts; returns it by draft key.
+
+    A preferred name that several groups want goes to none: each is then named after its position.
+    """
     preferred = [_preferred_name(group) for group in groups]
     wanted_by: dict[str, int] = {}
     for name in preferred:
@@ -302,7 +318,10 @@ def _name_all(groups: list[list[Draft]], names: TypeNames) -> dict[str, str]:
 
 
 def _preferred_name(group: list[Draft]) -> str:
-    """The name of the definition; else of the position, and for several positions their common ending."""
+    """Returns the name that a group of equal drafts should get: that of their definition.
+
+    Without one, of the position, and for several positions their common ending.
+    """
     if group[0].root_of:
         return group[0].wanted
     definitions = {draft.definition for draft in group}
@@ -312,6 +331,7 @@ def _preferred_name(group: list[Draft]) -> str:
 
 
 def _common_end(names: list[str]) -> str:
+    """Returns the last words that all names share, after `Input` or `Output`; the first name if there are none."""
     if len(set(names)) == 1:
         return names[0]
     split = [_WORD.findall(name) for name in names]
@@ -335,7 +355,7 @@ class _Renamer:
         self._named = {key: NamedType(name) for key, name in name_of.items()}
 
     def renamed(self, node: TypeNode) -> TypeNode:  # noqa: PLR0911  # one for each kind of type
-        """The type with names."""
+        """Returns the type with names for keys; the same object if it has none."""
         match node:
             case NamedType(key):
                 return self._named[key]
@@ -374,7 +394,7 @@ def _users_by_name(
     name_of: Mapping[str, str],
     roots: Iterable[TypeNode],
 ) -> dict[str, list[str]]:
-    """For each name, the declarations that use it; an empty name for other uses."""
+    """Returns for each name the declarations that use it; an empty string for a use as a root."""
     users: dict[str, list[str]] = {}
     for root in roots:
         for key in keys_in(root):
@@ -386,7 +406,7 @@ def _users_by_name(
 
 
 def _inline_names(groups: list[list[Draft]], name_of: Mapping[str, str], users: Mapping[str, list[str]]) -> set[str]:
-    """The declarations to write inline: small, or used once.
+    """Returns the names of declarations to write inline: small, or used once and not too deep.
 
     A cycle is entered by a declaration with two users, which keeps its name. So an inline type never contains itself.
     """
@@ -405,7 +425,7 @@ def _inline_names(groups: list[list[Draft]], name_of: Mapping[str, str], users: 
 
 
 def _is_small(draft: Draft) -> bool:
-    """Whether an object of scalars, without comments, is shorter than a name is worth."""
+    """Returns whether an object of scalars, closed and without comments, is shorter than a name is worth."""
     if not isinstance(draft.type, ObjectType) or draft.docs != NO_DOCS or draft.type.extra is not None:
         return False
     width = 0
@@ -418,7 +438,7 @@ def _is_small(draft: Draft) -> bool:
 
 
 def _small_width(node: TypeNode) -> int | None:
-    """The width of a type made of scalars; None for others."""
+    """Returns the width of a type made of scalars; None for others."""
     match node:
         case ScalarType(kind):
             return len(kind)

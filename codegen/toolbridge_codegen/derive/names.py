@@ -57,7 +57,7 @@ _WORDS = re.compile(r"[A-Za-z0-9]+")
 
 
 def pascal_case(text: str) -> str:
-    """`get_forecast` and `get-forecast` as `GetForecast`: ASCII letters and digits, at most 32."""
+    """Returns `get_forecast` and `get-forecast` as `GetForecast`: ASCII letters and digits, at most 32."""
     return _pascal_case(text[:_LONGEST_TEXT])
 
 
@@ -68,13 +68,13 @@ def _pascal_case(text: str) -> str:
 
 
 def pascal_words(text: object) -> list[str]:
-    """The capitalised words of a text; none if it is no string."""
+    """Returns the capitalised ASCII words of a text's first 200 characters; none if it is no string."""
     words = _WORDS.findall(text[:_LONGEST_TEXT]) if isinstance(text, str) else ()
     return [word[0].upper() + word[1:] for word in words]
 
 
 def singular(name: str) -> str:
-    """The singular of a plural, by simple rules of English; other names unchanged."""
+    """Returns the singular of a plural, by simple rules of English; other names unchanged."""
     if name.endswith("ies") and not name.endswith(("Series", "series", "Species", "species", "Movies", "Cookies")):
         return f"{name[:-3]}y"
     if name.endswith(("sses", "xes", "ches", "shes")):
@@ -94,11 +94,14 @@ class TypeNames:
         self._next_number: dict[str, int] = {}
 
     def reserve(self, wanted: str, owner: str) -> None:
-        """Reserves a name for its owner."""
+        """Reserves a name, made valid as by `claim`, for its owner: claims of others get a number."""
         self._owners[_valid_type_name(wanted)] = owner
 
     def claim(self, wanted: str, owner: str) -> str:
-        """Claims a unique name: the wanted one, or with a number."""
+        """Claims and returns a unique name: the wanted one, made valid, or with a number if it is taken.
+
+        A name reserved for another owner counts as taken.
+        """
         base = _valid_type_name(wanted)
         name = base
         while name in self._taken or self._owners.get(name, owner) != owner:
@@ -110,6 +113,7 @@ class TypeNames:
 
 
 def _valid_type_name(wanted: str) -> str:
+    """Returns the name as a valid one: not reserved, without a leading digit, at most 64 characters."""
     name = wanted
     if not name or name[0].isdigit():
         name = f"Type{name}"
@@ -121,7 +125,7 @@ def _valid_type_name(wanted: str) -> str:
 
 
 def tool_prefixes(identifiers: Iterable[str]) -> dict[str, str]:
-    """A unique prefix of each tool's type names."""
+    """Returns a unique prefix for each tool's type names: `get_forecast` → `GetForecast`, or with a number."""
     prefixes: dict[str, str] = {}
     taken: set[str] = set()
     for identifier in sorted(identifiers):
@@ -142,9 +146,9 @@ _LONGEST_WORD = 32
 
 
 def variant_names(branches: Sequence[Sequence[Any]], name: str) -> list[str]:
-    """A name for each branch, in case it is an object: by its title, its discriminator or its number.
+    """Returns a name for each branch: `name` and its title, its discriminator or its number.
 
-    Each branch is given as the schemas that it adds.
+    With fewer than two branches that are objects, all get `name`. Each branch is given as the schemas that it adds.
     """
     objects = [index for index, schemas in enumerate(branches) if any(map(_lists_properties, schemas))]
     if len(objects) < 2:
@@ -155,7 +159,7 @@ def variant_names(branches: Sequence[Sequence[Any]], name: str) -> list[str]:
 
 
 def _distinct_words(phrases: list[list[str]]) -> list[str]:
-    """Each phrase as one word, without the common prefix of all."""
+    """Returns each phrase as one word of up to 32 characters, without the first words that all share."""
     given = [phrase for phrase in phrases if phrase]
     shared = 0
     for words in zip(*given, strict=False):
@@ -170,6 +174,7 @@ def _lists_properties(schema: Any) -> bool:
 
 
 def _branch_words(schemas: Sequence[Any]) -> list[str]:
+    """Returns the words of the first title or constant property among the schemas; none without either."""
     for schema in schemas:
         if is_object(schema):
             words = pascal_words(schema.get("title")) or _tag_words(schema)
@@ -179,7 +184,10 @@ def _branch_words(schemas: Sequence[Any]) -> list[str]:
 
 
 def _tag_words(schema: dict[str, Any]) -> list[str]:
-    """The first constant of a property: `{"kind": {"const": "circle"}, …}` is `Circle`."""
+    """Returns the words of a property's constant: `{"kind": {"const": "circle"}, …}` is `Circle`.
+
+    Looks at the first eight properties; empty if none has one.
+    """
     properties = schema.get("properties")
     if is_object(properties):
         for inner in list(properties.values())[:_MOST_LOOKED_AT]:

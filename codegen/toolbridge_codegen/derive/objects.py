@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 
 def array_type(types: SchemaTypes, facts: list[dict[str, Any]], place: Location) -> TypeNode:
-    """An array, or a tuple where items are described by position."""
+    """Builds the type of arrays for which all facts hold; a tuple where items are described by position.
+
+    A tuple beyond the bound is reported, and an array of anything.
+    """
     statements = [items_statement(fact, types.reporter) for fact in facts]
     length = max((len(statement.prefix) for statement in statements), default=0)
     most = min((count for fact in facts if (count := whole_number(fact, "maxItems")) is not None), default=None)
@@ -63,13 +66,14 @@ def array_type(types: SchemaTypes, facts: list[dict[str, Any]], place: Location)
 
 
 def _items(types: SchemaTypes, schemas: list[Any], place: Location, step: str) -> TypeNode:
+    """Builds the type of items for which all schemas hold; unknown without any. `step` extends the path."""
     if not schemas:
         return UNKNOWN
     return types.build_inside(schemas, place.item(step))
 
 
 def _evaluated_only(facts: list[dict[str, Any]]) -> bool:
-    """Whether `unevaluatedItems: false` ends the array: nothing else could evaluate items."""
+    """Returns whether `unevaluatedItems: false` ends the array: nothing else could evaluate items."""
     evaluates = {"contains", "if", "then", "else", "dependentSchemas", "anyOf", "oneOf"}
     return any(admits_nothing(fact.get("unevaluatedItems")) for fact in facts) and all(
         fact is not UNRESOLVED
@@ -103,7 +107,10 @@ class Conditional(NamedTuple):
 def conditional_properties(
     types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], known: dict[str, list[Any]]
 ) -> Conditional:
-    """Collects the conditional properties of an object, within the budget."""
+    """Collects the properties that an object has only conditionally, within the budget.
+
+    `also` are branches not taken that may hold as well; `known` are the properties to leave out.
+    """
     found: dict[str, list[Any]] = {}
     by_pattern: list[Any] = []
     stack: list[tuple[Any, bool]] = []
@@ -146,7 +153,10 @@ def _evaluates_others(fact: dict[str, Any]) -> bool:
 
 
 def conditionally_required(types: SchemaTypes, facts: list[dict[str, Any]]) -> list[str]:
-    """The names required only by a condition or a choice between remarks, which could not hold without them."""
+    """Returns the names required only by a condition or a choice between remarks, within the budget.
+
+    These could not hold without such properties.
+    """
     names: dict[str, None] = {}
     stack: list[Any] = []
     for fact in facts:
@@ -169,7 +179,7 @@ def conditionally_required(types: SchemaTypes, facts: list[dict[str, Any]]) -> l
 
 
 def _names_in_remarks(fact: dict[str, Any]) -> dict[str, None]:
-    """The names in `dependentRequired`, and in branches that only list required properties."""
+    """Returns the names in `dependentRequired`, and in branches that only list required properties."""
     lists: list[Any] = []
     for keyword in ("dependentRequired", "dependencies"):
         dependent = fact.get(keyword)
@@ -181,7 +191,7 @@ def _names_in_remarks(fact: dict[str, Any]) -> dict[str, None]:
 
 
 def _conditions(fact: dict[str, Any]) -> list[tuple[Any, bool]]:
-    """The conditional schemas of a fact, each with whether it is the condition itself."""
+    """Returns the conditional schemas of a fact, each with whether it is the condition (`if`) itself."""
     parts = [(fact[keyword], keyword == "if") for keyword in ("if", "then", "else") if keyword in fact]
     for keyword in ("dependentSchemas", "dependencies"):
         dependent = fact.get(keyword)
@@ -208,7 +218,10 @@ class _Plan:
 
 
 def object_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Location) -> TypeNode:
-    """An object with known properties as a declaration; otherwise a map."""
+    """Declares an object with known properties, which are built later; otherwise returns a map.
+
+    `never` if no object can satisfy the facts. `also` are branches not taken that may hold as well.
+    """
     plan = _plan(types, facts, also, place)
     if plan is None:
         return NEVER
@@ -220,7 +233,7 @@ def object_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[
 
 
 def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Location) -> _Plan | None:
-    """The plan of an object's properties; None if no object can satisfy the facts."""
+    """Plans an object's properties, and reports contradictions; None if no object can satisfy the facts."""
     plan = _Plan()
     statements: list[tuple[dict[str, Any], ExtraStatement]] = []
     for fact in facts:
@@ -254,7 +267,10 @@ def _plan(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], 
 def _add_conditional(
     types: SchemaTypes, plan: _Plan, facts: list[dict[str, Any]], also: Sequence[Any], place: Location
 ) -> None:
-    """Adds conditional properties to an object that would otherwise be closed. Mutates the plan."""
+    """Adds conditional properties to an object that would otherwise be closed, and reports undescribed ones.
+
+    Mutates the plan.
+    """
     plan.conditional, patterns, too_many = conditional_properties(types, facts, also, plan.known)
     if patterns:
         plan.extra, plan.maybe = patterns, True
@@ -301,7 +317,10 @@ def _decide_extra(
 def _apply_to_others(
     types: SchemaTypes, plan: _Plan, fact: dict[str, Any], statement: ExtraStatement, *, place: Location
 ) -> None:
-    """Applies a fact's statement about unlisted properties to those that only other facts list. Mutates the plan."""
+    """Applies a fact's statement about unlisted properties to those that only other facts list.
+
+    They get its schemas, or are dropped if it admits none; a required one is kept and reported. Mutates the plan.
+    """
     if statement.by_pattern:
         return  # ReDoS guard: patterns from servers are never run
     own = fact.get("properties")
@@ -317,7 +336,10 @@ def _apply_to_others(
 
 
 def _add_required(types: SchemaTypes, plan: _Plan, place: Location, *, is_closed: bool) -> None:
-    """Adds required properties without a schema: of the type of unlisted ones, or unknown. Mutates the plan."""
+    """Adds required properties without a schema: of the type of unlisted ones, or unknown.
+
+    Reports those not described or excluded. Mutates the plan.
+    """
     for name in plan.required:
         if name in plan.known:
             continue
@@ -339,7 +361,7 @@ def _add_required(types: SchemaTypes, plan: _Plan, place: Location, *, is_closed
 
 
 def _enforce_bounds(types: SchemaTypes, plan: _Plan, place: Location) -> None:
-    """Drops properties beyond the bounds; the object is then open. Mutates the plan."""
+    """Drops properties beyond the bounds, with a diagnostic; the object is then open. Mutates the plan."""
     most, longest = types.bounds.properties, types.bounds.name
     names = [*plan.known, *plan.conditional]
     if len(names) <= most and max(map(len, names), default=0) <= longest:
@@ -354,7 +376,10 @@ def _enforce_bounds(types: SchemaTypes, plan: _Plan, place: Location) -> None:
 
 
 def _complete_draft(types: SchemaTypes, draft: Draft, plan: _Plan, place: Location) -> None:
-    """Builds the types of an object's properties, and completes its draft."""
+    """Builds the types of an object's properties, and completes its draft.
+
+    Once the budget is exhausted, drops the others with a diagnostic, and the object is open.
+    """
     properties: list[Property] = []
     extra: TypeNode | None = None
     for name, schemas in plan.known.items():
@@ -377,6 +402,7 @@ def _complete_draft(types: SchemaTypes, draft: Draft, plan: _Plan, place: Locati
 
 
 def _extra_type(types: SchemaTypes, plan: _Plan, place: Location) -> TypeNode:
+    """Builds the type of unlisted properties. Needs `plan.extra`."""
     assert plan.extra is not None
     inner = place.value()
     schemas = [schema for schema in plan.extra if schema is not True]

@@ -48,12 +48,12 @@ _OTHER_SHAPES = frozenset(
 
 
 def is_wrapped_result(schema: object) -> bool:
-    """Whether results with this output schema are `{"result": …}`, of which guest code gets the value."""
+    """Returns whether results with this output schema are `{"result": …}`, of which guest code gets the value."""
     return wrapped_schema(schema) is not None
 
 
 def wrapped_schema(schema: object) -> tuple[Any] | None:
-    """The schema of the wrapped value in a tuple, as it may be any value; None if results are not wrapped."""
+    """Returns the schema of the wrapped value in a tuple, as it may be any value; None if results are not wrapped."""
     whole = _through_references(schema)
     if whole is None or not _OTHER_SHAPES.isdisjoint(whole) or whole.get("type", "object") != "object":
         return None
@@ -69,7 +69,10 @@ def wrapped_schema(schema: object) -> tuple[Any] | None:
 
 
 def _through_references(schema: object) -> Mapping[str, Any] | None:
-    """Resolves a schema that is only a local reference; None if that fails."""
+    """Follows up to eight local references from a schema that is nothing else; None if that fails.
+
+    A schema without a reference is returned itself; one that is no mapping gives None.
+    """
     if not isinstance(schema, Mapping):
         return None
     root = cast("Mapping[str, Any]", schema)
@@ -101,7 +104,7 @@ class ToolTypes(NamedTuple):
 
 
 def tool_types(tool: ToolScope, input_schema: Any, output_schema: Any, *, is_operators: bool) -> ToolTypes:
-    """The types of two schemas. Without an output schema, the result may be anything.
+    """Builds the types of a tool's two schemas, as drafts. Without an output schema, the result may be anything.
 
     An operator's output schema describes what guest code gets; a server's, what it sends, which may be wrapped.
     """
@@ -116,7 +119,7 @@ def tool_types(tool: ToolScope, input_schema: Any, output_schema: Any, *, is_ope
 
 
 def _input(tool: ToolScope, schema: Any) -> NamedType | MapType:
-    """An input is always an object."""
+    """Builds an input's type, always an object; a schema of anything else is reported, and any object."""
     if tool.reading == "intended" and _has_no_parameters(schema):
         return _declare(tool, ObjectType((), None), "input")
     kind = _root(tool, schema, "input")
@@ -127,7 +130,10 @@ def _input(tool: ToolScope, schema: Any) -> NamedType | MapType:
 
 
 def _root(tool: ToolScope, schema: Any, side: Side, inside: tuple[Any] | None = None) -> TypeNode:
-    """The type of a whole schema; a named type or a union gets the tool's name."""
+    """Builds the type of a whole schema, or of the wrapped value `inside` it.
+
+    A named type or a union gets the tool's name, and the former its comment.
+    """
     types = SchemaTypes(schema, f"/{side}Schema", tool, is_result=side == "output")
     # A wrapped result is unwrapped before guest code gets it; its references are the whole document's.
     part = None if inside is None else (inside[0], f"/properties/{PROPERTY}")
@@ -146,13 +152,14 @@ def _root(tool: ToolScope, schema: Any, side: Side, inside: tuple[Any] | None = 
 
 
 def _declare(tool: ToolScope, kind: TypeNode, side: Side) -> NamedType:
-    """Declares the type of a tool's input or output."""
+    """Adds a draft for a type, as that of the tool's input or output; returns its name."""
     draft = tool.drafts.open(root_name(tool.prefix, side), kinds_of(kind, tool.drafts.kinds_of_name))
     draft.type, draft.root_of = kind, tool.identifier
     return NamedType(draft.key)
 
 
 def _may_be_empty(drafts: Drafts, kind: TypeNode) -> bool:
+    """Returns whether an input type admits `{}`: no object in it requires a property."""
     match kind:
         case NamedType(key):
             return _may_be_empty(drafts, drafts.get(key).type)
@@ -170,7 +177,10 @@ def root_name(prefix: str, side: Side) -> str:
 
 
 def _has_no_parameters(schema: Any) -> bool:
-    """Whether a tool lists its parameters and has none. (Elsewhere, an empty list of properties means nothing.)"""
+    """Returns whether a tool lists its parameters and has none.
+
+    Elsewhere, an empty list of properties means nothing.
+    """
     return (
         is_object(schema)
         and schema.get("properties") in ({}, [])  # some languages encode an empty object as a list
@@ -181,7 +191,7 @@ def _has_no_parameters(schema: Any) -> bool:
 
 
 def _refuses_empty_input(schema: Any) -> bool:
-    """Whether an empty input is invalid for a reason other than a required property."""
+    """Returns whether an empty input is invalid for a reason other than a required property."""
     if not is_object(schema):
         return False
     if (whole_number(schema, "minProperties") or 0) > 0:
@@ -200,7 +210,10 @@ _LONGEST_INSTRUCTIONS = 1000
 
 
 def build_module(module: ModuleSpec, *, bounds: Bounds = DEFAULT_BOUNDS) -> tuple[ModuleModel, tuple[Diagnostic, ...]]:
-    """Builds the type model of a server's module. Every tool is in it, whatever its schemas are."""
+    """Builds the type model of a server's module. Every tool is in it, whatever its schemas are.
+
+    Beyond the bounds on size and time, types are unknown, with diagnostics.
+    """
     prefixes = tool_prefixes(tool.identifier for tool in module.tools)
     drafts = Drafts()
     diagnostics = unused_output_schemas(module)
@@ -228,6 +241,7 @@ def build_module(module: ModuleSpec, *, bounds: Bounds = DEFAULT_BOUNDS) -> tupl
 
 
 def _function_model(tool: ToolSpec, types: ToolTypes, renamed: Renaming) -> FunctionModel:
+    """Returns the model of a tool's function; `renamed` puts names into its types."""
     argument = renamed(types.input)
     assert isinstance(argument, NamedType | MapType)
     definition = tool.definition

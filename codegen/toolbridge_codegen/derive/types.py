@@ -86,7 +86,7 @@ _MOST_MEANINGS = 50
 
 
 def docs_of_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
-    """The documentation from a choice's branches: all of a single non-null branch, else a note on each."""
+    """Returns what documents a choice's branches: all of a single non-null one, else notes. Its type means nothing."""
     real = [one for one in built if one.type not in (SCALARS["null"], NEVER)]
     if len(real) == 1:
         return real[0]
@@ -95,7 +95,10 @@ def docs_of_branches(branches: Sequence[Any], built: Sequence[Built]) -> Built:
 
 
 def _meaning(branch: dict[str, Any]) -> str:
-    """The note on a branch from its title and description: `"asc": oldest first`."""
+    """Returns a branch's note, `"asc": oldest first`: its constant, title or type, then its description.
+
+    Without a description, the title or the constants stand in; empty without these, too.
+    """
     title = clean_line(text_of(branch, "title"), limit=_LONGEST_LABEL)
     text = text_of(branch, "description")
     if isinstance(branch.get("const"), str | int | float):
@@ -112,7 +115,7 @@ def _meaning(branch: dict[str, Any]) -> str:
 
 
 def is_plain_choice(types: SchemaTypes, whole: Conjunction) -> bool:
-    """Whether a choice is alone, or beside a mere `type`, and its branches don't overlap."""
+    """Returns whether the choice is the only one, beside at most `type`, and its branches don't overlap."""
     is_alone = len(whole.choices) == 1 and all(_has_only_type(fact) for fact in whole.facts)
     return is_alone and not has_overlap(types, whole.choices[0])
 
@@ -122,7 +125,7 @@ def _has_only_type(fact: dict[str, Any]) -> bool:
 
 
 def choice_type(types: SchemaTypes, whole: Conjunction, place: Location) -> Built:
-    """A plain choice as the union of its branches, each with a name and definition of its own."""
+    """Builds a plain choice as the union of its branches, each named. Too many are reported, and ignored."""
     choice = whole.choices[0]
     base = merged_type(types, whole.facts, (), place) if whole.facts else UNKNOWN
     if len(choice.branches) > types.bounds.literals:
@@ -142,7 +145,7 @@ def choice_type(types: SchemaTypes, whole: Conjunction, place: Location) -> Buil
 
 
 def multiplied_type(types: SchemaTypes, whole: Conjunction, place: Location) -> Built:
-    """Choices beside properties, or several choices: the union of all alternatives, expanded."""
+    """Builds several choices, or one beside properties, expanded into a union. Too many are reported: unknown."""
     annotated = tuple(whole.annotated)
     alternatives = types.schemas.alternatives(whole)
     if alternatives is None:
@@ -158,7 +161,7 @@ def multiplied_type(types: SchemaTypes, whole: Conjunction, place: Location) -> 
 
 
 def bounded_union(types: SchemaTypes, members: Sequence[TypeNode], holder: Any) -> TypeNode:
-    """A union within bounds; else unknown, or with constants widened to their types."""
+    """Builds a union; one beyond the bounds is reported, and unknown or its constants widened to their types."""
     kinds_of_name = types.drafts.kinds_of_name
     union = union_of(members)
     parts = union.members if isinstance(union, UnionType) else (union,)
@@ -177,7 +180,11 @@ def bounded_union(types: SchemaTypes, members: Sequence[TypeNode], holder: Any) 
 
 
 def merged_type(types: SchemaTypes, facts: list[dict[str, Any]], also: Sequence[Any], place: Location) -> TypeNode:
-    """The type of values for which all facts hold."""
+    """Builds the type of values for which all facts hold.
+
+    `also` are branches of overlapping choices that may hold as well: their properties become optional. Contradictory
+    types are reported, and `never`.
+    """
     kinds = ANY_KIND
     for fact in facts:
         kinds &= declared_kinds(fact, types.reporter)
@@ -270,7 +277,7 @@ class SchemaTypes:
     # ---- for the module
 
     def make_root(self, name: str, part: tuple[Any, str] | None = None) -> Built:
-        """Builds the type of the document, or of a part of it at a path, and everything in it."""
+        """Builds the type of the document, or of a part as `(schema, path)`, and all queued declarations."""
         schema, path = part or (self._root, "")
         built = self.build((schema,), Location(self._path + path, name, 0))
         while self._bodies:
@@ -278,7 +285,7 @@ class SchemaTypes:
         return built
 
     def described(self, built: Built, *, name: str = "", is_required: bool = False) -> Docs:
-        """The documentation of a place, within the budget for comments."""
+        """Returns the documentation of a place; none, with a diagnostic, once the budget for comments is spent."""
         if self.budget.comments_full:
             return NO_DOCS
         docs = docs_of(built.annotated, built.notes, name=name, with_default=not is_required, is_result=self._is_result)
@@ -290,7 +297,7 @@ class SchemaTypes:
     # ---- for the parts of a type
 
     def build(self, schemas: Sequence[Any], place: Location) -> Built:
-        """The type of values for which all of these schemas hold."""
+        """Builds the type of values for which all schemas hold, or unknown with a diagnostic. Cached by identity."""
         if len(schemas) != 1:
             schemas = [schema for schema in schemas if schema is not True] or (True,)
         if len(schemas) != 1:
@@ -311,7 +318,7 @@ class SchemaTypes:
         return self._cached_type(id(schema), (schema,), place)
 
     def build_plain(self, schemas: Sequence[Any]) -> Built | None:
-        """Fast path: a scalar type, as most are, which needs no name and so no location; None for others."""
+        """Fast path: builds a scalar type, which needs no name and so no location; None for others."""
         schema = schemas[0]
         if len(schemas) > 1 or not is_object(schema):
             return None
@@ -323,14 +330,14 @@ class SchemaTypes:
         return Built(scalar, (schema,))
 
     def build_inside(self, schemas: Sequence[Any], place: Location) -> TypeNode:
-        """The type of items or values: inside an array or a map, a type may contain itself."""
+        """Builds the type of items or values: inside an array or a map, a type may contain itself."""
         self._inside += 1
         built = self.build(schemas, place)
         self._inside -= 1
         return built.type
 
     def declare(self, place: Location, kinds: int) -> Draft:
-        """Opens a declaration for a location."""
+        """Opens a draft for a location, named after its definition if it has one. Spends the budget for text."""
         self.budget.write(len(place.name) + 32)
         if not place.definition:
             return self.drafts.open(place.name, kinds, path=place.path)
@@ -342,6 +349,7 @@ class SchemaTypes:
         self._bodies.append(body)
 
     def _boolean_schema(self, schema: Any, place: Location) -> Built:
+        """Returns the type of a schema that admits all or nothing; any other value is reported, and unknown."""
         if admits_nothing(schema):
             return _NOTHING
         if schema is not True:
@@ -351,7 +359,7 @@ class SchemaTypes:
     # ---- references
 
     def _through_references(self, schema: dict[str, Any], place: Location) -> Built:
-        """Resolves schemas that only refer to another, which gives the type and its name."""
+        """Follows schemas that only refer to another, and builds that. A circle is reported, and unknown."""
         wrappers: list[dict[str, Any]] = []
         seen: set[int] = set()
         kinds = ANY_KIND
@@ -376,7 +384,10 @@ class SchemaTypes:
         return Built(kind, (*wrappers, *built.annotated), built.notes)
 
     def _sole_target(self, schema: dict[str, Any], place: Location) -> tuple[Any, Location] | None:
-        """The single schema that this one refers to, with its location; None if it says more than that."""
+        """Returns the only schema that this one refers to, with its location; None if it says more than that.
+
+        An unresolved reference gives the schema `true`. None, too, once the budget is exhausted.
+        """
         if not self.budget.visit():
             return None
         reference = reference_of(schema)
@@ -397,7 +408,7 @@ class SchemaTypes:
         return target.schema, Location(path, definition or place.name, 0, definition)
 
     def _describe_definition(self, built: Built, place: Location) -> bool:
-        """Puts a definition's description at its declaration, once; False if it is not declared."""
+        """Puts a definition's description at its declaration, once; False if it has none of its own."""
         assert isinstance(built.type, NamedType)
         draft = self.drafts.get(built.type.name)
         if not place.definition or draft.path != place.path:
@@ -409,6 +420,7 @@ class SchemaTypes:
     # ---- one conjunction
 
     def _cached_type(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:  # noqa: PLR0911  # each a reason
+        """Returns the type of schemas by identity: known, under construction, unknown beyond a bound, or built."""
         known = self._made.get(key)
         if known is not None:
             return known
@@ -429,6 +441,7 @@ class SchemaTypes:
         return self._build_now(key, schemas, place, _Construction(len(self._making), self._inside))
 
     def _build_now(self, key: _Key, schemas: Sequence[Any], place: Location, making: _Construction) -> Built:
+        """Builds a type and caches it, unless incomplete; gives a recursive or large one a declaration."""
         self._making[key] = making
         built = self._build(schemas, place)
         del self._making[key]
@@ -449,7 +462,7 @@ class SchemaTypes:
         return built
 
     def _recursive_type(self, making: _Construction, place: Location) -> Built:
-        """A recursive type. Inside an array or a map of itself, it gets a name."""
+        """Returns a type that is still under construction: by name inside an array or a map of itself, else `never`."""
         if making.inside == self._inside:
             # A choice gains nothing from itself as a branch. But the types between are incomplete, and must not be
             # cached.
@@ -460,7 +473,7 @@ class SchemaTypes:
         return Built(NamedType(making.draft.key))
 
     def _build_later(self, key: _Key, schemas: Sequence[Any], place: Location) -> Built:
-        """A type too deep for Python's stack: a declaration that is filled in later."""
+        """Returns a type too deep for Python's stack: a declaration that is queued to be filled in."""
         draft = self.declare(place, ANY_KIND)
         self._made[key] = Built(NamedType(draft.key))
 
@@ -472,6 +485,7 @@ class SchemaTypes:
         return self._made[key]
 
     def _build(self, schemas: Sequence[Any], place: Location) -> Built:
+        """Builds the type of schemas that all hold, without the cache: impossible, unknown, merged or a choice."""
         whole = self.schemas.flatten(schemas)
         if whole.impossible:
             return Built(NEVER, tuple(whole.annotated))

@@ -51,16 +51,16 @@ KindsOfName = Callable[[str], int]
 
 
 def scalars_of(kinds: int) -> list[TypeNode]:
-    """The scalar types for some kinds, null last."""
+    """Returns the scalar types for some kinds, null last; lists and objects are left out."""
     number: ScalarKind = "number" if kinds & FRACTION else "integer"
     present: list[tuple[ScalarKind, int]] = [("string", STRING), (number, NUMBER), ("boolean", BOOLEAN), ("null", NULL)]
     return [SCALARS[name] for name, kind in present if kinds & kind]
 
 
 def literal_type(values: Iterable[str | int | float | bool]) -> TypeNode:
-    """The type of some constants, without duplicates; `true` and `false` together are a boolean.
+    """Returns the type of some constants, without duplicates; `never` for none.
 
-    Of `1` and `1.0`, the latter stays: a program may write it so.
+    `true` and `false` together are a boolean. Of `1` and `1.0`, the latter stays: a program may write it so.
     """
     kept: dict[tuple[bool, object], str | int | float | bool] = {}
     for value in values:
@@ -74,7 +74,10 @@ def literal_type(values: Iterable[str | int | float | bool]) -> TypeNode:
 
 
 def union_of(members: Iterable[TypeNode]) -> TypeNode:
-    """The union of some types."""
+    """Returns the union of some types: flat, without members that another one admits, null last.
+
+    A single member stays itself, no member is `never`, and one unknown makes all unknown.
+    """
     flat: list[TypeNode] = []
     literals: list[str | int | float | bool] = []
     literals_at = 0
@@ -101,6 +104,7 @@ def union_of(members: Iterable[TypeNode]) -> TypeNode:
 
 
 def _flat_union(parts: list[TypeNode]) -> TypeNode:
+    """Returns the union of parts that are no unions, without duplicates and `never`, null last."""
     if len(parts) == 1:
         return parts[0]
     left_out: set[TypeNode] = {NEVER, SCALARS["null"]}
@@ -120,7 +124,7 @@ def _flat_union(parts: list[TypeNode]) -> TypeNode:
 
 
 def kinds_of(node: TypeNode, kinds_of_name: KindsOfName) -> int:  # noqa: PLR0911  # one for each kind of type
-    """The kinds of values that a type admits."""
+    """Returns the kinds of values that a type admits; `kinds_of_name` looks up those of a named type."""
     match node:
         case ScalarType(kind):
             return _SCALAR_KINDS[kind]
@@ -141,7 +145,10 @@ def kinds_of(node: TypeNode, kinds_of_name: KindsOfName) -> int:  # noqa: PLR091
 
 
 def restricted(node: TypeNode, kinds: int, kinds_of_name: KindsOfName) -> TypeNode:
-    """Restricts a type to some kinds of values, as far as possible."""
+    """Returns a type without the values of other kinds than these, as far as types can express it.
+
+    A named type stays itself if any kind is left; a type without any is `never`.
+    """
     if kinds == ANY_KIND or isinstance(node, NeverType):
         return node
     if isinstance(node, UnionType):
@@ -176,7 +183,10 @@ class Constants(NamedTuple):
 
 
 def allowed_constants(types: SchemaTypes, facts: list[dict[str, Any]], kinds: int) -> Constants | None:
-    """The values that every `const` and `enum` among the facts admits; None without such a keyword."""
+    """Returns the values that every `const` and `enum` among the facts admits; None without such a keyword.
+
+    Those of other `kinds` are dropped and reported; if that leaves none, all stay, as the type must be a mistake.
+    """
     values: list[Any] | None = None
     for fact in facts:
         own = _constants_of(types, fact)
@@ -192,6 +202,7 @@ def allowed_constants(types: SchemaTypes, facts: list[dict[str, Any]], kinds: in
 
 
 def _constants_of(types: SchemaTypes, fact: dict[str, Any]) -> list[Any] | None:
+    """Returns a fact's constants, null too if nullable; None without any. Reports an `enum` that is no list."""
     values: list[Any] | None = None
     if "const" in fact:
         values = [fact["const"]]
@@ -207,25 +218,30 @@ def _constants_of(types: SchemaTypes, fact: dict[str, Any]) -> list[Any] | None:
 
 
 def _intersection(first: list[Any], second: list[Any]) -> list[Any]:
+    """Returns the values of the first list that equal one of the second, as JSON."""
     known = {_equality_key(value) for value in second}
     return [value for value in first if _equality_key(value) in known]
 
 
 def _equality_key(value: Any) -> object:
-    """A key equal for equal JSON: `1` is `1.0`, but not `true`. Lists and objects count by kind only."""
+    """Returns a key equal for equal JSON: `1` is `1.0`, but not `true`.
+
+    Lists and objects count by kind only.
+    """
     if isinstance(value, dict | list):
         return kind_of_value(value)
     return (isinstance(value, bool), value)
 
 
 def _as_integer(value: Any, kinds: int) -> Any:
-    """`1.0` as an integer where only integers are admitted; but 1e300 keeps its exponent."""
+    """Returns `1.0` as an integer where only integers are admitted; 1e300 and others unchanged."""
     if kinds & FRACTION or not isinstance(value, float) or kind_of_value(value) != INTEGER:
         return value
     return int(value) if abs(value) < _LARGEST_LITERAL else value
 
 
 def _literal_constants(types: SchemaTypes, values: list[Any], fact: dict[str, Any]) -> Constants:
+    """Builds the types of constants; reports too many, or too long ones, of which only the types are kept."""
     most = types.bounds.literals
     if len(values) > most:
         types.reporter.report(fact, "enum", f"more than {most} constants: only their types are kept")
@@ -245,6 +261,7 @@ def _literal_constants(types: SchemaTypes, values: list[Any], fact: dict[str, An
 
 
 def _can_be_literal(types: SchemaTypes, value: Any) -> bool:
+    """Returns whether a constant has a literal type: no list, object or null, not too long, an exact number."""
     if isinstance(value, str):
         return len(value) <= types.bounds.name
     if isinstance(value, float):
