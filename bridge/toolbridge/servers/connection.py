@@ -121,12 +121,12 @@ class PausableDeadline:
         self._left = math.inf
 
     def lift(self) -> None:
-        """Remove the deadline for good, also for pauses that end later."""
+        """Remove the deadline for good; a pause that ends later does not restore it."""
         self._scope.deadline = self._left = math.inf
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Pause the deadline within the context."""
+        """Remove the deadline within the context; on leaving the last pause, grant the seconds that were left."""
         if self._pauses == 0:
             self._left = self._scope.deadline - anyio.current_time()
             self._scope.deadline = math.inf
@@ -144,7 +144,7 @@ _deadlines: ContextVar[tuple[PausableDeadline, ...]] = ContextVar("toolbridge_de
 
 @contextmanager
 def pausable(scope: anyio.CancelScope) -> Generator[PausableDeadline]:
-    """Register a scope's deadline as one to pause while a person is awaited within the context."""
+    """Register a scope's deadline, within the context and this task, as one that `waiting_for_a_person` pauses."""
     deadline = PausableDeadline(scope)
     token = _deadlines.set((*_deadlines.get(), deadline))
     try:
@@ -154,13 +154,13 @@ def pausable(scope: anyio.CancelScope) -> Generator[PausableDeadline]:
 
 
 def enclosing_deadlines() -> tuple[PausableDeadline, ...]:
-    """The pausable deadlines registered around the caller."""
+    """Return the pausable deadlines registered around the caller, outermost first."""
     return _deadlines.get()
 
 
 @contextmanager
 def waiting_for_a_person() -> Generator[None]:
-    """Pause every enclosing deadline within the context."""
+    """Pause every pausable deadline around the caller within the context."""
     with ExitStack() as pauses:
         for deadline in enclosing_deadlines():
             pauses.enter_context(deadline.paused())
@@ -186,7 +186,7 @@ class WakeupEvent:
         self._event.set()
 
     async def wait_or(self, end: anyio.Event) -> None:
-        """Wait until it is set, or `end` is."""
+        """Wait until a notification is pending or `end` is set; the caller resets the flags itself."""
         if self._event.is_set() and not (self.tools_changed or self.probe_due):
             self._event = anyio.Event()
         async with anyio.create_task_group() as tasks:
@@ -228,11 +228,12 @@ class WatchedDispatcher(Dispatcher[Any]):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Drive the receive loop until the channel closes."""
+        """Receive until the channel closes, then set `ended`. Declines unhandled requests; never calls `on_notify`."""
 
         async def answer(
             context: DispatchContext[TransportContext], method: str, params: Mapping[str, Any] | None
         ) -> dict[str, Any]:
+            """Answer a server's request by its handler, or decline it; if neither works, raise METHOD_NOT_FOUND."""
             if self._requests.handles(method):
                 return await on_request(context, method, params)
             if (answer := self.declines.answer(method)) is not None:
@@ -240,7 +241,7 @@ class WatchedDispatcher(Dispatcher[Any]):
             raise MCPError(METHOD_NOT_FOUND, "Not supported by this client")
 
         def intercept(method: str, params: Mapping[str, Any] | None) -> bool:
-            # The session's own subscriptions come first; nothing else of it needs notifications.
+            """Handle a notification: the session's subscription first, then tool changes; drops others. Always true."""
             if on_notify_intercept is not None and on_notify_intercept(method, params):
                 return True
             if method == "notifications/tools/list_changed":
@@ -255,7 +256,7 @@ class WatchedDispatcher(Dispatcher[Any]):
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Send a request and await its result."""
+        """Send a request and await its raw result; raises the inner dispatcher's errors, sets `ended` if closed."""
         if method == "server/discover":
             # An older server may never answer an unknown request: the handshake must still fit in the time.
             opts = {**(opts or {}), "timeout": self._probe_seconds}
@@ -288,19 +289,16 @@ async def open_connection(
     connect_seconds: float,
     probe: bool = True,
 ) -> AsyncGenerator[Connection]:
-    """Negotiate the protocol over an open channel; without `probe`, only the older one. The caller bounds the time.
+    """Negotiate the protocol over an open channel (only the older one without `probe`); leaving it cancels its calls.
 
     Raises:
         EndedAtProbeError: the server ended when it was probed for the newer protocol.
-        ServerConnectError: the server is toolbridge.
+        ServerConnectError: the server is toolbridge itself.
     """
     wakeup = WakeupEvent()
+    probe_seconds = max(0.2, connect_seconds / 3)
     dispatcher = WatchedDispatcher(
-        channel,
-        server,
-        requests,
-        probe_seconds=max(0.2, connect_seconds / 3),
-        on_tools_changed=wakeup.notify_tools_changed,
+        channel, server, requests, probe_seconds=probe_seconds, on_tools_changed=wakeup.notify_tools_changed
     )
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(
@@ -361,15 +359,15 @@ class Connection:
         return self._dispatcher.ended.is_set()
 
     async def wait_for_end(self) -> None:
-        """Wait until its end is known."""
+        """Wait until the channel has closed or the connection was left."""
         await self._dispatcher.ended.wait()
 
     def end_reason(self) -> str:
-        """Why it ended, in the server's or system's words. Not sanitised."""
+        """Return why it ended, or what was odd so far; may be empty. The server's or system's words, not sanitised."""
         return self._verdict or self._channel.end()
 
     async def discover(self, secrets: Collection[str], seconds: float | None = None) -> Listing:
-        """List all tools of the server.
+        """List all tools of the server, `secrets` masked; `seconds` bounds each page. Caps cut the listing.
 
         Raises:
             ServerProtocolError: the answer is no listing.
@@ -397,11 +395,12 @@ class Connection:
         secrets: frozenset[str],
         on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
-        """Call a tool and return the raw result. Progress is requested only with a progress callback.
+        """Call a tool and return the raw result; the host's handlers answer questions. A timeout may cause a probe.
 
         Raises:
             ServerError: there is no result: a timeout, an end, a refusal, or a malformed answer.
             CallNotSentError: the server ended before it could have seen the call.
+            MisuseError: the arguments are not JSON values.
         """
         if seconds <= 0:
             raise ServerTimeoutError(self._server, f"was not called: no time is left for {tool!r}")
@@ -440,7 +439,7 @@ class Connection:
         raise call_failure(self._server, tool, failure, seconds=seconds, end=reason, secrets=secrets) from None
 
     async def _ask(self, key: str, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Answer a question that came as the answer to a call; without a handler, decline."""
+        """Have the handler answer a question; without one, decline an elicitation, else raise ServerProtocolError."""
         if self._requests.handles(request.method):
             context = ClientRequestContext(session=self._session, request_id=key)
             return await self._session.dispatch_input_request(context, request)
@@ -450,12 +449,12 @@ class Connection:
         raise ServerProtocolError(self._server, f"asked for {request.method} in answer to a call; no handler is set up")
 
     def cancel_calls(self) -> None:
-        """Cancel the calls under way: the connection is over."""
+        """Cancel all calls under way, which then fail with a `ServerError`."""
         for scope in self._calls:
             scope.cancel()
 
     async def wait(self, refresh: Callable[[], Awaitable[None]]) -> None:
-        """Wait until the connection ends or fails a liveness probe; await `refresh` when the server's tools changed."""
+        """Block until the connection ends or fails a liveness probe; await `refresh`, debounced, on changed tools."""
         ended, wakeup = self._dispatcher.ended, self._wakeup
         while True:
             await wakeup.wait_or(ended)
@@ -475,7 +474,7 @@ class Connection:
                 await ended.wait()
 
     async def _is_alive(self) -> bool:
-        """Liveness probe, after a call timed out: a server stuck for good would cost every later call its timeout."""
+        """Ping the server, after a call timed out. False if it is silent or closed; an error counts as an answer."""
         self._wakeup.probe_due = False
         try:
             with anyio.fail_after(PING_SECONDS):
@@ -489,6 +488,7 @@ class Connection:
     async def _request(
         self, method: str, params: dict[str, Any], seconds: float | None, progress: ProgressFnT | None = None
     ) -> dict[str, Any]:
+        """Send a request stamped for the negotiated protocol, and return its raw, unvalidated result."""
         data: dict[str, Any] = {"method": method, "params": params}
         options: CallOptions = {} if seconds is None else {"timeout": seconds}
         if progress is not None:

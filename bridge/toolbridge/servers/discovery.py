@@ -47,7 +47,7 @@ class _CutError(Exception):
 
 
 def handshake_of(session: ClientSession, server: str) -> Listing:
-    """The server's information from the handshake, as a listing without tools."""
+    """Return the server's information from the handshake, unmasked, as a listing without tools."""
     info = session.server_info
     return Listing(
         server=server,
@@ -68,7 +68,7 @@ def announces_changes(session: ClientSession) -> bool:
 
 
 async def follow_changes(session: ClientSession, notify: Callable[[], None]) -> None:
-    """Subscribe to changes, as the newer protocol has it. If the subscription is lost, the listing may get stale."""
+    """Subscribe to changes by the newer protocol and call `notify` for each; returns when the subscription is lost."""
     try:
         async with listen(session, tools_list_changed=True) as subscription:
             async for _ in subscription:
@@ -115,6 +115,7 @@ _in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
 
 
 def _without_secrets(handshake: Listing, secrets: Collection[str]) -> Listing:
+    """Return a copy of a handshake with secrets masked in its texts."""
     fields = ("instructions", "server_name", "server_version", "server_title", "server_description")
     return replace(handshake, **{field: masked(getattr(handshake, field), secrets) for field in fields})
 
@@ -144,7 +145,7 @@ class _Found:
         self._problems.append(ToolProblem("", problem))
 
     def add_page(self, page: Mapping[str, Any]) -> None:
-        """Add the tools of a page; an unusable one becomes a problem.
+        """Add the tools of a page, secrets masked; an unusable one becomes a problem. Blocks: run it in a thread.
 
         Raises:
             _CutError: a cap is reached.
@@ -170,13 +171,14 @@ class _Found:
                 self._problems.append(problem)
 
     def _why_unusable(self, tool: ToolDefinition, text: str) -> str:
+        """Say why a parsed tool can't be used, given its JSON: nested too deeply, an invalid header; "" if it can."""
         if not text or TOO_DEEP in text:
             return "is nested too deeply"
         reason = find_invalid_x_mcp_header(tool.input_schema) if self._mirrors_headers else None
         return f"has an invalid x-mcp-header: {reason[:200]}" if reason else ""
 
     def next_cursor(self, page: Mapping[str, Any]) -> str:
-        """The cursor of the next page; empty after the last.
+        """Return the cursor of the next page and remember it; empty after the last.
 
         Raises:
             _CutError: it is no text, or came before.
@@ -192,7 +194,7 @@ class _Found:
         return cursor
 
     def listing(self) -> Listing:
-        """The listing, with one tool per name."""
+        """Return the listing so far with one tool per name; a name that is listed twice becomes a problem."""
         counts = Counter(tool.name for tool in self.tools)
         problem = "is listed twice or more; its server can't tell the calls apart"
         twice = [ToolProblem(name, problem, usable=True) for name, count in sorted(counts.items()) if count > 1]
@@ -229,7 +231,11 @@ async def _page(server: str, request: Request, parameters: dict[str, Any]) -> di
 
 
 def _pruned_page(error: BadAnswerError) -> dict[str, Any]:
-    """Parse a page without its parts that are nested too deeply: only the tools around them are lost."""
+    """Parse a page that is nested too deeply without the parts that are: only the tools around them are lost.
+
+    Raises:
+        MCPError: the answer is an error, or still unreadable.
+    """
     try:
         message = parse_pruned(error.too_deep)
     except ValueError:
@@ -276,7 +282,7 @@ def _size(text: str) -> int:
 
 
 def _parse_masked(hidden: str) -> object:
-    """Parse an entry with masked secrets. A masked name is removed: no call could use it."""
+    """Parse an entry with masked secrets; a masked name becomes "", since no call could use it. None if not JSON."""
     try:
         entry: Any = json.loads(hidden)
     except ValueError:

@@ -63,7 +63,7 @@ class EndedAtProbeError(Exception):
 
 
 def connect_failure(server: str, error: BaseException, *, end: str, secrets: Collection[str]) -> ServerError:
-    """The typed error of a connection that could not be opened."""
+    """Build, not raise, the typed error of a failed connection, with the server's last output; secrets are masked."""
     error = innermost(error)
     if isinstance(error, ServerError):
         return error
@@ -86,7 +86,7 @@ def connect_failure(server: str, error: BaseException, *, end: str, secrets: Col
 def call_failure(
     server: str, tool: str, error: BaseException, *, seconds: float, end: str, secrets: Collection[str]
 ) -> ServerError:
-    """The typed error of a call that has no result."""
+    """Build, not raise, the typed error of a call that has no result; secrets are masked. `ServerError` is kept."""
     error = innermost(error)
     if isinstance(error, ServerError):
         return error
@@ -120,6 +120,7 @@ def _message_and_data(error: MCPError) -> str:
 
 
 def _details(data: Any) -> str:
+    """Render an error's data as text, without members that hold stack traces; empty if there is nothing to say."""
     if isinstance(data, str):
         return data.strip()
     if isinstance(data, dict):

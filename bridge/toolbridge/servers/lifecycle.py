@@ -89,15 +89,17 @@ class Attempt:
         return self._connection is not None
 
     def raise_mode(self, acquire: AcquireMode) -> None:
-        """Adopt the mode of a task that joins, if it tries harder."""
+        """Adopt a joining task's mode if it tries harder than the current one; else do nothing."""
         if _MODES.index(acquire) > _MODES.index(self.acquire):
             self.acquire = acquire
 
     async def ask(self, question: Callable[[], Awaitable[ApprovedStart]]) -> ApprovedStart | None:
-        """Await an approval; None when another task got one meanwhile.
+        """Await `question`'s approval; cancels it and returns None when another task gets an approval meanwhile.
+
+        Does not store the answer: see `approve`.
 
         Raises:
-            ServerError: the question failed or was answered with no, for the task that asked.
+            ServerError: the question failed or was answered with no, and no other task got a yes.
         """
         with anyio.CancelScope() as scope:
             self._questions.add(scope)
@@ -111,7 +113,7 @@ class Attempt:
         return None
 
     def approve(self, start: ApprovedStart) -> None:
-        """Store the first approval, and cancel the other questions."""
+        """Store the first approval, wake tasks waiting for it, and cancel other questions; ignores later approvals."""
         if self.start is None:
             self.start = start
             self.decided.set()
@@ -119,12 +121,12 @@ class Attempt:
                 scope.cancel()
 
     def succeed(self, connection: LiveConnection) -> None:
-        """Hand the connection to all waiting tasks."""
+        """Settle the attempt: hand the connection to all waiting tasks."""
         self._connection = connection
         self._settle()
 
     def fail(self, error: ServerError) -> None:
-        """Hand an error to all waiting tasks, unless the outcome is known already."""
+        """Settle the attempt: raise an error in all waiting tasks. Does nothing if it is settled already."""
         if not self.is_settled:
             self._error = error
             self._settle()
@@ -134,7 +136,7 @@ class Attempt:
         self._done.set()
 
     async def outcome(self) -> LiveConnection:
-        """Wait for the connection.
+        """Wait until the attempt is settled and return its connection.
 
         Raises:
             ServerError: the attempt failed.
@@ -186,7 +188,7 @@ class LiveConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApprovedStart:
-    """SECURITY: the snapshot that was approved, and exactly what is opened: nothing is read again in between (T23)."""
+    """SECURITY: an approved snapshot, against TOCTOU: what is opened is this, and nothing is read again (T23)."""
 
     server: ServerConfig
     executable: str | None
@@ -196,11 +198,11 @@ class ApprovedStart:
 
 
 def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalRequest, ResolvedEnvironment]:
-    """Resolve a server's environment and executable into an approval request. Starts and reaches nothing.
+    """Resolve a server's environment and executable into an approval request. Starts nothing; blocks on file I/O.
 
     Raises:
         ServerEnvironmentError: a variable is not set.
-        ServerConnectError: its command does not exist.
+        ServerConnectError: its command or the current directory does not exist.
     """
     environment = resolve_environment(server, environ)
     executable = directory = target = None
@@ -215,7 +217,11 @@ def prepare(server: ServerConfig, environ: Mapping[str, str]) -> tuple[ApprovalR
 
 
 def _directory(server: ServerConfig) -> str:
-    """The absolute working directory. Fixed before approval: this program may change its own directory afterwards."""
+    """Return the absolute working directory, fixed before approval: the program may change its own afterwards.
+
+    Raises:
+        ServerConnectError: the current directory no longer exists. The configured one is not checked.
+    """
     try:
         return os.path.abspath(server.cwd or os.curdir)
     except OSError:
@@ -224,7 +230,7 @@ def _directory(server: ServerConfig) -> str:
 
 
 async def approved_start(server: ServerConfig, approver: Approver, environ: Mapping[str, str]) -> ApprovedStart:
-    """Prepare a server and await its approval.
+    """Prepare a server and await its approval, which may ask a person. An approver that raises counts as a refusal.
 
     Raises:
         ServerNotApprovedError: the approver refused, or failed.
@@ -253,7 +259,7 @@ async def approved_start(server: ServerConfig, approver: Approver, environ: Mapp
 async def open_channel(
     start: ApprovedStart, limits: ServerLimits, sign_in: SignIn | None
 ) -> AsyncGenerator[ServerChannel]:
-    """Open the channel of an approved server; the only way to one."""
+    """Open an approved server's channel, the only way to one. For stdio, this starts the server's process."""
     server, environment = start.server, start.environment
     if server.transport == "in_process":
         from toolbridge.servers.connection import open_in_process
@@ -284,7 +290,7 @@ class SetState(Protocol):
 
 
 async def run_connection(slot: Slot, attempt: Attempt, connector: Connector) -> None:
-    """Run a connection's whole life, clean-up included; raises nothing but cancellation."""
+    """Run a connection from approval to clean-up; a failure is not raised: it goes to `attempt` and the state."""
     failure: ServerError | None = None
     try:
         with anyio.CancelScope() as scope:
@@ -311,6 +317,10 @@ async def run_connection(slot: Slot, attempt: Attempt, connector: Connector) -> 
 
 
 async def _open_and_watch(slot: Slot, attempt: Attempt, connector: Connector, scope: anyio.CancelScope) -> None:
+    """Back off, await approval and a place in the pool, then connect, list and watch it to its end. Raises on failure.
+
+    Host tools need none of it: they are served until cancelled.
+    """
     if slot.host_tools is not None:
         await _serve_host_tools(slot, attempt, connector, slot.host_tools)
         return
@@ -335,7 +345,11 @@ async def _open_and_watch(slot: Slot, attempt: Attempt, connector: Connector, sc
 
 
 async def _approved(slot: Slot, attempt: Attempt, connector: Connector) -> ApprovedStart:
-    """The first approval: from the approver asked here, or from one that a joining task asked."""
+    """Return the approved start, from the approver asked here or from one that a joining task asked.
+
+    Raises:
+        ServerError: see `approved_start`.
+    """
     if attempt.start is None:
         connector.set_state(slot, "needs_approval")
         start = await attempt.ask(lambda: approved_start(slot.server, connector.approver, connector.environ))
@@ -346,7 +360,7 @@ async def _approved(slot: Slot, attempt: Attempt, connector: Connector) -> Appro
 
 
 async def _serve_host_tools(slot: Slot, attempt: Attempt, connector: Connector, tools: ToolServer) -> None:
-    """Serve host tools until the host closes them; the host's own code needs no approval."""
+    """Serve host tools until cancelled, without approval: they are the host's own code. Closes them at the end."""
     connection = HostConnection(slot.name, tools)
     try:
         await connector.store_listing(slot, tools.listing(slot.name))
@@ -361,7 +375,10 @@ async def _serve_host_tools(slot: Slot, attempt: Attempt, connector: Connector, 
 async def _connect_and_watch(
     slot: Slot, attempt: Attempt, connector: Connector, start: ApprovedStart, deadline: PausableDeadline
 ) -> bool:
-    """Run one start of the server until it ends. True when it must be started again for the older handshake."""
+    """Open and list the server, succeed the attempt, and watch it to its end; on failure, fail the attempt and raise.
+
+    True when the server ended at the probe for the newer protocol, and must be started again without it.
+    """
     from toolbridge.servers.connection import open_connection
     from toolbridge.servers.failures import EndedAtProbeError, innermost
 
@@ -402,10 +419,10 @@ async def _connect_and_watch(
 
 
 async def _back_off(slot: Slot, connector: Connector) -> None:
-    """Wait with exponential backoff before a respawn.
+    """Sleep before a respawn, exponentially longer each time up to 2 s; not before the first start.
 
     Raises:
-        ServerRespawnError: the server was respawned too often.
+        ServerRespawnError: a stdio server was respawned too often.
     """
     if slot.server.transport == "stdio" and slot.start_count > connector.limits.respawns:
         problem = f"ended or failed {slot.start_count} times and is not started again until the host closes it"
@@ -415,7 +432,7 @@ async def _back_off(slot: Slot, connector: Connector) -> None:
 
 
 async def _refresh(slot: Slot, connection: Connection, connector: Connector) -> None:
-    """List the tools again after a change. A failure is logged and keeps the old listing and the connection."""
+    """List the tools again and store the listing. A failed listing is logged as a warning and keeps the old one."""
     try:
         listing = await connection.discover(slot.secrets, connector.limits.connect_seconds)
     except Exception as error:
@@ -427,7 +444,7 @@ async def _refresh(slot: Slot, connection: Connection, connector: Connector) -> 
 
 
 def _failure(slot: Slot, connector: Connector, error: BaseException | None) -> ServerError:
-    """The typed error of an attempt; a cancellation means a timeout, or that the host closed the server."""
+    """Turn an exception into the attempt's `ServerError`; None or a cancellation means a timeout or a close."""
     if isinstance(error, ServerError):
         return error
     if isinstance(error, Exception):
@@ -448,7 +465,7 @@ def _failure(slot: Slot, connector: Connector, error: BaseException | None) -> S
 
 
 def _state_after(failure: ServerError | None) -> ServerState:
-    """A server's state once its task is over and the host did not close it."""
+    """Return the state after a task's end: needs_approval if it was refused, idle if the pool was full, else error."""
     if isinstance(failure, ServerNotApprovedError):
         return "needs_approval"
     return "idle" if isinstance(failure, ConnectionLimitError) else "error"

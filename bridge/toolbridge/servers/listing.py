@@ -69,14 +69,15 @@ class Listing:
         return {f"serverInfo/{field}": text for field, text in texts.items() if text}
 
     def tool(self, name: str) -> ToolDefinition | None:
-        """The tool of this name, if it is listed."""
+        """Return the first tool of this original name, or None."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
 def parse_tool(raw: object, position: int) -> tuple[ToolDefinition | None, ToolProblem | None]:
-    """Parse one entry of a listing. Only a name is required; other malformed members are left out.
+    """Parse one entry of a listing into a tool, a problem, or both; no tool if it has no usable name or needs a task.
 
-    An input schema that is no object is replaced by an open one: the server then validates the arguments.
+    Other malformed members are left out. An input schema that is no object is replaced by an open one: the server
+    then validates the arguments.
     """
     entry = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
     name: object = entry.get("name")
@@ -102,6 +103,7 @@ def parse_tool(raw: object, position: int) -> tuple[ToolDefinition | None, ToolP
 
 
 def _input_problem(schema: object) -> str:
+    """Say what is wrong with an input schema: no object, or without type "object"; empty if nothing is."""
     if not isinstance(schema, dict):
         return f"has an inputSchema that is {_kind(schema)}, not an object; it is taken for one that says nothing"
     known = cast("dict[str, Any]", schema)
@@ -113,6 +115,7 @@ def _input_problem(schema: object) -> str:
 
 
 def _output_problem(schema: object) -> str:
+    """Say what is wrong with an output schema that is neither an object nor None; else empty."""
     if schema is None or isinstance(schema, dict):
         return ""
     return f"has an outputSchema that is {_kind(schema)}, not an object; it is not used"
@@ -140,7 +143,7 @@ def listing_to_json(listing: Listing) -> dict[str, Any]:
 
 
 def listing_from_json(server: str, stored: Mapping[str, Any]) -> Listing:
-    """A listing from disk. Its entries are checked as if the server had just sent them."""
+    """Build a listing from its stored JSON, `live` unset. Malformed parts are dropped, as in a server's own answer."""
     parsed = [parse_tool(raw, position)[0] for position, raw in enumerate(_list(stored.get("tools")))]
     problems = [cast("dict[str, Any]", raw) for raw in _list(stored.get("problems")) if isinstance(raw, dict)]
     return Listing(
@@ -176,6 +179,7 @@ def _list(value: object) -> list[object]:
 
 
 def _kind(value: object) -> str:
+    """Describe a JSON value's type for a message ("a string"); None is "missing"."""
     if value is None:
         return "missing"
     kinds: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
@@ -194,7 +198,7 @@ class Admissions:
         """Counts possible changes of the pins."""
 
     def verify(self, server: ServerConfig, listing: Listing) -> Admission | None:
-        """Verify a listing's pins; None admits all tools."""
+        """Verify a listing against its pins; None admits all tools. Never raises: a failure admits none."""
         if self._pins is None:
             return None
         try:
@@ -216,7 +220,10 @@ class Admissions:
                 return admission
 
     async def settle(self, server: ServerConfig, listing: Listing, other_tools: Mapping[str, Collection[str]]) -> None:
-        """Create the first pins of an unpinned server, if the host wants that."""
+        """Let the pins pin a listing's tools, if the host wants that and they are not pinned; may ask a person.
+
+        Does nothing without pins. Exceptions, except the host's own cancellation, are logged as a warning.
+        """
         if self._pins is None:
             return
         try:
@@ -240,7 +247,7 @@ class Admissions:
             self._changes += 1
 
     def reread(self) -> None:
-        """Read pins again that another process may have changed; a failure is logged."""
+        """Have the pins read again, in case another process changed them; does nothing without pins, logs a failure."""
         if self._pins is None:
             return
         self._changes += 1
@@ -251,7 +258,7 @@ class Admissions:
 
 
 def blocked_error(server: ServerConfig, tool: BlockedTool) -> ToolBlockedError:
-    """The error for a call of a tool that its pin blocks."""
+    """Build, not raise, the error for calling a tool that its pin blocks: the reason, advice and a shortened diff."""
     problem = {
         "new": "is not pinned, and nobody has accepted it yet",
         "changed": f"changed since it was pinned ({tool.changed_fields})",
@@ -293,7 +300,7 @@ class ListingStore:
         self._limit = limit
 
     def load(self, server: str, key: str) -> Listing | None:
-        """Load the listing of a key; None if it is missing, damaged, or another server's."""
+        """Load a listing from disk and mark it as recently used; None if missing, damaged or another server's."""
         if self._directory is None:
             return None
         try:
@@ -308,7 +315,7 @@ class ListingStore:
         return listing_from_json(server, cast("dict[str, Any]", stored))
 
     def save(self, key: str, listing: Listing) -> None:
-        """Store a listing; a failure is logged."""
+        """Write a listing to disk, and delete the oldest files above the caps; a failure is logged."""
         if self._directory is None:
             return
         try:
@@ -319,7 +326,7 @@ class ListingStore:
             _log.warning("The listing of server %r is not kept: %s", listing.server, error)
 
     def load_error(self, key: str) -> str:
-        """Load the server's last error; empty if there was none."""
+        """Load the server's last error, sanitised; empty if there is none or it can't be read."""
         if self._directory is None:
             return ""
         try:
@@ -328,7 +335,7 @@ class ListingStore:
             return ""
 
     def save_error(self, key: str, error: str) -> None:
-        """Store a server's last error, secrets masked already; an empty one removes it."""
+        """Write a server's last error, secrets masked already; an empty one deletes it. Failures are ignored."""
         if self._directory is None:
             return
         with contextlib.suppress(OSError):
@@ -342,7 +349,7 @@ class ListingStore:
         return self._path(key).with_suffix(".error")
 
     def _remove_oldest(self, directory: Path) -> None:
-        """LRU eviction of files: every change of a configuration leaves one behind."""
+        """Delete the least recently used files above the caps on count and bytes; always keeps the newest."""
         entries: list[tuple[float, int, Path]] = []
         with os.scandir(directory) as found:
             for entry in found:
@@ -390,7 +397,7 @@ class ToolNames:
                 self._alone.setdefault(spelling, set()).add(original)
 
     def meant(self, entry: str) -> frozenset[str]:
-        """The original names of the tools that an entry means: none, one, or all."""
+        """Return the tools that an `allowTools` entry means: one, all (`mcp__server__*`), or none, as if ambiguous."""
         if entry in self._originals:
             return frozenset({entry})
         written = self._spellings(entry)
@@ -400,7 +407,7 @@ class ToolNames:
         return found if len(found) == 1 else frozenset()
 
     def possible(self, entry: str) -> frozenset[str]:
-        """All tools that an entry could mean, for denying; letter case is ignored only if no tool matches exactly."""
+        """Return all tools that a `denyTools` entry could mean; ignores letter case only if no tool matches exactly."""
         written = self._spellings(entry)
         lower = {each.lower() for each in written}
         if not lower.isdisjoint(self._all):
@@ -420,7 +427,7 @@ class ToolNames:
 def exposed_tools(
     server: str, tools: tuple[ToolDefinition, ...], allow: tuple[str, ...] | None, deny: tuple[str, ...]
 ) -> tuple[ToolDefinition, ...]:
-    """The tools that a configuration allows: those of `allow`, minus those of `deny`."""
+    """Return the tools that a configuration allows: those of `allow` (None: all), minus those of `deny`."""
     if allow is None and not deny:
         return tools
     names = ToolNames(server, [tool.name for tool in tools])
@@ -430,7 +437,7 @@ def exposed_tools(
 
 
 def original_names(server: str, originals: Sequence[str], written: Collection[str]) -> set[str]:
-    """Original names for names in any spelling; a name that means no tool is kept."""
+    """Return original names for names in any spelling; a name that means no tool is kept as written."""
     names = ToolNames(server, originals)
     return set[str]().union(*(names.meant(each) or {each} for each in written))
 
@@ -455,7 +462,7 @@ def by_original_name(
 def unmatched_names(
     server: str, tools: tuple[ToolDefinition, ...], allow: tuple[str, ...] | None, deny: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Entries of `allowTools` and `denyTools` that match no tool: most often a misspelling."""
+    """Return entries of `allowTools` and `denyTools` that match no tool, once each: most often a misspelling."""
     names = ToolNames(server, [tool.name for tool in tools])
     missing = [entry for entry in allow or () if not names.meant(entry)]
     return tuple(dict.fromkeys([*missing, *(entry for entry in deny if not names.possible(entry))]))
@@ -466,6 +473,7 @@ def _own_spellings(server: str, name: str) -> set[str]:
 
 
 def _wire_spellings(server: str, original: str) -> set[str]:
+    """Return a tool's names with the server's before it (`mcp__github__x`), as written and as in the catalog."""
     spellings: set[str] = set()
     for before, between in _FORMS:
         spellings.add(f"{before}{server}{between}{original}")
@@ -477,7 +485,7 @@ def _wire_spellings(server: str, original: str) -> set[str]:
 
 
 def _short_names(server: str, originals: Sequence[str]) -> dict[str, str]:
-    """The catalog's short names."""
+    """Map each tool to the catalog's short name of it, `server_tool` without hyphens."""
     identities = [(server, original) for original in originals]
     short = assign_wire_names(identities, prefix="", separator="_", hyphens=False)
     return {original: name for (_, original), name in short.items()}

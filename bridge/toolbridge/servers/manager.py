@@ -107,7 +107,7 @@ class ServerManager(ServerRegistry):
     # ── connecting ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def connect(self, server: str, *, acquire: AcquireMode = "evict") -> Listing:
-        """Connect a server unless it is connected, and return its listing.
+        """Connect a server unless it is connected, and return its listing. Waits, also for a person's approval.
 
         Args:
             server: its name.
@@ -130,7 +130,10 @@ class ServerManager(ServerRegistry):
         return slot.listing
 
     async def wait_for_approval(self, server: str, *, acquire: AcquireMode = "evict") -> None:
-        """Begin to connect a server unless it is connected, and wait until its approval is decided."""
+        """Begin to connect a server unless it is connected, and wait until its approval is decided or the attempt ends.
+
+        A refusal by this task's approver while joining is raised as a `ServerError`; other failures are not.
+        """
         attempt = await self._connector.attempt(self._slot(server), acquire)
         if isinstance(attempt, Attempt):
             await attempt.decided.wait()
@@ -154,11 +157,12 @@ class ServerManager(ServerRegistry):
         return self.statuses()
 
     def _set_state_and_notify(self, slot: Slot, state: ServerState, error: str = "", reason: str = "") -> None:
+        """Set a slot's state, notify observers if it changed, and wake the tasks that wait for a place in the pool."""
         self._set_state(slot, state, error, reason)
         self._connector.pool.notify()
 
     def _leave(self, slot: Slot, *, has_used: bool = True) -> None:
-        """Count one user less; an unused server may be evicted."""
+        """Count one user less and note the time of use; wakes tasks that wait to evict a server if none is left."""
         slot.users -= 1
         if has_used:
             slot.last_used = monotonic()
@@ -199,6 +203,7 @@ class ServerManager(ServerRegistry):
         timeout: float | None,  # noqa: ASYNC109
         on_progress: OnProgress | None,
     ) -> dict[str, Any]:
+        """Call an exposed tool after waiting for connection and semaphore; connects anew if the call was not sent."""
         close_count, attempts = slot.close_count, 0
         connection = slot.live_connection() or await self._connector.connection(slot)
         async with slot.semaphore(self._limits):
@@ -229,7 +234,7 @@ class ServerManager(ServerRegistry):
                     raise
 
     def ready_tool(self, server: str, tool: str) -> InProcessTool[..., Any] | None:
-        """Fast path: a host tool whose call could begin without waiting for a connection or the semaphore."""
+        """Return a host tool that could be called now, without waiting and without a context; else None."""
         slot = self._slots.get(server)
         if slot is None or (connection := slot.host_connection) is None or connection.ended or slot.closing:
             return None
@@ -241,7 +246,7 @@ class ServerManager(ServerRegistry):
     async def finish_call(
         self, server: str, tool: InProcessTool[..., Any], result: Awaitable[dict[str, Any]], seconds: float
     ) -> dict[str, Any]:
-        """Await the raw result of a host tool's call that has begun; must be awaited at once.
+        """Await the raw result of a host tool's call that has begun, holding the semaphore; must be awaited at once.
 
         Raises:
             ServerError: there is none: the call took too long, or the server was closed.
@@ -264,10 +269,10 @@ class ServerManager(ServerRegistry):
     # ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
 
     async def sign_in(self, server: str, how: SignInLike) -> bool:
-        """Have a person sign in to an HTTP server now; False if the server wanted no sign-in.
+        """Have a person sign in to an HTTP server now, after its approval; False if the server wanted no sign-in.
 
         Raises:
-            ServerError: it is not approved or not reached, or nobody signed in.
+            ServerError: it is not approved, not reached or not an HTTP server, or nobody signed in.
         """
         config, sign_in = self._http_server(server), _sign_in_of(how)
         assert sign_in is not None
@@ -278,13 +283,14 @@ class ServerManager(ServerRegistry):
         return await sign_in_to(config, start.environment.headers, self._limits, sign_in=sign_in, client_secret=secret)
 
     async def sign_out(self, server: str) -> bool:
-        """Delete the stored sign-in to a server; False if there was none."""
+        """Delete the stored sign-in to an HTTP server; False if there was none. Leaves the connection open."""
         config = self._http_server(server)
         from toolbridge.servers.http.transport import sign_out
 
         return await sign_out(config)
 
     def _http_server(self, server: str) -> ServerConfig:
+        """Return an HTTP server's configuration. Raises `ServerConnectError` for a server of another transport."""
         config = self._slot(server).server
         if config.transport not in ("http", "sse"):
             raise ServerConnectError(server, f"has transport {config.transport}: only HTTP servers have a sign-in")
@@ -293,18 +299,18 @@ class ServerManager(ServerRegistry):
     # ── closing and reloading ────────────────────────────────────────────────────────────────────────────────────
 
     async def close_server(self, server: str) -> None:
-        """Close one server's connection, if there is one; the next use opens a new one."""
+        """Close one server's connection or attempt and wait for its clean-up; the next use connects anew."""
         await self._close(self._slot(server))
 
     async def close(self) -> None:
-        """Close every connection. Safe to call again, and from several tasks."""
+        """Close every connection for good and wait for the clean-up. Safe to call again, and from several tasks."""
         self._connector.is_closed = True
         async with anyio.create_task_group() as tasks:
             for slot in list(self._slots.values()):
                 tasks.start_soon(self._close, slot)
 
     async def close_revoked(self) -> None:
-        """Close servers whose approval was revoked elsewhere, if the approver can tell."""
+        """Close servers whose approval was revoked elsewhere, and wait; does nothing if the approver can't tell."""
         await self._revocations.close_revoked(self._slots.values())
 
     async def update_approval_states(self) -> None:
@@ -353,6 +359,7 @@ class ServerManager(ServerRegistry):
                 tasks.start_soon(self._close, slot)
 
     async def _close(self, slot: Slot) -> None:
+        """Stop a server, wait for its clean-up, reset its count of starts and set its state to closed."""
         slot.stop()
         if slot.attempt is not None:
             await slot.attempt.ended.wait()
@@ -373,7 +380,7 @@ class Revocations:
         self._lock: anyio.Lock | None = None
 
     async def close_revoked(self, slots: Iterable[Slot]) -> None:
-        """Close servers that are no longer approved. Asks no person: the next use does."""
+        """Close servers that are no longer approved, if the approver's stamp has changed. Asks no person."""
         if self._approver is None or self._approver.stamp() == self._seen:
             return
         # A second task waits: a server that is being closed must not be used meanwhile.
@@ -388,7 +395,7 @@ class Revocations:
             self._seen = stamp
 
     async def unapproved(self, slots: Iterable[Slot], environ: Mapping[str, str]) -> frozenset[str]:
-        """Names of servers without an attempt to connect that need an approval. Asks no person, and starts nothing."""
+        """Return names of enabled servers that are not connecting and need an approval. Asks nobody, starts nothing."""
         found: set[str] = set()
         if self._approver is None:
             return frozenset()
@@ -404,6 +411,7 @@ class Revocations:
         return frozenset(found)
 
     async def _close_if_revoked(self, approver: MayTakeBack, slot: Slot) -> None:
+        """Close a server, with a warning in the log, if what was approved at its start no longer is."""
         start = None if slot.attempt is None else slot.attempt.start
         if start is None or await approver.still_approves(start.request):
             return
@@ -412,7 +420,7 @@ class Revocations:
 
 
 def validate_call(tool: object, arguments: object, timeout: object) -> None:
-    """Validate the types of a host's call: a host's mistake must not look like a server's.
+    """Validate the types of a host's call: text, a mapping with text keys, and a number or None.
 
     Raises:
         MisuseError: a type is wrong.
@@ -427,6 +435,7 @@ def validate_call(tool: object, arguments: object, timeout: object) -> None:
 
 
 def _sign_in_of(given: SignInLike | None) -> SignIn | None:
+    """Turn the host's `sign_in` into a `SignIn`; None stays None. Imports the sign-in code only if needed."""
     if given is None:
         return None
     from toolbridge.servers.auth.sign_in import sign_in_of

@@ -47,7 +47,9 @@ class ConnectionPool:
         self._changed = anyio.Event()
 
     async def acquire(self, slot: Slot, attempt: Attempt) -> None:
-        """Acquire a place, or wait for one that is about to be free.
+        """Take a place, evicting an idle server if `attempt.acquire` allows, and wait while one is about to be free.
+
+        Does nothing for host tools.
 
         Raises:
             ConnectionLimitError: the pool is full, and no server can be evicted.
@@ -65,7 +67,7 @@ class ConnectionPool:
         self._holders.add(slot)
 
     def release(self, slot: Slot) -> None:
-        """Free the place of a slot whose clean-up is over."""
+        """Free the place of a slot, if it has one, and wake the waiting tasks."""
         self._holders.discard(slot)
         self.notify()
 
@@ -75,6 +77,7 @@ class ConnectionPool:
             self._changed.set()
 
     async def _wait_for_change(self) -> None:
+        """Wait for the next `notify`, counted in `waiting` meanwhile."""
         if not self.waiting or self._changed.is_set():
             self._changed = anyio.Event()
         self.waiting += 1
@@ -84,7 +87,7 @@ class ConnectionPool:
             self.waiting -= 1
 
     def _eviction_candidate(self, acquire: AcquireMode) -> Slot | None:
-        """LRU eviction: the idle server that was not used for longest; one that was only listed goes first."""
+        """Return the least recently used idle server, one that was only listed first; None if the mode forbids it."""
         if acquire == "if_free":
             return None
         idle = [holder for holder in self._holders if _is_idle(holder)]
@@ -94,6 +97,7 @@ class ConnectionPool:
         return min(idle, key=lambda holder: (holder.last_used, holder.name), default=None)
 
     def _full(self, slot: Slot) -> ConnectionLimitError:
+        """Build the error for a full pool, with the names of the servers that hold it."""
         names = ", ".join(sorted(holder.name for holder in self._holders))
         return ConnectionLimitError(
             slot.name,
@@ -118,6 +122,7 @@ def _is_in_transition(holder: Slot) -> bool:
 
 
 def _evict(holder: Slot, wanted_for: Slot) -> None:
+    """Stop an idle server to make room for `wanted_for`, and log it; not counted as a respawn. Does not wait."""
     reason = f"closed to make room for server {wanted_for.name!r}"
     _log.info("Server %r was %s.", holder.name, reason)
     holder.start_count -= 1
@@ -157,7 +162,7 @@ class Connector:
         self._tasks: anyio.abc.TaskGroup | None = None
 
     async def open(self) -> None:
-        """Enter the task group of the connections.
+        """Enter the task group of the connections. Connects nothing.
 
         Raises:
             ToolbridgeError: it was entered before.
@@ -176,7 +181,7 @@ class Connector:
         await self._tasks.__aexit__(None, None, None)
 
     async def connection(self, slot: Slot, acquire: AcquireMode = "evict") -> LiveConnection:
-        """The live connection, or the outcome of the attempt that is joined or begun.
+        """Return the live connection, or begin or join an attempt and wait for its outcome.
 
         Raises:
             ServerError: the server can't be connected.
@@ -185,7 +190,9 @@ class Connector:
         return await found.outcome() if isinstance(found, Attempt) else found
 
     async def attempt(self, slot: Slot, acquire: AcquireMode) -> Attempt | LiveConnection:
-        """The live connection, or the attempt that is joined or begun; joining may ask this task's approver first.
+        """Return the live connection, or the attempt that is joined or begun, without awaiting its outcome.
+
+        Joining may ask this task's approver first; an attempt that is being cleaned up is waited for.
 
         Raises:
             ServerError: the server may not be connected.
@@ -214,6 +221,7 @@ class Connector:
                 raise ServerClosedError(slot.name, "was closed by the host")
 
     def _check(self, slot: Slot) -> None:
+        """Raise `ServerClosedError` if a server may not be connected: all closed, removed or disabled."""
         if self._tasks is None:
             raise ToolbridgeError("A ServerManager connects inside `async with`.")
         if self.is_closed:
@@ -227,6 +235,7 @@ class Connector:
         return self.approver.asker() if isinstance(self.approver, AsksSomebody) else None
 
     def _begin(self, slot: Slot, attempt: Attempt) -> Attempt:
+        """Register the attempt at its slot and run it in a task of its own."""
         assert self._tasks is not None
         slot.attempt = attempt
         self._tasks.start_soon(run_connection, slot, attempt, self, name=f"server {slot.name}")

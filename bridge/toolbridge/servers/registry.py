@@ -103,7 +103,7 @@ class Slot:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Secrets to redact: those of its configuration, and every token since it was first started."""
+        """Return the secrets to redact: those of its configuration, and every token seen since it was first started."""
         if self.channel_secrets is not None:
             self._seen_secrets |= self.channel_secrets()
         return self.config_secrets | self._seen_secrets if self._seen_secrets else self.config_secrets
@@ -115,30 +115,30 @@ class Slot:
         return found if isinstance(found, ToolServer) and self.server.origin.kind == "code" else None
 
     def live_connection(self) -> LiveConnection | None:
-        """Its connection, if a call can use it at once."""
+        """Return its connection if a call can use it at once; None while it connects or closes, or after its end."""
         connection = self.connection
         return None if connection is None or self.closing or connection.ended else connection
 
     def connect_seconds(self, limits: ServerLimits) -> float:
-        """The timeout for connecting it."""
+        """Return the timeout for connecting it: its own, or else the one of `limits`."""
         return self.server.connect_timeout or limits.connect_seconds
 
     def semaphore(self, limits: ServerLimits) -> anyio.Semaphore:
-        """The semaphore that caps calls under way."""
+        """Return the semaphore that caps calls under way; created at the first use, from the limits of that moment."""
         if self._semaphore is None:
             self._semaphore = anyio.Semaphore(limits.calls_in_flight, fast_acquire=True)
         return self._semaphore
 
     def reset_semaphore(self) -> None:
-        """Drop the semaphore after the limits changed: calls from now on share a new one."""
+        """Drop the semaphore after the limits changed: later calls share a new one, earlier ones keep the old one."""
         self._semaphore = None
 
     def end_reason(self) -> str:
-        """Why its channel ended. Not sanitised."""
+        """Return why its channel ended, or ""; the server's or system's words, not sanitised."""
         return self.channel_end() if self.channel_end is not None else ""
 
     def ended_message(self, reason: str) -> str:
-        """The error message for a server that ended by itself."""
+        """Return the error message for a server that ended by itself, with `reason` sanitised and secrets masked."""
         reason = for_error(reason, self.secrets, limit=300)
         return f"Server {self.name!r} ended{': ' + reason if reason else ''}"
 
@@ -147,12 +147,12 @@ class Slot:
         self.listing, self.admission, self._exposed_names = listing, admission, None
 
     def reconfigure(self, server: ServerConfig) -> bool:
-        """Change the configuration and keep the connection; True if the exposed tools or their texts changed."""
+        """Replace the configuration and keep the connection. True if the exposed tools or their texts changed."""
         before, self.server, self._exposed_names = self.exposed(), server, None
         return self.exposed() != before
 
     def exposed(self) -> ServerListing | None:
-        """The tools that pins and configuration admit."""
+        """Return the tools that pins and configuration admit; None if the server was never listed."""
         if self.listing is None:
             return None
         admitted = self.admission or self.listing
@@ -163,14 +163,14 @@ class Slot:
         return ServerListing(self.name, tools, name, admitted.instructions, server.reading, schemas)
 
     def exposed_names(self) -> frozenset[str]:
-        """The original names of exposed tools; computed once per listing."""
+        """Return the original names of exposed tools, cached per listing; empty if the server was never listed."""
         if self._exposed_names is None:
             exposed = self.exposed()
             self._exposed_names = frozenset(tool.name for tool in exposed.tools) if exposed else frozenset()
         return self._exposed_names
 
     def check_exposed(self, tool: str) -> None:
-        """Verify that a tool is exposed now.
+        """Verify from the stored listing that a tool is exposed now.
 
         Raises:
             ToolBlockedError: its pin blocks it.
@@ -187,7 +187,7 @@ class Slot:
         raise ToolNotFoundError(self.name, f"exposes no tool {for_error(tool, limit=100)!r}{hint}")
 
     def blocked(self, name: str) -> BlockedTool | None:
-        """A tool that would be exposed if its pin admitted it."""
+        """Return the blocked tool of this name, if its pin is all that keeps it from being exposed; else None."""
         if self.admission is None or name not in self._allowed_names():
             return None
         return self.admission.find_blocked(name)
@@ -208,7 +208,7 @@ class Slot:
         return frozenset([tool.name for tool in tools])
 
     def unmatched_names(self) -> tuple[str, ...]:
-        """Configured tool names that match no listed tool."""
+        """Return entries of `allowTools` and `denyTools` that match no listed tool; none if it was never listed."""
         if self.listing is None or not (self.server.allow_tools or self.server.deny_tools):
             return ()
         return unmatched_names(self.name, self.listing.tools, self.server.allow_tools, self.server.deny_tools)
@@ -218,7 +218,7 @@ class Slot:
         return [f"allowTools or denyTools names {name!r}, which it does not list" for name in self.unmatched_names()]
 
     def stop(self, reason: str = "") -> None:
-        """Cancel its connection, or the attempt at one."""
+        """Cancel its connection or the attempt at one, without waiting; `close_count` rises even if there is none."""
         self.close_count += 1
         if self.attempt is not None:
             self.closing = True
@@ -231,7 +231,7 @@ class Slot:
         self.connection = self.host_connection = self.scope = self.channel_end = None
 
     def end_attempt(self) -> None:
-        """Mark its task as ended: a new attempt may begin."""
+        """Reset the closing state and wake the tasks that wait for the attempt's end: a new attempt may begin."""
         attempt, self.attempt = self.attempt, None
         self.closing = False
         self.closing_reason = ""
@@ -239,7 +239,7 @@ class Slot:
             attempt.ended.set()
 
     def status(self) -> ServerStatus:
-        """A snapshot of its state."""
+        """Return a snapshot of its state; a connection that has just ended counts as an error already."""
         listing, state, last_error = self.listing, self.state, self.last_error
         if state == "connected" and not self.closing and self.connection is not None and self.connection.ended:
             # The task that watches it has yet to run.
@@ -283,11 +283,15 @@ class ServerRegistry:
         self._filter_warnings: tuple[Catalog, tuple[str, ...]] | None = None
 
     def statuses(self) -> tuple[ServerStatus, ...]:
-        """Every server's status, sorted by name."""
+        """Return every server's status, sorted by name."""
         return tuple(slot.status() for _, slot in sorted(self._slots.items()))
 
     def status(self, server: str) -> ServerStatus:
-        """One server's status."""
+        """Return one server's status.
+
+        Raises:
+            UnknownServerError: no server has this name.
+        """
         return self._slot(server).status()
 
     def config_of(self, server: str) -> ServerConfig:
@@ -303,17 +307,17 @@ class ServerRegistry:
         return tuple(sorted(self._slots))
 
     def specifiers(self) -> Mapping[str, str]:
-        """Module specifier → server, for all enabled servers."""
+        """Return the map of module specifier to server for all enabled servers; cached."""
         if self._specifiers is None:
             self._specifiers = {module_specifier(name): name for name in self.enabled_servers()}
         return self._specifiers
 
     def unconnected(self, servers: Iterable[str]) -> list[str]:
-        """Those of the named servers without a live connection."""
+        """Return those of the named servers without a live connection, unknown names included."""
         return [name for name in servers if (slot := self._slots.get(name)) is None or slot.live_connection() is None]
 
     def exports(self, server: str) -> dict[str, str]:
-        """Exports of a server's module, function → tool; changed tools included, whose call explains the block.
+        """Return the exports of a server's module, function → tool; also changed tools, whose call explains the block.
 
         A changed tool whose function had to be renamed is left out: that name could be another tool's.
         """
@@ -325,7 +329,7 @@ class ServerRegistry:
         return exports
 
     def secrets(self, server: str) -> frozenset[str]:
-        """Secrets to redact from any text of a server, also after the server was removed."""
+        """Return the secrets to redact from a server's texts, also after its removal; empty for an unknown server."""
         slot = self._slots.get(server)
         former = self._former_secrets.get(server, frozenset())
         return former if slot is None else slot.secrets | former if former else slot.secrets
@@ -340,12 +344,12 @@ class ServerRegistry:
         return build_catalog(ServerListing(name, each.tools) for name, each in listings if each is not None)
 
     def other_tools(self, server: str) -> dict[str, tuple[str, ...]]:
-        """Tool names of all other servers, by server: the audit looks for them in this server's text."""
+        """Return all other listed servers' tool names, by server: the audit looks for them in this server's text."""
         others = {name: slot.listing for name, slot in self._slots.items() if name != server}
         return {name: tuple(tool.name for tool in each.tools) for name, each in others.items() if each is not None}
 
     def changed_tools(self, server: str) -> tuple[str, ...]:
-        """Tools of a server that differ from their pins and were not refused by a person."""
+        """Return a server's tools that changed since they were pinned, unless filtered out or refused by a person."""
         slot = self._slot(server)
         blocked = slot.admission.blocked if slot.admission is not None else ()
         changed = [tool.name for tool in blocked if tool.why == "changed" and not tool.was_refused]
@@ -379,7 +383,7 @@ class ServerRegistry:
 
     @property
     def catalog(self) -> Catalog:
-        """Every exposed tool of every enabled server whose listing is known; built once per change."""
+        """The catalog of every exposed tool of every enabled, listed server; cached until a listing or pin changes."""
         catalog = self._catalog
         if catalog is None:
             listings = [slot.exposed() for slot in self._slots.values() if slot.server.enabled]
@@ -388,7 +392,7 @@ class ServerRegistry:
 
     @property
     def filter_warnings(self) -> tuple[str, ...]:
-        """Warnings about `allowTools` and `denyTools` entries that match no tool; computed once per catalog."""
+        """Warnings about `allowTools` and `denyTools` entries that match no tool of an enabled server; cached."""
         version = self.catalog
         if self._filter_warnings is None or self._filter_warnings[0] is not version:
             slots = [slot for slot in self._slots.values() if slot.server.enabled]
@@ -397,7 +401,9 @@ class ServerRegistry:
         return self._filter_warnings[1]
 
     async def accept_tools(self, server: str, listing: Listing, tools: Collection[str] | None = None) -> None:
-        """Pin tools of a listing that a person has seen: all of them, or the named ones.
+        """Pin tools of a listing that a person has seen: all of them, or the named ones, in any spelling.
+
+        Then verifies the server's pins again, even after a failure, and notifies observers of a changed outcome.
 
         Raises:
             ToolbridgeError: this host has no pins, or they can't be changed so.
@@ -414,7 +420,11 @@ class ServerRegistry:
                 await self._verify_pins(slot)
 
     async def _store_listing(self, slot: Slot, listing: Listing) -> None:
-        """Verify the pins of a fresh listing, take both over, notify observers and write the listing to disk."""
+        """Take over a fresh listing with its pins verified; the first pins may be created here, which may ask a person.
+
+        If anything changed: notifies observers, warns about filter entries that match no tool, and, for all but host
+        tools, writes the listing to disk.
+        """
         await self._admissions.settle(slot.server, listing, self.other_tools(slot.name))
         # Verified even if the listing seems unchanged: in Python, `True == 1`.
         admission = await self._admissions.verify_in_thread(slot.server, listing)
@@ -430,7 +440,7 @@ class ServerRegistry:
             await anyio.to_thread.run_sync(self._store.save, listing_key(slot.server), listing)
 
     async def _verify_pins(self, slot: Slot) -> None:
-        """Verify an unchanged listing again after its pins changed."""
+        """Verify the current listing again after its pins changed; notifies observers if the outcome differs."""
         listing = slot.listing
         if listing is None:
             return
@@ -441,6 +451,7 @@ class ServerRegistry:
             notify(self._observers, ToolsChanged(slot.name))
 
     def _add(self, server: ServerConfig) -> None:
+        """Register a new slot, with its listing and last error read from disk; replaces one of the same name."""
         slot = Slot(server)
         host_tools = slot.host_tools
         key = listing_key(server)
@@ -456,12 +467,14 @@ class ServerRegistry:
         self._specifiers = None
 
     def _slot(self, server: str) -> Slot:
+        """Return a server's slot. Raises `UnknownServerError`, which lists the known names."""
         slot = self._slots.get(server)
         if slot is None:
             raise UnknownServerError(server, tuple(sorted(self._slots)))
         return slot
 
     def _set_state(self, slot: Slot, state: ServerState, error: str = "", reason: str = "") -> None:
+        """Set a slot's state; notify observers if it changed. Writes an error to disk, and deletes it on connecting."""
         if error:
             slot.last_error = error
         if slot.host_tools is None and (state == "connected" or (state == "error" and error)):
@@ -472,7 +485,10 @@ class ServerRegistry:
 
 
 def notify(observers: Iterable[Callable[[_Event], object]], event: _Event) -> None:
-    """Call every observer with an event; an observer that raises is logged and stops neither others nor the run."""
+    """Call every observer with an event, in order and in this task; whatever it raises is logged, not propagated.
+
+    KeyboardInterrupt and SystemExit are raised, and keep later observers from being called.
+    """
     for observer in observers:
         try:
             observer(event)

@@ -76,7 +76,7 @@ class ServerRequests:
 
     @classmethod
     def of(cls, elicitor: ElicitorLike | None, sampler: SamplerLike | None, roots: RootsLike | None) -> ServerRequests:
-        """Wrap the host's handlers.
+        """Wrap the host's handlers, sync or async, as async functions; None declines that kind of request.
 
         Raises:
             MisuseError: one of them can't be called.
@@ -88,7 +88,7 @@ class ServerRequests:
         )
 
     def handles(self, method: str) -> bool:
-        """Whether a request of this method has a handler, or needs none."""
+        """Return whether a request of this method has a handler; true for every method but the three with one."""
         return {
             "elicitation/create": self.elicit is not None,
             "sampling/createMessage": self.sample is not None,
@@ -104,7 +104,7 @@ class Declines:
         self._said: set[str] = set()
 
     def answer(self, method: str) -> dict[str, Any] | None:
-        """The answer to such a request; None where the protocol has no way to decline."""
+        """Return the declining answer, which only an elicitation has (else None); warns once for each method."""
         if method not in self._said:
             self._said.add(method)
             _log.warning("Server %r asked for %s and was declined: no handler is set up.", self._server, method)

@@ -57,10 +57,12 @@ class OAuthFlow:
         self.context = self._provider.context
 
     async def run(self, challenge: httpx2.Response | None) -> None:
-        """Get tokens as if a request had been refused with this challenge; without one, only renew what there is.
+        """Get tokens as if a request had been refused with this challenge; without one, only refresh what there is.
+
+        Sends requests to authorization servers; the SDK's context receives the tokens. Sets `refusal` if one refuses.
 
         Raises:
-            SignInFailedError: there are none.
+            SignInFailedError: the flow failed; its text repeats nothing that was sent.
         """
         self.refusal, self.refused_for_good = "", False
         request = httpx2.Request("POST", self._url, headers={"mcp-protocol-version": "2025-11-25"})
@@ -85,7 +87,7 @@ class OAuthFlow:
                 await flow.aclose()
 
     async def _exchange(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request that the flow makes, and read a bounded answer."""
+        """Send a request that the flow makes, within 30 s, and read a bounded answer; an HTTP error sets `refusal`."""
         with anyio.fail_after(_EXCHANGE_SECONDS):
             response = await self._http.send(request, stream=True, auth=None, follow_redirects=False)
             try:
@@ -106,7 +108,7 @@ class OAuthFlow:
         return copied
 
     def _words(self, error: Exception) -> str:
-        """Why a run failed, in words that repeat nothing that was sent."""
+        """Describe why a run failed, in words that repeat nothing that was sent."""
         if isinstance(error, SignInFailedError):
             words = str(error)
         elif isinstance(error, (HttpRuleError, AddressRefusedError)):
@@ -124,7 +126,7 @@ class OAuthFlow:
 
 
 def _error_name(body: bytes) -> str:
-    """The name of an OAuth error, if the body has one: a fixed vocabulary, unlike its description."""
+    """Return the OAuth error code in a JSON body as " (code)", or "": a fixed vocabulary, unlike its description."""
     value: Any = None
     with contextlib.suppress(ValueError, RecursionError):
         value = json.loads(body)
@@ -155,12 +157,12 @@ class Renewals:
         self._scope = anyio.CancelScope()
 
     async def settled(self) -> None:
-        """Wait for a refresh that a cancelled task began."""
+        """Wait for the refresh under way, if a cancelled task left one; never raises its failure."""
         if self._over is not None:
             await self._over.wait()
 
     async def renew(self) -> bool:
-        """Refresh the tokens; False if that failed. Cancelling this only ends the waiting."""
+        """Refresh the tokens in a task of the session, and wait; false if it failed. Cancelling ends only the wait."""
         over, scope = anyio.Event(), anyio.CancelScope(shield=True)
         self._tasks.start_soon(self._run, scope, over)
         self._over, self._scope = over, scope
@@ -168,10 +170,11 @@ class Renewals:
         return not self.problem and self._kept.token is not None
 
     def hurry(self) -> None:
-        """Bound the time of a refresh under way, since the channel closes."""
+        """Give a refresh under way at most five more seconds, since the channel closes. Does not wait."""
         self._scope.deadline = anyio.current_time() + _LAST_SECONDS
 
     async def _run(self, scope: anyio.CancelScope, over: anyio.Event) -> None:
+        """Refresh under the lock between processes, unless another one just did; failures end up in `problem`."""
         try:
             with scope:
                 async with self._kept.exclusive():
@@ -188,6 +191,7 @@ class Renewals:
             over.set()
 
     async def _exchange(self) -> None:
+        """Use the refresh token; a failure sets `problem`. Tokens refused for good are deleted, else kept."""
         context = self._flow.context
         before = context.current_tokens
         if not context.can_refresh_token():
@@ -249,7 +253,7 @@ class OAuthSession:
         return f"OAuthSession(server={self._server!r})"
 
     def secrets(self) -> frozenset[str]:
-        """What must not be shown, should a server repeat it."""
+        """Return the tokens and client secrets to redact, should a server repeat them."""
         tokens, client = self._context.current_tokens, self._context.client_info
         found = [self._client_secret, client.client_secret if client else None]
         if tokens is not None:
@@ -257,7 +261,7 @@ class OAuthSession:
         return frozenset(each for each in found if each)
 
     def advice(self) -> str:
-        """What helps when a request was refused for want of a sign-in."""
+        """Return what helps when a request was refused for want of a sign-in: the command to run."""
         if self._renewals.problem:
             return (
                 f"the sign-in could not be renewed ({self._renewals.problem}): run {advised(f'sign-in {self._server}')}"
@@ -265,7 +269,7 @@ class OAuthSession:
         return f"it wants a sign-in: run {advised(f'sign-in {self._server}')}"
 
     async def token(self) -> str | None:
-        """The token to send; None as long as nobody has signed in."""
+        """Return the token to send, loaded and refreshed as needed, which may wait; None if nobody has signed in."""
         kept = self.kept
         if not kept.is_loaded or kept.must_be_renewed:
             async with self._lock.held():
@@ -276,16 +280,16 @@ class OAuthSession:
         return kept.token
 
     def close(self) -> None:
-        """The channel closes. A renewal that is under way is not given up at once."""
+        """Bound the time of a refresh under way, since the channel closes. Does not wait for it."""
         self._renewals.hurry()
 
     async def renew(self, refused: httpx2.Response, used: str | None, *, may_ask: bool) -> bool:
-        """Get another token after a request was refused; whether there is one.
+        """Get another token after a refusal: stored by others, refreshed, or by asking a person. False if none.
 
         Args:
             refused: the answer, of which only the status and the challenge are looked at.
             used: the token that was sent.
-            may_ask: whether the request is one for which a person may be asked to sign in.
+            may_ask: whether the request is one for which a person may be asked to sign in; asked in vain, never again.
 
         Raises:
             ServerConnectError: a person was asked, in vain.
@@ -312,6 +316,11 @@ class OAuthSession:
     # ---- asking a person
 
     async def _ask_a_person(self, sign_in: SignIn, refused: httpx2.Response) -> None:
+        """Have a person sign in, and wait. Drops refused tokens, and the registration if its redirect address changed.
+
+        Raises:
+            SignInFailedError: there is no token in the end.
+        """
         context = self._context
         if refused.status_code == 401:
             context.clear_tokens()
@@ -332,7 +341,7 @@ class OAuthSession:
             raise SignInFailedError(self._flow.refusal or "the authorization server gave no token")
 
     def _challenge(self, refused: httpx2.Response) -> httpx2.Response:
-        """The answer that begins a sign-in, asking for the scopes that the configuration asks for."""
+        """Build the answer that begins a sign-in: the refusal's challenge, with the configured scopes first."""
         given = refused.headers.get("www-authenticate", "Bearer")
         if self._options.scopes:
             scheme, _, rest = given.partition(" ")
@@ -343,6 +352,7 @@ class OAuthSession:
         self._page = url
 
     async def _answer_of_a_person(self, attempt: SignInAttempt) -> AuthorizationCodeResult:
+        """Await the person's sign-in with enclosing deadlines paused, and return its code."""
         client, metadata = self._context.client_info, self._context.oauth_metadata
         methods = metadata.token_endpoint_auth_methods_supported if metadata else None
         if client is not None and client.client_secret and methods and client.token_endpoint_auth_method not in methods:

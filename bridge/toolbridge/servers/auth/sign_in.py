@@ -47,7 +47,7 @@ class SignInLock:
 
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[None]:
-        """Acquire the lock for the context."""
+        """Wait for the lock and hold it for the context. While its holder asks a person, the caller's deadlines pause."""
         deadlines = enclosing_deadlines()
         with ExitStack() as pauses:
 
@@ -69,7 +69,7 @@ class SignInLock:
 
     @contextmanager
     def asking(self) -> Generator[None]:
-        """Mark that the holder asks a person: the deadlines of all waiting tasks pause, too."""
+        """Mark that the holder asks a person within the context: the deadlines of all waiting tasks pause, too."""
         self._asking = True
         for pause in self._waiting:
             pause()
@@ -94,7 +94,7 @@ class AuthorizationAnswer:
 
 
 def read_answer(query: str) -> AuthorizationAnswer | None:
-    """Parse the query of a redirect; None if it is no answer."""
+    """Parse the query of a redirect; None if it has no state, or neither a code nor an error. Verifies nothing."""
     try:
         given = parse_qs(query, max_num_fields=50)
     except ValueError:
@@ -114,10 +114,10 @@ class SignInAttempt(Protocol):
         ...
 
     async def authorize(self, url: str) -> AuthorizationAnswer:
-        """Have a person open this page and sign in.
+        """Have a person open this page and sign in, wait, and return the redirect's answer, whose state was verified.
 
         Raises:
-            SignInFailedError: no person did.
+            SignInFailedError: no person did, or the authorization server refused.
         """
         ...
 
@@ -126,15 +126,15 @@ class SignIn(Protocol):
     """Asks a person to sign in."""
 
     def attempt(self, server: str, *, port: int | None, fixed: bool) -> AbstractAsyncContextManager[SignInAttempt]:
-        """Prepare for a sign-in to a server.
+        """Prepare for a sign-in to a server within the context. Asks nobody yet: see `SignInAttempt.authorize`.
 
         Args:
             server: the server's name, to be shown.
-            port: the port of the redirect.
-            fixed: whether no other port will do.
+            port: the redirect's port; None for any.
+            fixed: whether no other port will do; else another one may be chosen if it is in use.
 
         Raises:
-            SignInFailedError: the port is in use.
+            SignInFailedError: the port is fixed and in use.
         """
         ...
 
@@ -163,12 +163,13 @@ class BrowserSignIn:
         self._open_page = open_page or _open_in_browser
 
     async def _show(self, server: str, url: str) -> None:
+        """Print the page's address and open it in the browser, on a thread; may wait. Failures are only printed."""
         _print(_invitation(server, url))
         await on_daemon_thread(lambda: _try_to_open(self._open_page, url))
 
     @asynccontextmanager
     async def attempt(self, server: str, *, port: int | None, fixed: bool) -> AsyncGenerator[SignInAttempt]:
-        """Listen for the redirect.
+        """Listen on loopback for the redirect within the context; see `SignIn.attempt`.
 
         Raises:
             SignInFailedError: the port is fixed and in use.
@@ -192,6 +193,7 @@ class _SignInByFunction(BrowserSignIn):
         self._function = function
 
     async def _show(self, server: str, url: str) -> None:
+        """Await the host's function with the page's URL. Raises `SignInFailedError` if it raises or returns False."""
         try:
             answer = await self._function(server, url)
         except Exception as error:
@@ -209,7 +211,7 @@ class HeadlessSignIn:
 
     @asynccontextmanager
     async def attempt(self, server: str, *, port: int | None, fixed: bool) -> AsyncGenerator[SignInAttempt]:
-        """Prepare an attempt on any port, since nothing listens there."""
+        """Prepare an attempt whose redirect address has the given or a random port; listens nowhere, so never fails."""
         del fixed
         yield _ByHand(server, port or 49152 + secrets.randbelow(16384), self._ask, self._seconds)
 
@@ -228,6 +230,7 @@ class _InBrowser:
         return self._listener.redirect_uri
 
     async def authorize(self, url: str) -> AuthorizationAnswer:
+        """Show the page and wait for the redirect. Raises `SignInFailedError`: refused, not shown, or not in time."""
         state = _state_of(url)
         answers: list[AuthorizationAnswer] = []
         failures: list[SignInFailedError] = []
@@ -235,6 +238,9 @@ class _InBrowser:
             async with anyio.create_task_group() as tasks:
 
                 async def receive() -> None:
+                    """Wait for the redirect, then cancel the showing: a browser in the foreground of this
+                    terminal may not return before it is closed.
+                    """
                     answers.append(await self._listener.receive(state))
                     # A browser in the foreground of this terminal may not return before it is closed.
                     tasks.cancel_scope.cancel()
@@ -264,6 +270,11 @@ class _ByHand:
         return f"http://{_HOST}:{self._port}{PATH}"
 
     async def authorize(self, url: str) -> AuthorizationAnswer:
+        """Print the page's address, and wait for a person to paste the redirect's.
+
+        Raises:
+            SignInFailedError: not in time, not the address, of another attempt, or the sign-in was refused.
+        """
         state = _state_of(url)
         _print(
             f"{_invitation(self._server, url)}\n"
@@ -298,11 +309,12 @@ class RedirectListener:
         return f"http://{_HOST}:{self._port}{PATH}"
 
     async def receive(self, state: str) -> AuthorizationAnswer:
-        """Wait for the first answer with this state; other requests are answered with 404."""
+        """Serve requests until the first valid answer with this state, and return it; others get a 404. No timeout."""
         found: list[AuthorizationAnswer] = []
         async with anyio.create_task_group() as tasks:
 
             async def handle(stream: anyio.abc.SocketStream) -> None:
+                """Serve one connection; closed at once if too many are open."""
                 async with stream:
                     if self._connections >= _MAX_CONNECTIONS:
                         return
@@ -323,6 +335,7 @@ class RedirectListener:
         await self._listener.aclose()
 
     async def _handle(self, stream: anyio.abc.SocketStream, state: str) -> AuthorizationAnswer | None:
+        """Read one request within its time and answer it with a page; None if it is not the redirect."""
         answer, head = None, b""
         with anyio.move_on_after(_REQUEST_SECONDS):
             try:
@@ -336,6 +349,7 @@ class RedirectListener:
         return answer
 
     def _parse(self, request: bytes, state: str) -> AuthorizationAnswer | None:
+        """Parse a request's head into the sign-in's answer; None unless host, path and state are ours."""
         lines = request.decode("latin-1").split("\r\n")
         method, _, rest = lines[0].partition(" ")
         hosts = [line.partition(":")[2].strip() for line in lines[1:] if line.lower().startswith("host:")]
@@ -353,7 +367,7 @@ class RedirectListener:
 
 
 async def open_listener(port: int | None, *, fixed: bool) -> RedirectListener:
-    """Listen on a loopback port: the given one, or any other unless it is fixed.
+    """Listen on loopback: on `port`, or on any free port if that is None or in use and not `fixed`.
 
     Raises:
         OSError: the fixed port is in use.
@@ -368,6 +382,7 @@ async def open_listener(port: int | None, *, fixed: bool) -> RedirectListener:
 
 
 def _response(status: str, text: str) -> bytes:
+    """Build a complete HTTP response with `text` on an HTML page that runs no script."""
     body = _PAGE.format(text=text).encode()
     head = (
         f"HTTP/1.1 {status}\r\n"
@@ -382,7 +397,7 @@ def _response(status: str, text: str) -> bytes:
 
 
 def _state_of(url: str) -> str:
-    """The `state` parameter of a sign-in page's URL.
+    """Check a sign-in page's URL and return its `state` parameter.
 
     Raises:
         SignInFailedError: the URL is refused, or has no state.
@@ -403,18 +418,21 @@ def _invitation(server: str, url: str) -> str:
 
 
 def _accepted(answer: AuthorizationAnswer) -> AuthorizationAnswer:
+    """Return the answer. Raises `SignInFailedError` if it is the authorization server's error."""
     if answer.error:
         raise SignInFailedError(f"the authorization server refused: {for_error(answer.error, limit=80)}")
     return answer
 
 
 def _print(text: str) -> None:
+    """Write a line, escaped for a terminal, to stderr; does nothing if stderr is closed."""
     if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]  # a parent may have closed it
         sys.stderr.write(for_terminal(text) + "\n")
         sys.stderr.flush()
 
 
 def _try_to_open(open_page: Callable[[str], object], url: str) -> None:
+    """Call `open_page` with the URL; any failure is only printed."""
     try:
         open_page(url)
     except Exception:  # the address was printed
@@ -422,6 +440,7 @@ def _try_to_open(open_page: Callable[[str], object], url: str) -> None:
 
 
 def _open_in_browser(url: str) -> None:
+    """Open a URL in the user's browser; may block until a terminal browser is closed."""
     import webbrowser
 
     webbrowser.open(url)

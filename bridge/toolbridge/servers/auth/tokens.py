@@ -77,7 +77,7 @@ class TokenStore:
         self._use_keyring = use_keyring
 
     async def load(self, server: str, place: str) -> Credentials | None:
-        """What is kept for a server at a place; None if nothing is, or nothing that can be trusted."""
+        """Load a server's sign-in from the keyring or else its file; None if missing, unreadable or damaged."""
         kept = await self._in_keyring(lambda keyring: keyring.get_password(_SERVICE, _entry(server, place)))
         if kept is None:
             kept = await anyio.to_thread.run_sync(self._read, server, place)
@@ -89,11 +89,12 @@ class TokenStore:
         return found
 
     async def save(self, server: str, place: str, credentials: Credentials) -> None:
-        """Keep a sign-in: in the keyring, or else in a file."""
+        """Store a sign-in in the keyring, deleting its file, or else in the file; a failure is logged, not raised."""
         fields = {"version": _VERSION, "server": server, "place": place, **asdict(credentials)}
         text = json.dumps(fields, separators=(",", ":"))
 
         def put(keyring: Any) -> bool:
+            """Store it in the keyring; true."""
             keyring.set_password(_SERVICE, _entry(server, place), text)
             return True
 
@@ -103,9 +104,10 @@ class TokenStore:
             await anyio.to_thread.run_sync(self._write, server, place, text)
 
     async def remove(self, server: str, place: str) -> bool:
-        """Forget a sign-in, wherever it is; whether there was one."""
+        """Delete a sign-in from keyring and file; true if there was one. Failures are logged, not raised."""
 
         def forget(keyring: Any) -> bool:
+            """Delete the keyring's entry; false if there is none."""
             entry = _entry(server, place)
             if keyring.get_password(_SERVICE, entry) is None:
                 return False
@@ -130,7 +132,7 @@ class TokenStore:
             yield
 
     def _take_lock(self, server: str, place: str, held: ExitStack) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Try to enter the file lock into `held`; false if another process has it. A failure warns, and is true."""
         try:
             held.enter_context(file_lock(self._path(server, place).with_suffix(".lock"), seconds=0))
         except LockTimeoutError:
@@ -142,7 +144,10 @@ class TokenStore:
     # ---- the keyring
 
     async def _in_keyring(self, use: Callable[[Any], T]) -> T | None:
-        """What a use of the keyring gives; None where there is none, or it fails."""
+        """Run `use` with the keyring on a thread, within a time limit; None if there is none, or it fails (logged).
+
+        A keyring that does not answer in time is never asked again in this process.
+        """
         if not self._use_keyring or not TokenStore._keyring_answers:
             return None
 
@@ -164,11 +169,13 @@ class TokenStore:
     # ---- the file
 
     def _path(self, server: str, place: str) -> Path:
+        """Return the file of a sign-in, named by a hash. Raises `UnsafePathError` if there is no state directory."""
         if self._directory is None:
             self._directory = _default_directory()
         return self._directory / f"{hashlib.sha256(_entry(server, place).encode()).hexdigest()[:32]}.json"
 
     def _read(self, server: str, place: str) -> str | None:
+        """Read a sign-in's file; None if it is missing, or can't be read safely (logged). Blocks."""
         try:
             return read_private_file(self._path(server, place), limit=_MOST_BYTES).decode("utf-8", "replace")
         except FileNotFoundError:
@@ -178,12 +185,14 @@ class TokenStore:
             return None
 
     def _write(self, server: str, place: str, text: str) -> None:
+        """Write a sign-in's file, private to the user; a failure is logged. Blocks."""
         try:
             write_private_file(self._path(server, place), text.encode())
         except OSError as error:
             _LOGGER.warning("The sign-in of server %r is not kept: %s", server, error)
 
     def _remove_file(self, server: str, place: str) -> bool:
+        """Delete a sign-in's file; false if there was none, or it can't be deleted (logged). Blocks."""
         try:
             path = self._path(server, place)
             private_directory(path.parent, create=False)
@@ -197,10 +206,9 @@ class TokenStore:
 
 
 def place_of(server: ServerConfig, url: httpx2.URL) -> str:
-    """Where a server's sign-in belongs: its URL, and the file or plugin that its configuration came from.
+    """Return where a server's sign-in belongs: its origin, and a digest of its URL's path and configuration's source.
 
-    Of the path and of that source there is a digest only: a path may hold a key, and a keyring shows the names of its
-    entries.
+    A digest, since a path may hold a key, and a keyring shows the names of its entries.
     """
     path = url.raw_path.partition(b"?")[0].decode("ascii", "replace")
     source = json.dumps([path, server.origin.kind, server.origin.detail])
@@ -212,6 +220,7 @@ def _entry(server: str, place: str) -> str:
 
 
 def _parse(text: str, server: str, place: str) -> Credentials | None:
+    """Parse a stored sign-in; None if it is malformed, of another version, or for another server or place."""
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -231,7 +240,7 @@ def _parse(text: str, server: str, place: str) -> Credentials | None:
 
 
 def _real_keyring() -> Any:
-    """The keyring, if there is one that keeps secrets: none that refuses, forgets, or writes them to a plain file."""
+    """Return the keyring, or None if it refuses, forgets, or writes secrets to a plain file. May block: imports it."""
     import keyring
     from keyring.backends import chainer, fail, null
 
@@ -246,6 +255,7 @@ def _real_keyring() -> Any:
 
 
 def _default_directory() -> Path:
+    """Return the tokens' directory in the state directory. Raises `UnsafePathError` if that has no absolute path."""
     state = state_directory()
     if state is None:
         raise UnsafePathError("there is no absolute path for it: set TOOLBRIDGE_STATE_DIR to one")
@@ -305,17 +315,17 @@ class KeptSignIn:
         return self.token is not None and ends is not None and ends - _EARLY_SECONDS < time.time()
 
     def exclusive(self) -> AbstractAsyncContextManager[None]:
-        """While no other process renews it."""
+        """Hold the token refresh lock between processes within the context: see `TokenStore.exclusive`."""
         return self._store.exclusive(self._server, self._place)
 
     async def load(self) -> None:
-        """Look for it, once."""
+        """Load the stored sign-in into the SDK's context; only the first call does anything."""
         if not self._loaded:
             self._adopt(await self._kept() or Credentials())
             self._loaded = True
 
     async def adopt_news(self) -> bool:
-        """Take over tokens that another process has got meanwhile; whether there are any."""
+        """Load tokens that another process stored meanwhile into the SDK's context; true if there are new ones."""
         kept = await self._kept()
         if kept is None or not kept.tokens or kept.tokens.get("access_token") in (None, self.token, *self._known):
             return False
@@ -323,7 +333,7 @@ class KeptSignIn:
         return self.token is not None
 
     async def forget(self, refused: OAuthToken | None) -> None:
-        """Keep no longer what the authorization server has refused for good; what others stored since then, stays."""
+        """Store that the refused tokens are gone; if another process stored new ones meanwhile, adopt those instead."""
         kept = await self._kept()
         tokens = {} if kept is None else kept.tokens or {}
         if refused is None or tokens.get("refresh_token") in (None, refused.refresh_token):
@@ -332,7 +342,7 @@ class KeptSignIn:
             self._adopt(kept)
 
     async def save(self) -> None:
-        """Keep what there is now."""
+        """Store the SDK context's current tokens and client; a configured client's secret is left out."""
         context = self._context
         tokens, client = context.current_tokens, context.client_info
         metadata, resource = context.oauth_metadata, context.protected_resource_metadata
@@ -351,7 +361,7 @@ class KeptSignIn:
         await self._store.save(self._server, self._place, kept)
 
     async def _kept(self) -> Credentials | None:
-        """What is in the store, if it is for this URL: a token is for one resource, whoever else is on the host."""
+        """Load the stored sign-in; None, with a warning, if it is for another URL: a token is for one resource."""
         kept = await self._store.load(self._server, self._place)
         if kept is None or kept.resource is None or _covers(kept.resource.get("resource"), self._context.server_url):
             return kept
@@ -359,6 +369,7 @@ class KeptSignIn:
         return None
 
     def _adopt(self, kept: Credentials) -> None:
+        """Replace the SDK context's tokens, client and metadata by stored ones; by none if they don't validate."""
         context = self._context
         try:
             context.current_tokens = OAuthToken.model_validate(kept.tokens) if kept.tokens else None
@@ -381,7 +392,7 @@ class KeptSignIn:
             self._known.add(self.token)
 
     def _configured_client(self, client_id: str, kept: OAuthClientInformationFull | None) -> OAuthClientInformationFull:
-        """The client that was registered by hand, bound to the issuer that it was first used with.
+        """Build the client that was registered by hand, bound to the issuer that it was first used with.
 
         Its secret goes to no other authorization server, whatever the server names later.
         """
@@ -398,6 +409,7 @@ def _fields(model: Any) -> dict[str, Any] | None:
 
 
 def _covers(resource: object, url: str) -> bool:
+    """Return whether a token for `resource` may be used at the server's URL; false for a malformed one."""
     try:
         return check_resource_allowed(resource_url_from_server_url(url), str(resource))
     except ValueError:

@@ -67,7 +67,7 @@ class EventReader:
         self._overlong: OverlongEvent | None = None
 
     def feed(self, chunk: bytes) -> list[Event | OverlongEvent]:
-        """Add bytes, and return the events that they complete."""
+        """Add bytes, and return the events that they complete; of an overlong event, only its two ends are kept."""
         if not self._begun and chunk:
             self._begun = True
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
@@ -86,6 +86,7 @@ class EventReader:
         return events
 
     def _take(self, line: bytes) -> None:
+        """Apply one line of the event stream (`field: value`) to the event under way; unknown fields are ignored."""
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
@@ -108,12 +109,14 @@ class EventReader:
             self.retry_seconds = int(value) / 1000
 
     def _drop(self, head: bytes, tail: bytes, size: int) -> None:
+        """Mark the event under way as overlong, keeping the first head, the last tail, and the sum of the sizes."""
         if self._overlong is not None:
             head, size = self._overlong.head, self._overlong.size + size
         self._overlong = OverlongEvent(head.lstrip(), tail, size)
         self._data.clear()
 
     def _complete(self) -> Event | OverlongEvent | None:
+        """Finish the event under way at its empty line, and reset; None if it had no data. Sets `last_id`."""
         event: Event | OverlongEvent | None = self._overlong
         if event is None and self._has_data:
             event = Event(self._name or "message", bytes(self._data))
@@ -176,7 +179,7 @@ class EventStream:
         self._given = 0
 
     async def next(self) -> Event | OverlongEvent | None:
-        """The next event; None at the end."""
+        """Wait for the next event; None when the stream ends or breaks off, for whatever reason. Raises nothing."""
         self._given += 1
         if self._given % _MAX_EVENTS_AT_ONCE == 0:
             await anyio.lowlevel.checkpoint()
@@ -194,7 +197,7 @@ class EventStream:
         return self._events.popleft()
 
     async def ends_now(self) -> bool:
-        """Whether the stream ends right after the answer: only then can its connection be reused."""
+        """Wait 20 ms for the stream to end: only then can its connection be reused. An event in that time is dropped."""
         with anyio.move_on_after(_SECONDS_TO_END):
             return await self.next() is None
         return False
@@ -215,7 +218,9 @@ class Exchange:
         self._max_bytes = max_bytes
 
     async def read(self, response: httpx2.Response, *, has_session: bool) -> dict[str, Any] | MCPError | None:
-        """Read the outcome; None when a stream of events ended without it.
+        """Read the outcome by the answer's status and content type; None when an event stream ended without it.
+
+        Requests and notifications in the answer go to `take`.
 
         Raises:
             MCPError: the answer is malformed.
@@ -238,7 +243,11 @@ class Exchange:
         )
 
     async def read_events(self, response: httpx2.Response) -> dict[str, Any] | MCPError | None:
-        """Read the outcome from a stream of events; None when it ended without one."""
+        """Read the outcome from a stream of events, handing other messages to `take`; None when it ended without one.
+
+        Raises:
+            BadAnswerError: the answer itself is malformed.
+        """
         stream = EventStream(response, self._max_bytes)
         while (event := await stream.next()) is not None:
             if isinstance(event, OverlongEvent):
@@ -264,6 +273,11 @@ class Exchange:
         self.problem = error.error.message
 
     def _read_json(self, body: bytes) -> dict[str, Any] | MCPError | None:
+        """Find the outcome in a JSON body and hand messages with a method to `take`; None if there is no answer.
+
+        Raises:
+            BadAnswerError: it is not JSON-RPC, or answers another request only.
+        """
         try:
             value = parse_line(body)
         except ValueError as error:
@@ -309,12 +323,12 @@ async def _refusal(response: httpx2.Response, *, has_session: bool) -> MCPError:
 
 
 async def error_in(response: httpx2.Response) -> MCPError | None:
-    """Read the JSON-RPC error in the body of an answer, if there is one."""
+    """Read the JSON-RPC error in the body of an answer; None if there is none, or the body can't be read."""
     return (await _error_in(response))[0]
 
 
 async def _error_in(response: httpx2.Response) -> tuple[MCPError | None, bool]:
-    """Read the JSON-RPC error, and whether it has a request's id."""
+    """Read the JSON-RPC error, or None, and whether it has a request's id. Never raises for a bad body."""
     if content_type(response) != "application/json":
         return None, False
     try:

@@ -47,7 +47,7 @@ class Body(httpx2.AsyncByteStream):
         self._chunks: Any = None
 
     async def next_chunk(self) -> bytes | None:
-        """Wait for the next bytes; None at the end."""
+        """Wait, without a timeout, for the next raw bytes as sent: still compressed; None at the end."""
         if self._chunks is None:
             self._chunks = self._response.aiter_stream()
         return await anext(self._chunks, None)
@@ -76,7 +76,7 @@ class BodyReader:
         self._pieces: Iterator[bytes] = iter(())
 
     async def next_piece(self) -> bytes | None:
-        """Wait for the next decompressed bytes; None at the end.
+        """Wait for the next decompressed bytes, at most 256 KiB; None at the end.
 
         Raises:
             BadAnswerError: its compression is unknown or broken.
@@ -122,6 +122,7 @@ class _Inflater:
         self._begun = False
 
     def __call__(self, chunk: bytes) -> Iterator[bytes]:
+        """Decompress a chunk lazily in bounded pieces; raises `zlib.error` while iterating if it is broken."""
         rest = chunk
         while rest:
             try:
@@ -143,6 +144,7 @@ def _as_it_is(chunk: bytes) -> Iterator[bytes]:
 
 
 def _unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """Return a decompressor for a `Content-Encoding`. Raises `BadAnswerError` if it is not gzip or deflate."""
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return _as_it_is
@@ -174,7 +176,7 @@ def _is_not_ours(_record: logging.LogRecord) -> bool:
 
 @contextmanager
 def unlogged() -> Generator[None]:
-    """Drop the log records of these libraries within the context."""
+    """Drop these libraries' log records within the context, for this task and its children only."""
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_is_not_ours)  # adding it again changes nothing
     token = _for_us.set(True)
@@ -213,10 +215,11 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to an address of a host that may be reached.
+        """Resolve a host and connect to the first address that may be reached and answers, within `timeout`.
 
         Raises:
-            AddressRefusedError: none of its addresses may be.
+            AddressRefusedError: none of its addresses may be reached.
+            httpcore2.ConnectError: it has no address, or none answers. ConnectTimeout: not in time.
         """
         del local_address, socket_options
         try:
@@ -226,6 +229,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
             raise httpcore2.ConnectTimeout(f"{host} did not accept a connection in time") from None
 
     async def _checked_addresses(self, host: str, port: int) -> list[Address]:
+        """Resolve a host to the addresses that may be reached, or raise; fixes the configured host's reach."""
         if host == self._proxy_host:
             # The operator named it; it resolves and reaches what is asked of it by rules of its own.
             return list(await _resolve(host, port))
@@ -260,6 +264,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         failures: list[Exception] = []
 
         async def attempt(address: Address, done: anyio.Event) -> None:
+            """Connect to one address and record the stream or the failure; a success cancels the other attempts."""
             try:
                 stream: httpcore2.AsyncNetworkStream = await self._backend.connect_tcp(str(address), port)
             except Exception as error:
@@ -437,6 +442,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         return self._used_once if self._answers >= 2 and not self._keeps_connections else self._kept
 
     def _check(self, request: httpx2.Request) -> None:
+        """Raise if a request breaks the SSRF rules: another origin, an unsafe URL, or a refused literal address."""
         if request.extensions.get(FOR_THE_SERVER):
             if not same_origin(self._url, request.url):
                 raise HttpRuleError("A request that was meant for the server would have gone elsewhere")
@@ -452,13 +458,9 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 @asynccontextmanager
 async def open_client(
-    url: httpx2.URL,
-    *,
-    secrets: bool,
-    connections: int,
-    connect_seconds: float,
+    url: httpx2.URL, *, secrets: bool, connections: int, connect_seconds: float
 ) -> AsyncGenerator[httpx2.AsyncClient]:
-    """Open an HTTP client for the server of a URL, guarded by the SSRF rules."""
+    """Open an HTTP client for one server, guarded by the SSRF rules: no redirects, no cookies, no total timeout."""
     transport = GuardedTransport(
         url,
         secrets=secrets,

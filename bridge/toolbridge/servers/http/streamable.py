@@ -51,9 +51,9 @@ _log = logging.getLogger("toolbridge")
 
 
 async def listen(http: HttpClient, headers: Callable[[], dict[str, str]], take: Take, most_bytes: int) -> None:
-    """Read the standalone SSE stream (GET) of protocol ≤ 2025-11; if it is lost, list changes arrive late.
+    """Read the standalone SSE stream (GET) of protocol ≤ 2025-11 and hand its messages to `take`, reconnecting.
 
-    Returns when the server offers no stream, or after repeated failures.
+    Returns, raising nothing, when the server offers no stream or after repeated failures: list changes arrive late.
     """
     last_id, asked_pause, failures = "", None, 0
     while failures < _MAX_FAILURES:
@@ -82,6 +82,7 @@ def pause(asked: float | None, failures: int = 0) -> float:
 
 
 def _take_event(event: Event, take: Take) -> None:
+    """Hand an event's JSON-RPC message to `take`; anything but a JSON object is dropped."""
     try:
         message = parse_line(event.data)
     except ValueError:
@@ -103,10 +104,10 @@ class RequestsInFlight:
 
     @contextmanager
     def waiting(self, method: str, request_id: RequestId, options: CallOptions) -> Generator[None]:
-        """Send one request and await its answer within the context.
+        """Register a request within the context, which sends it and awaits its answer, and bound its time.
 
         Raises:
-            ChannelClosedError: the channel has ended, or ends meanwhile.
+            ChannelClosedError: the channel has ended (then not sent), or ends meanwhile.
             RequestTimedOutError: `options["timeout"]` is over.
         """
         timeout = options.get("timeout")
@@ -131,7 +132,7 @@ class RequestsInFlight:
             raise RequestTimedOutError(method, timeout)
 
     async def drain(self, reason: str) -> None:
-        """Accept no more requests, give pending ones a moment for their answers, and end."""
+        """Refuse new requests, wait up to a second for pending ones, and end the channel, cancelling the rest."""
         if self._drained is None:
             self._drained = anyio.Event()
         self.end_reason = reason
@@ -143,7 +144,7 @@ class RequestsInFlight:
             self.end(reason)
 
     def end(self, reason: str) -> None:
-        """End the channel, and cancel all pending requests."""
+        """End the channel and cancel all pending requests, which then fail; does nothing if it has ended."""
         if self.ended.is_set():
             return
         self.end_reason = reason
@@ -230,14 +231,17 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         return outcome
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Send a notification; lost if the channel has ended or the server refuses it."""
+        """Send a notification and wait for it up to 5 s; failures are only logged.
+
+        After `notifications/initialized`, starts the event stream in the background.
+        """
         headers = self._request_headers(method, opts if opts is not None else {})
         await self._post(method, encode_line(notification(method, params)), headers)
         if method == "notifications/initialized" and self._session_id is not None and self._tasks is not None:
             self._tasks.start_soon(listen, self._http, self._headers, self._inbound.take, self._limits.message_bytes)
 
     async def end_session(self) -> None:
-        """End the session at the server. The caller bounds the time."""
+        """End the session at the server by DELETE, if there is one; a failure is logged. The caller bounds the time."""
         session_id, self._session_id = self._session_id, None
         if session_id is not None:
             try:
@@ -254,7 +258,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run until the session ends; then fail every pending request at once."""
+        """Run until the session ends, then fail every pending request. A second run raises RuntimeError."""
         if self._has_run:
             raise RuntimeError("a dispatcher runs once")
         self._has_run = True
@@ -275,6 +279,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
     async def _ask(
         self, method: str, request_id: RequestId, content: bytes, headers: dict[str, str]
     ) -> dict[str, Any] | MCPError:
+        """POST a request, repeating it where that is safe, and return its outcome; resumes a stream that broke off."""
         most_bytes = self._limits.message_bytes
         exchange = Exchange(request_id, self._inbound.take, most_bytes, see_end=self._streams_end)
         outcome = None
@@ -310,6 +315,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
             raise ServerDisconnectedError(self._http.server, problem) from None
 
     async def _rest_of(self, exchange: Exchange, headers: dict[str, str]) -> dict[str, Any] | MCPError:
+        """Reopen a broken-off stream after its last event until the outcome comes; else raises `BadAnswerError`."""
         for _ in range(_MAX_RESUMPTIONS):
             if not exchange.last_event_id or headers.get(MCP_PROTOCOL_VERSION_HEADER) in MODERN_PROTOCOL_VERSIONS:
                 break
@@ -324,6 +330,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         raise BadAnswerError(exchange.problem)
 
     def _begin_session(self, session_id: str | None) -> None:
+        """Store the session id, if there is one. Raises `BadAnswerError` for one that is no valid header value."""
         if session_id is None:
             return
         try:
@@ -333,7 +340,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         self._session_id = session_id
 
     async def _until_over(self) -> None:
-        """Wait until the session's end is known everywhere, before the caller connects again."""
+        """Wait, at most a second, until the session's end is known everywhere, before the caller connects again."""
         with anyio.move_on_after(_OVER_SECONDS):
             await self._over.wait()
 
@@ -344,7 +351,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
             self._post_soon(cancellation(request_id))
 
     def _post_soon(self, message: dict[str, Any]) -> None:
-        """Post a message in the background; dropped when too many such posts are under way."""
+        """Post a message in the background; silently dropped after the end, or if too many are under way."""
         content = encode_line(message)
         if (
             self._tasks is not None
@@ -355,12 +362,14 @@ class HttpDispatcher(Dispatcher[TransportContext]):
             self._tasks.start_soon(self._post_one, str(message.get("method", "")), content)
 
     async def _post_one(self, method: str, content: bytes) -> None:
+        """Fire and forget: post a message, encoded already, with the current headers; failures are only logged."""
         try:
             await self._post(method, content, self._headers())
         finally:
             self._posts -= 1
 
     async def _post(self, method: str, content: bytes, headers: dict[str, str]) -> None:
+        """Post a message for up to 5 s, repeated as the server asks; failures are logged, and the answer is ignored."""
         with anyio.move_on_after(_NOTIFICATION_SECONDS):
             try:
                 for attempts in count(1):
@@ -373,6 +382,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
                 _log.debug("Server %r did not take %s: %s", self._http.server, method or "an answer", error)
 
     def _headers(self) -> dict[str, str]:
+        """Return the headers of every message: accepted types, and session id and protocol version once known."""
         headers = dict(_ACCEPT)
         if self._session_id is not None:
             headers[_SESSION_HEADER] = self._session_id
@@ -381,6 +391,7 @@ class HttpDispatcher(Dispatcher[TransportContext]):
         return headers
 
     def _request_headers(self, method: str, options: CallOptions) -> dict[str, str]:
+        """Return a request's headers with the given `mcp-*` ones; remembers the protocol version for later messages."""
         given = {name.lower(): value for name, value in options.get("headers", {}).items()}
         # The protocol version holds for later messages that are sent without it; a handshake begins anew.
         self._protocol_version = (
@@ -390,5 +401,6 @@ class HttpDispatcher(Dispatcher[TransportContext]):
 
 
 def _delay(method: str, response: httpx2.Response, attempts: int) -> float | None:
+    """Return the seconds to wait before repeating a refused request, within the deadline; None to take the answer."""
     wait = response.headers.get("retry-after")
     return retry_delay(method, response.status_code, wait, attempts=attempts, seconds_left=seconds_left())
