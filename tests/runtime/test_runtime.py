@@ -308,7 +308,7 @@ async def test_misuse_is_raised(tmp_path: Path) -> None:
     async with runtime:
         with pytest.raises(LanguageError):
             await runtime.run("1", language="cobol")  # pyright: ignore[reportArgumentType]
-        with pytest.raises(UnknownModuleError, match="never asked"):
+        with pytest.raises(UnknownModuleError, match="never connected"):
             runtime.module_info("host:mcp-weather")
         session = runtime.session()
         async with anyio.create_task_group() as tasks:

@@ -22,7 +22,7 @@ from servers.faults import SECRET, STDIO_FAULTS
 from servers.live_processes import left_after, processes_by_a_word, zombies
 from toolbridge.config.server_config import ServerConfig
 
-SERVER = Path(__file__).parents[2] / "fixtures" / "servers" / "fault_stdio.py"
+SERVER = Path(__file__).parents[3] / "fixtures" / "servers" / "fault_stdio.py"
 PYTHON = (sys.executable, "-S", "-E")  # no site-packages: it starts in no time
 SECRET_VARIABLE = "FAULT_SECRET"
 
