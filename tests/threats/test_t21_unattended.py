@@ -96,15 +96,13 @@ async def test_a_client_without_elicitation_has_what_was_chosen(
         async with client_of(service, era) as client:
             assert made((await run(client, ALL))["value"]) == MADE[unattended]
             told = await call(client, "list_mcp_servers", {})
-            assert f"There is no user through this client: {'calls' if unattended == 'allow' else 'only'}" in text_of(
-                told
-            )
+            assert f"This client can't ask a user: {'calls' if unattended == 'allow' else 'only'}" in text_of(told)
             facts: Any = told.structured_content
             assert (facts["attended"], facts["unattended"]) == (False, unattended)
         async with client_of(service, era, person) as client:
             assert made((await run(client, ALL))["value"]) == [name for name in TOOLS if name != "denied"]
             told = await call(client, "list_mcp_servers", {})
-            assert "There is no user" not in text_of(told)
+            assert "ask a user" not in text_of(told)
     assert len(person.asked) == 3
 
 

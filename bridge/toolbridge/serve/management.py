@@ -141,7 +141,7 @@ class Management:
         lines = [_line(each) for each in facts] or ["No servers are configured."]
         attended, unattended = asks and caller.has_elicitation, self._runtime.config.unattended
         if not attended:
-            lines.append(f"Nobody can be asked through this client: {UNATTENDED_WORDS[unattended]}.")
+            lines.append(f"This client can't ask a user: {UNATTENDED_WORDS[unattended]}.")
         return answer("\n".join(lines), {"servers": facts, "attended": attended, "unattended": unattended})
 
     async def server_info(self, arguments: ArgumentReader) -> CallToolResult:

@@ -61,7 +61,7 @@ async def test_requests_that_fail_in_every_way_leave_no_descriptor_open() -> Non
         assert await running.ask("ping") == {"ok": True}
         assert await settled(before + 4) <= before + 4
         assert isinstance(running.dispatcher, HttpDispatcher)
-        assert running.dispatcher._in_flight._scopes == {}
+        assert running.dispatcher._in_flight._scopes == set()
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
