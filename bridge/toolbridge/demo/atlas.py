@@ -103,7 +103,7 @@ def add_picture(
 
 
 def main() -> None:
-    """Serve until the client is gone."""
+    """Serves on stdin and stdout until the client is gone; blocks."""
     server.run("stdio")
 
 

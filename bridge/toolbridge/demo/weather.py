@@ -85,7 +85,7 @@ _STATIONS = (
 
 
 def _dice(*parts: object) -> bytes:
-    """Numbers that look random and depend on nothing but these parts."""
+    """Returns 32 bytes that look random and depend on nothing but these parts."""
     return hashlib.sha256("\n".join(str(part) for part in parts).encode()).digest()
 
 
@@ -147,7 +147,7 @@ def big(size: Annotated[int, Field(ge=0, le=100_000_000, description="Bytes")]) 
 
 
 def _png(size: int) -> bytes:
-    """A square that fades from the horizon's white to the sky's blue."""
+    """Draws a PNG of `size` × `size` pixels that fades from the horizon's white to the sky's blue."""
     rows = b"".join(b"\0" + bytes((255 * row // size, 255 * row // size, 255)) * size for row in range(size))
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -158,7 +158,7 @@ def _png(size: int) -> bytes:
 
 
 def main() -> None:
-    """Serve until the client is gone, or for HTTP until interrupted."""
+    """Serves on stdin and stdout until the client is gone, or with `--http PORT` until interrupted; blocks."""
     parser = argparse.ArgumentParser(description="A friendly weather service.")
     parser.add_argument("--http", metavar="PORT", type=int, help="serve streamable HTTP on this port of loopback")
     port = parser.parse_args().http

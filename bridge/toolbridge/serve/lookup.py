@@ -38,13 +38,17 @@ class Listings:
         self._under_way: set[str] = set()
 
     async def complete(self) -> list[dict[str, str]]:
-        """Connect servers without a listing; gives those that failed, with reason and remedy."""
+        """Connects enabled servers without a listing, and waits; returns those that failed, with reason and remedy.
+
+        A server that another call is connecting, or that failed within the last minute, is not tried.
+        """
         manager = self._runtime.servers
         enabled = set(manager.enabled_servers())
         unknown = [each.name for each in manager.statuses() if each.tools is None and each.name in enabled]
         problems: dict[str, str] = {}
 
         async def ask(name: str) -> None:
+            """Connects a server, and keeps its problem if there is one."""
             problem = await self._problem_of(name)
             if problem:
                 problems[name] = problem
@@ -58,6 +62,7 @@ class Listings:
         return [{"server": name, "reason": problems[name]} for name in unknown if name in problems]
 
     async def _problem_of(self, name: str) -> str:
+        """Connects a server; returns why that failed, or "". Repeats a failure of the last minute without a new try."""
         when, before = self._tried.get(name, (float("-inf"), ""))
         if anyio.current_time() - when < _SECONDS_BETWEEN:
             return before
@@ -76,7 +81,11 @@ class Listings:
 
 
 async def search_tools(runtime: Runtime, listings: Listings, arguments: ArgumentReader) -> CallToolResult:
-    """Search functions, best match first."""
+    """Searches functions, best match first, after connecting servers without a listing.
+
+    Raises:
+        ArgumentError: the query is missing or too long, or the limit is out of range.
+    """
     query = arguments.text("query", most=1_000)
     limit = int(arguments.number("limit", least=1, most=MOST_HITS, default=8))
     unavailable = await listings.complete()
@@ -106,7 +115,13 @@ async def search_tools(runtime: Runtime, listings: Listings, arguments: Argument
 
 
 async def describe(runtime: Runtime, listings: Listings, arguments: ArgumentReader) -> CallToolResult:
-    """Declare modules and functions in the language of the program."""
+    """Writes the declarations of modules and functions in the program's language; an error result if none is known.
+
+    Connects servers without a listing if a name is unknown.
+
+    Raises:
+        ArgumentError: an argument is missing or malformed.
+    """
     names = arguments.texts("names", most=MOST_NAMES)
     language = cast("GuestLanguage", arguments.choice("language", LANGUAGES, default=LANGUAGES[0]))
     detail = cast('Literal["full", "compact"]', arguments.choice("detail", ("full", "compact"), default="full"))
@@ -132,7 +147,10 @@ async def describe(runtime: Runtime, listings: Listings, arguments: ArgumentRead
 
 
 def _found(catalog: Catalog, name: str) -> Sequence[tuple[ModuleSpec, Sequence[ToolSpec]]]:
-    """Resolve a name: a module with all its tools, a tool of one module, or a tool of any module."""
+    """Resolves a name, ignoring case and separators if need be: to a module with all its tools, or to single tools.
+
+    Returns an empty list for an unknown name.
+    """
     wanted = folded(name)
     for same in (str, folded):  # exact match first: `github` is not `git-hub` if both exist
         for module in catalog.modules:
@@ -150,11 +168,13 @@ def _found(catalog: Catalog, name: str) -> Sequence[tuple[ModuleSpec, Sequence[T
 
 
 def _names(module: ModuleSpec, tool: ToolSpec) -> Iterable[str]:
+    """Lists the names by which a tool may be asked for."""
     modules = (module.server, module.specifier, module.python_module)
     return (tool.identifier, tool.name, tool.qualified_name, *(f"{each}.{tool.identifier}" for each in modules))
 
 
 def _part(catalog: Catalog, chosen: dict[str, set[str]]) -> Iterable[ModuleSpec]:
+    """Yields the modules of `chosen` (server → identifiers), each with these tools only."""
     for module in catalog.modules:
         wanted = chosen.get(module.server)
         if wanted is not None:
@@ -163,6 +183,7 @@ def _part(catalog: Catalog, chosen: dict[str, set[str]]) -> Iterable[ModuleSpec]
 
 
 def _declarations(runtime: Runtime, part: Catalog, language: GuestLanguage, detail: Literal["full", "compact"]) -> str:
+    """Writes the stubs of these modules; above 100,000 characters the compact form, then a truncated one."""
     written = stub_language(language)
     files = generate(part, language=written, detail=detail, errors=runtime.config.errors).files
     # The asynchronous twins add nothing, and the instructions cover host:bridge.
@@ -182,10 +203,12 @@ def _declarations(runtime: Runtime, part: Catalog, language: GuestLanguage, deta
 
 
 def _without_twin(text: str) -> str:
+    """Removes the last module of a `.d.ts`: the asynchronous twin."""
     place = text.rfind("\ndeclare module ")
     return text[: place + 1] if place > 0 else text
 
 
 def _words(unavailable: Sequence[dict[str, Any]]) -> str:
+    """Writes the servers that are not available, for the end of a text; empty if there are none."""
     lines = [f"- {each['server']}: {each['reason']}" for each in unavailable]
     return "\n\nNot available:\n" + "\n".join(lines) if lines else ""

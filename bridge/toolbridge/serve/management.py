@@ -53,10 +53,12 @@ class ServerConnector:
         self._questions = questions
 
     async def connect(self, server: str, seconds: float, *, acquire: Literal["evict", "queue"] = "evict") -> None:
-        """Connect a server; waits at most `seconds` for the persons of other clients.
+        """Connects a server unless it is connected; waits at most `seconds` for the persons of other clients.
+
+        `acquire` says how to find a place in a full pool: see `ServerManager.connect`. Without a caller it waits on.
 
         Raises:
-            AskedElsewhereError: it took longer.
+            AskedElsewhereError: another client's person took longer.
             ServerError: it can't be connected.
         """
         caller = current_caller()
@@ -69,7 +71,9 @@ class ServerConnector:
             raise AskedElsewhereError(server)
 
     async def connect_all(self, servers: Sequence[str], seconds: float) -> None:
-        """Connect the servers that a program names. Other failures are raised where the program imports the module.
+        """Connects the servers that a program names, at once, and waits for all of them.
+
+        Failures are not raised: they are where the program imports the module.
 
         Raises:
             AskedElsewhereError: of one of them, when all others are connected or can't be.
@@ -77,6 +81,7 @@ class ServerConnector:
         elsewhere: list[AskedElsewhereError] = []
 
         async def connect(server: str) -> None:
+            """Connects one server; keeps an AskedElsewhereError, and ignores other failures."""
             try:
                 await self.connect(server, seconds)
             except AskedElsewhereError as error:
@@ -98,7 +103,7 @@ class ServerConnector:
 
 
 def problem_text(runtime: Runtime, server: str, error: ServerError) -> str:
-    """Why a server can't be used; sanitised and redacted, but for the command that approves it."""
+    """Returns why a server can't be used; sanitised and redacted, but for the command that approves it."""
     if isinstance(error, ServerNotApprovedError):
         return for_error(str(error), limit=2_000)
     servers = runtime.servers
@@ -135,7 +140,7 @@ class Management:
         """The longest wait for another client's person."""
 
     async def list_servers(self, caller: Caller, *, asks: bool) -> CallToolResult:
-        """List the servers with their states, and the calls that are allowed without asking."""
+        """Lists the servers with their states, after updating which need approval, and what is called unattended."""
         await self._runtime.servers.update_approval_states()
         facts = [self._facts(status) for status in self._runtime.servers.statuses()]
         lines = [_line(each) for each in facts] or ["No servers are configured."]
@@ -145,7 +150,13 @@ class Management:
         return answer("\n".join(lines), {"servers": facts, "attended": attended, "unattended": unattended})
 
     async def server_info(self, arguments: ArgumentReader) -> CallToolResult:
-        """One server's configuration without values, and its functions with their schemas."""
+        """Describes one server: its configuration without values, and its functions with their schemas.
+
+        Connects nothing.
+
+        Raises:
+            ArgumentError: there is no such server.
+        """
         name = self._name(arguments)
         await self._runtime.servers.update_approval_states()
         manager = self._runtime.servers
@@ -173,7 +184,13 @@ class Management:
         )
 
     async def manage(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
-        """Perform an action; asks the person first unless the action is harmless."""
+        """Performs an action on a server; all but `connect` and `disconnect` ask the person first, and wait.
+
+        A no, a failure, or nobody to ask is an error result. `approve` forgets earlier refusals of the server.
+
+        Raises:
+            ArgumentError: there is no such action or server.
+        """
         action = arguments.choice("action", ACTIONS)
         name = self._name(arguments)
         if action == "connect":
@@ -198,7 +215,7 @@ class Management:
         return await self._change(action, name)
 
     async def _change(self, action: str, name: str) -> CallToolResult:
-        """Apply a confirmed change."""
+        """Revokes, enables or disables a server, as the person agreed, here and in the approval store."""
         config = self._runtime.servers.config_of(name)
         if action == "revoke":
             await self._runtime.revoke(name, approvals=self._store)
@@ -209,17 +226,19 @@ class Management:
         return _done(f"{name} is {action}d.")
 
     async def _switch(self, server: ServerConfig) -> None:
+        """Applies a server's changed configuration to the runtime."""
         now = self._runtime.config
         await self._runtime.reload(replace(now, servers={**now.servers, server.name: server}))
 
     async def _disconnect(self, name: str, caller: Caller) -> CallToolResult:
-        """Disconnect, unless another client's calls are in progress: no person confirms this."""
+        """Disconnects a server, unless another client's calls are in progress there: no person confirms this."""
         if any(each.client is not caller.client for each in self._callers_of(name)):
             return refusal(f"{name} is not disconnected: other clients have calls under way there. Try again later.")
         await self._runtime.servers.close_server(name)
         return _done(f"{name} is disconnected; its next use connects it again.")
 
     async def _connect(self, name: str) -> CallToolResult:
+        """Connects a server; a failure is an error result."""
         try:
             await self._connector.connect(name, self._seconds)
         except ServerError as error:
@@ -228,6 +247,11 @@ class Management:
         return _done(f"{name} is connected, with {count_of_tools(status.tools)}.")
 
     def _name(self, arguments: ArgumentReader) -> str:
+        """Returns the server's name in the arguments.
+
+        Raises:
+            ArgumentError: it is missing, or there is no such server.
+        """
         name = arguments.text("server", most=200)
         known = [status.name for status in self._runtime.servers.statuses()]
         if name not in known:
@@ -235,12 +259,14 @@ class Management:
         return name
 
     def _last_error(self, status: ServerStatus) -> str | None:
+        """Returns a server's last error, sanitised and redacted; None without one."""
         if not status.last_error:
             return None
         servers, name = self._runtime.servers, status.name
         return for_guest_error(status.last_error, servers.secrets(name))
 
     def _facts(self, status: ServerStatus) -> dict[str, Any]:
+        """Returns the facts that every tool shows about a server."""
         is_enabled = status.name in self._runtime.servers.enabled_servers()
         return {
             "name": status.name,
@@ -259,13 +285,14 @@ _CONSEQUENCES: Mapping[str, str] = {
 
 
 def _line(facts: Mapping[str, Any]) -> str:
+    """Writes a server's name, state and number of tools, and a line for each problem."""
     tools = "tools not known" if facts["tools"] is None else count_of_tools(facts["tools"])
     problems = "".join(f"\n  {problem}" for problem in (facts["lastError"], *facts["problems"]) if problem)
     return f"{facts['name']}: {facts['state']}, {tools}{problems}"
 
 
 def _shown(catalog: Catalog, module: ModuleSpec | None) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    """The summaries and schemas of a module's first functions."""
+    """Returns the summaries and the bounded schemas of a module's first 200 functions, by identifier."""
     info = None if module is None else module_info(catalog, module.specifier)
     if module is None or info is None:
         return {}, {}
@@ -279,17 +306,18 @@ def _shown(catalog: Catalog, module: ModuleSpec | None) -> tuple[dict[str, str],
 
 
 def _schemas(tool: ToolSpec, room: int) -> dict[str, Any]:
-    """A function's input and output schemas."""
+    """Returns a function's input and output schemas, sanitised, each truncated to `room` characters."""
     given = {} if tool.output_schema is None else {"output": shown_schema(tool.output_schema, room)}
     return {"input": shown_schema(tool.definition.input_schema, room), **given}
 
 
 def _done(words: str) -> CallToolResult:
+    """Makes the result of an action that was done."""
     return answer(words, {"done": words})
 
 
 def _command(config: ServerConfig) -> str | None:
-    """A server's command line, redacted."""
+    """Returns a server's command line, redacted and sanitised; None for one without a command."""
     if config.command is None:
         return None
     return for_error(" ".join([config.command, *masked_arguments(config.args)]))

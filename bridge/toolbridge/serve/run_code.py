@@ -45,7 +45,7 @@ class SessionLimits:
 
     @property
     def share(self) -> int:
-        """The sessions of one client."""
+        """Returns the most sessions of one peer address."""
         return max(self.of_client, self.total // 4)
 
 
@@ -75,10 +75,10 @@ class GuestSessions:
         return len(self._sessions)
 
     def find(self, wanted: str, owner: Client, language: Language) -> GuestSession:
-        """Acquire the session to run in; `release` it afterwards.
+        """Opens a session (`wanted` is "new") or finds the client's own, and marks it as busy until `release`.
 
         Raises:
-            ArgumentError: there is none like this, it is busy, or there are too many.
+            ArgumentError: there is none like this, it is busy or for another language, or there are too many.
         """
         if wanted == NEW:
             session = self._open(owner, language)
@@ -97,29 +97,34 @@ class GuestSessions:
         return session
 
     def release(self, session: GuestSession) -> None:
-        """Release a session."""
+        """Marks a session as idle from now on."""
         session.is_busy = False
         session.used = monotonic()
 
     def close_idle(self) -> None:
-        """Close sessions after the idle timeout."""
+        """Closes the sessions that were idle for longer than the timeout."""
         now = monotonic()
         for session in list(self._sessions.values()):
             if not session.is_busy and now - session.used > self._limits.idle_seconds:
                 self._close(session)
 
     def close_of(self, owner: ClientKey) -> None:
-        """Close the sessions of a client."""
+        """Closes all sessions of a client, busy ones too."""
         for session in list(self._sessions.values()):
             if session.owner == owner:
                 self._close(session)
 
     def close(self) -> None:
-        """Close all sessions."""
+        """Closes all sessions, busy ones too."""
         for session in list(self._sessions.values()):
             self._close(session)
 
     def _open(self, owner: Client, language: Language) -> GuestSession:
+        """Opens a session after closing idle ones, and perhaps evicting one of the same address.
+
+        Raises:
+            ArgumentError: there are too many.
+        """
         self.close_idle()
         own = [each for each in self._sessions.values() if each.peer == owner.peer]
         if len(own) >= self._limits.share:
@@ -133,13 +138,18 @@ class GuestSessions:
         return session
 
     def _make_room(self, owner: Client, own: list[GuestSession]) -> None:
-        """Evict an address's least recently used idle session for a client without one; a client with one reuses it."""
+        """Closes an address's least recently used idle session (LRU eviction), for a client that has none yet.
+
+        Raises:
+            ArgumentError: the client has one, to be reused, or all of its address are busy.
+        """
         idle = [each for each in own if not each.is_busy]
         if not idle or any(each.owner == owner.key for each in own):
             raise self._too_many(owner, own)
         self._close(min(idle, key=lambda each: each.used))
 
     def _too_many(self, owner: Client, own: list[GuestSession]) -> ArgumentError:
+        """Makes the error for a client whose address has the sessions `own`."""
         yours = f"{len(own)} of {'your address' if owner.peer else 'yours'}"
         return ArgumentError(
             f"There are too many sessions ({yours}, {len(self._sessions)} in all): use an earlier one, or none. "
@@ -147,6 +157,7 @@ class GuestSessions:
         )
 
     def _close(self, session: GuestSession) -> None:
+        """Forgets a session and frees its guest."""
         self._sessions.pop(session.id, None)
         session.session.close()
 
@@ -170,7 +181,14 @@ class Runs:
         self._permits = RunPermits(most_at_once)
 
     async def run_code(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
-        """Run a program, in a session if requested."""
+        """Runs a program, in a session if requested, and returns its result; a failure of the program is in it.
+
+        Connects the servers that it names first, which may ask a person, then waits for a run permit.
+
+        Raises:
+            ArgumentError: an argument is malformed, or the session can't be had.
+            ToolbridgeError: another client's person is still asked about a server, or the installation is broken.
+        """
         code = arguments.text("code", most=MOST_CODE)
         language = cast("Language", arguments.choice("language", LANGUAGES, default=LANGUAGES[0]))
         most = self._limits.wall_seconds
@@ -196,6 +214,7 @@ class Runs:
 
     @asynccontextmanager
     async def _run_permit(self, caller: Caller) -> AsyncGenerator[None]:
+        """Waits for a run permit for the caller, and releases it at the end."""
         client = caller.client
         # stdio has a single client.
         caller.permit = RunPermit(self._permits, None if client.key == STDIO else Holder(client.peer, client.key))
@@ -207,7 +226,7 @@ class Runs:
 
 
 def run_result(result: RunResult, session: str | None) -> CallToolResult:
-    """A run's result for a client: structured for its program, text for its model."""
+    """Makes a result: structured for the client's program, text for its model, both bounded. `session` is its id."""
     value, text, note = fitting(result.value)
     failure = result.failure
     notes = [*([note] if note else []), *result.warnings]
@@ -233,7 +252,7 @@ def _call(call: CallRecord) -> dict[str, Any]:
 
 
 def _call_notes(calls: Iterable[CallRecord]) -> list[str]:
-    """The distinct notes on successful calls."""
+    """Lists the distinct notes on calls, sanitised; at most 20, and a count of the others."""
     noted = dict.fromkeys(
         for_error(f"{call.server}.{call.tool}: {note}", limit=_LONGEST_NOTE) for call in calls for note in call.notes
     )
@@ -242,7 +261,7 @@ def _call_notes(calls: Iterable[CallRecord]) -> list[str]:
 
 
 def _text(result: RunResult, value: str, notes: list[str], session: str | None) -> str:
-    """The text for a model: the value as is, all else labelled."""
+    """Writes the text for a model: the value as is, all else labelled."""
     parts: list[str] = []
     if result.failure is not None:
         parts.append(str(result.failure))

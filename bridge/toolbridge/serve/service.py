@@ -127,14 +127,18 @@ class Service:
     # ── what a client is shown ───────────────────────────────────────────────────────────────────────────────────
 
     def tools(self) -> tuple[Tool, ...]:
-        """The definitions that tools/list answers; search_tools names the servers."""
+        """Returns the definitions that tools/list answers; search_tools names the servers."""
         return self._definitions(module_names(self.runtime.list_modules()))
 
     def tool(self, name: str) -> Tool | None:
-        """The definition of one tool, without the servers' names: for every call, so it lists no modules."""
+        """Returns the definition of one tool, without the servers' names; None if it isn't offered.
+
+        Cheap enough for every call: it lists no modules.
+        """
         return next((tool for tool in self._definitions("") if tool.name == name), None)
 
     def _definitions(self, modules: str) -> tuple[Tool, ...]:
+        """Returns the definitions by these options; `modules` is the text that search_tools appends."""
         return tools(
             modules,
             most_seconds=self.options.limits.wall_seconds,
@@ -144,17 +148,21 @@ class Service:
 
     @property
     def has_management(self) -> bool:
-        """Whether the management tools are offered: only while MCP is enabled."""
+        """Returns whether the management tools are offered: only while MCP is enabled."""
         return self.options.management and self.runtime.config.gateway
 
     def instructions(self) -> str:
-        """The instructions for a client."""
+        """Writes the instructions for a client, with the modules that there are now."""
         return instructions(self.runtime.list_modules())
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
-        """Answer a client's call with its result, or with questions to answer first."""
+        """Performs a client's call and returns its result, or questions to answer first (2026-07-28).
+
+        Raises:
+            MCPError: there is no such tool, or no such call to continue.
+        """
         if self.tool(params.name) is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         client = self.clients.of(context)
@@ -167,11 +175,15 @@ class Service:
     async def perform(
         self, caller: Caller, params: CallToolRequestParams, gone: anyio.Event | None = None
     ) -> CallToolResult:
-        """Perform a call, sending its notifications; cancelled when the client disconnects."""
+        """Performs a call while sending its notifications; errors are results. Closes the caller at the end.
+
+        When `gone` is set, as the client disconnects, the call is cancelled.
+        """
         set_caller(caller)
         result = refusal("The client is gone.")
 
         async def watch() -> None:
+            """Cancels the call when the client disconnects."""
             assert gone is not None
             await gone.wait()
             tasks.cancel_scope.cancel()
@@ -190,6 +202,10 @@ class Service:
         return result
 
     async def _answer(self, caller: Caller, params: CallToolRequestParams) -> CallToolResult:
+        """Calls a tool; every error becomes an error result.
+
+        Unexpected ones are logged, and their text is not shown.
+        """
         name, definition = params.name, self.tool(params.name)
         known = () if definition is None else definition.input_schema["properties"]
         try:
@@ -201,6 +217,7 @@ class Service:
             return refusal("toolbridge failed in the middle of this; its log says why.")
 
     async def _tool(self, name: str, caller: Caller, arguments: ArgumentReader) -> CallToolResult:
+        """Calls a tool by its name; any unknown name is `manage_mcp`."""
         if name == "search_tools":
             return await search_tools(self.runtime, self.listings, arguments)
         if name == "describe":
@@ -214,18 +231,18 @@ class Service:
         return await self._management.manage(arguments, caller)
 
     def forget(self, client: ClientKey) -> None:
-        """Remove a disconnected client and its sessions."""
+        """Removes a disconnected client and closes its sessions."""
         self.clients.forget(client)
         self.sessions.close_of(client)
 
     # ── in the background ────────────────────────────────────────────────────────────────────────────────────────
 
     def on_change(self, listener: Callable[[], Awaitable[None]]) -> None:
-        """Register a listener for changes of the tools that clients see."""
+        """Registers a listener for changes of the tools that clients see; it is never removed."""
         self._listeners.append(listener)
 
     def facts(self) -> Mapping[str, Any]:
-        """Counters and gauges for /metrics."""
+        """Returns counters and gauges for /metrics."""
         watch = self.watch
         return {
             "runs_total": watch.runs,
@@ -245,7 +262,7 @@ class Service:
         self._changed.set()
 
     async def _announce(self) -> None:
-        """Notify listeners of changes, debounced."""
+        """Waits for changes of the modules and notifies listeners, debounced; never returns."""
         self._shown = self._seen()
         while True:
             await self._changed.wait()
@@ -257,6 +274,7 @@ class Service:
                 await self._notify_all(self._listeners)
 
     async def _notify_all(self, listeners: Iterable[Callable[[], Awaitable[None]]]) -> None:
+        """Calls each listener in turn; logs what one raises."""
         for listener in listeners:
             try:
                 await listener()
@@ -264,10 +282,12 @@ class Service:
                 _log.exception("A change could not be announced")
 
     def _seen(self) -> str:
+        """Returns a text that changes with the tools that clients see."""
         modules = self.runtime.list_modules()
         return f"{self.has_management} {[(module.specifier, module.tools) for module in modules]}"
 
     async def _sweep(self) -> None:
+        """Closes idle sessions and ends forgotten calls every two seconds; never returns."""
         while True:
             await anyio.sleep(_SECONDS_BETWEEN_SWEEPS)
             self.sessions.close_idle()
@@ -316,12 +336,13 @@ class CodeModeServer(Server[Any]):
         experimental_capabilities: dict[str, dict[str, Any]] | None = None,
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
-        """The answer to `initialize`; the SDK calls this at every handshake."""
+        """Makes the answer to `initialize`, with the modules of now; the SDK calls this at every handshake."""
         self.instructions = self._service.instructions()
         options = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
     async def _discover(self, context: Context, params: RequestParams) -> DiscoverResult:
+        """Answers `server/discover` with the modules that there are now."""
         del params
         return DiscoverResult(
             supported_versions=list(MODERN_PROTOCOL_VERSIONS),
@@ -337,19 +358,22 @@ class CodeModeServer(Server[Any]):
         return await self._service.call(context, params)
 
     async def _set_level(self, context: Context, params: SetLevelRequestParams) -> EmptyResult:
+        """Sets the minimum level of a client's log notifications."""
         self._service.clients.of(context).least_level = params.level
         return EmptyResult()
 
     async def _noted(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Register a client after its handshake, for notifications of changes."""
+        """Passes a request on, and registers a client after its handshake, for notifications of changes."""
         result = await call_next(ctx)
         if ctx.method == "notifications/initialized":
             self._service.clients.of(ctx)
         return result
 
     async def _publish(self) -> None:
+        """Notifies clients that subscribed (2026-07-28) of changed tools."""
         await self._bus.publish(ToolsListChanged())
 
     def _input_schema(self, name: str) -> dict[str, Any] | None:
+        """Returns a tool's input schema; None if it isn't offered."""
         tool = self._service.tool(name)
         return None if tool is None else tool.input_schema

@@ -25,7 +25,7 @@ from toolbridge.serve.service import CodeModeServer
 
 
 def refusal_of(line: bytes) -> JSONRPCError | None:
-    """The error to answer with; None for notifications and malformed responses, which get none."""
+    """Returns the error for a line that is no request; None for notifications and malformed responses."""
     try:
         message = json.loads(line.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
@@ -41,7 +41,7 @@ def refusal_of(line: bytes) -> JSONRPCError | None:
 
 
 def refusal(problem: str, code: int = INVALID_REQUEST, *, of: dict[str, Any] | None = None) -> JSONRPCError:
-    """A JSON-RPC error, with the request's id if it can be told."""
+    """Makes a JSON-RPC error; it has the id of the request `of` if that is well-formed."""
     identity = (of or {}).get("id")
     if isinstance(identity, bool) or not isinstance(identity, (int, str)) or _has_half(identity):
         identity = None
@@ -51,6 +51,7 @@ def refusal(problem: str, code: int = INVALID_REQUEST, *, of: dict[str, Any] | N
 
 
 def _has_half(value: object) -> bool:
+    """Returns whether a value has half a surrogate pair; False if it is nested too deeply to tell."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -69,13 +70,14 @@ _LONGEST_LINE = 16 * 2**20
 
 
 async def serve_stdio(server: CodeModeServer) -> None:
-    """Serve the client on stdin and stdout until it closes stdin."""
+    """Serves the client on stdin and stdout until it closes stdin. Replaces both in this process."""
     async with _streams() as (inbound, outbound):
         await server.run(inbound, outbound, server.create_initialization_options())
 
 
 @asynccontextmanager
 async def _streams() -> AsyncGenerator[tuple[Inbound, Outbound]]:
+    """Takes stdin and stdout over and yields streams of messages; at the end, writes queued ones for at most 2 s."""
     source, target = _taken(0, os.devnull, os.O_RDONLY), _taken(1, None, os.O_WRONLY)
     to_server, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outbound, from_server = anyio.create_memory_object_stream[SessionMessage](0)
@@ -93,7 +95,7 @@ async def _streams() -> AsyncGenerator[tuple[Inbound, Outbound]]:
 
 
 def _taken(descriptor: int, instead: str | None, flags: int) -> int:
-    """Duplicate a descriptor for us alone, and replace it by a harmless file or stderr."""
+    """Duplicates a descriptor for us alone, and replaces it by the file `instead`, or by stderr if that is None."""
     own = os.dup(descriptor)
     os.set_inheritable(own, False)
     other = os.dup(2) if instead is None else os.open(instead, flags)
@@ -105,7 +107,7 @@ def _taken(descriptor: int, instead: str | None, flags: int) -> int:
 async def _read(
     source: int, to_server: MemoryObjectSendStream[SessionMessage | Exception], to_client: Outbound
 ) -> None:
-    """Read JSON-RPC framing: one message per line. A malformed or oversized line is answered with an error."""
+    """Reads one message per line until the end of input. Answers a malformed or oversized line with an error."""
     read_some = _reader(source)
     line = bytearray()
     is_too_long = False
@@ -131,6 +133,7 @@ async def _read(
 
 
 def _message(line: bytes) -> SessionMessage | JSONRPCError | None:
+    """Parses a line; returns the error to answer with, or None, if it is malformed."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except Exception:
@@ -138,7 +141,7 @@ def _message(line: bytes) -> SessionMessage | JSONRPCError | None:
 
 
 def _reader(source: int) -> Callable[[], Awaitable[bytes]]:
-    """A cancellable read function for a descriptor."""
+    """Returns a cancellable function that waits for bytes of a descriptor; it returns none at the end of input."""
     mode = os.fstat(source).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(source)):  # no event loop waits for files
         return lambda: anyio.to_thread.run_sync(os.read, source, _PIECE, abandon_on_cancel=True)
@@ -156,6 +159,7 @@ def _reader(source: int) -> Callable[[], Awaitable[bytes]]:
 
 
 async def _write(target: int, from_server: MemoryObjectReceiveStream[SessionMessage], written: anyio.Event) -> None:
+    """Writes messages as lines until their stream or stdout is closed, then sets `written`."""
     async with from_server:
         async for message in from_server:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
@@ -167,6 +171,7 @@ async def _write(target: int, from_server: MemoryObjectReceiveStream[SessionMess
 
 
 def _write_all(target: int, data: bytes) -> None:
+    """Writes all of these bytes; blocks while it does."""
     view = memoryview(data)
     while view:
         view = view[os.write(target, view) :]
