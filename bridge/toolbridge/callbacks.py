@@ -32,7 +32,7 @@ _Event = TypeVar("_Event")
 
 
 def callback(name: str, given: object, method: str, *parameters: str) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Adapt a host's callback to an async function.
+    """Adapts a host's callback to an async function; a plain function then runs on a thread.
 
     Args:
         name: the host's argument (`elicitor`), for the error.
@@ -54,6 +54,7 @@ def callback(name: str, given: object, method: str, *parameters: str) -> Callabl
 
 
 async def _call_plain(function: Callable[..., Any], *arguments: object) -> Any:
+    """Calls a function on a thread, and awaits an awaitable that it returns on the event loop; raises its exception."""
     returned = await THREADS.run(partial(function, *arguments))
     if returned.error is not None:
         raise returned.error
@@ -63,7 +64,7 @@ async def _call_plain(function: Callable[..., Any], *arguments: object) -> Any:
 def call_in_thread(function: Callable[..., object], *arguments: object) -> None:
     """Calls a plain or async function in this worker thread; blocks until an awaitable of it is done.
 
-    The event loop that started the thread awaits it, or one of its own where there is none.
+    It is awaited on the event loop that started the thread, or on a new one where there is none.
     """
     returned = function(*arguments)
     if inspect.isawaitable(returned):
@@ -81,6 +82,7 @@ def call_in_thread(function: Callable[..., object], *arguments: object) -> None:
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
+    """Returns whether a function, or the function of a partial, is async."""
     if isinstance(function, partial):
         return _is_async(function.func)
     return function is _call_plain or inspect.iscoroutinefunction(function) or _has_async_call(function)
@@ -91,6 +93,7 @@ def _has_async_call(function: object) -> bool:
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Returns whether a function can be called with `count` positional arguments; True where that can't be told."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:
@@ -101,7 +104,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def observers_of(given: Iterable[Callable[[_Event], object]]) -> tuple[Callable[[_Event], object], ...]:
-    """Adapt observers to plain functions: an async one gets its events in order, in its own task.
+    """Adapts observers to plain functions: an async one gets its events in order, in its own task.
 
     Raises:
         MisuseError: an observer is no function of one event.
@@ -112,6 +115,11 @@ def observers_of(given: Iterable[Callable[[_Event], object]]) -> tuple[Callable[
 
 
 def _observer(given: Any) -> Any:
+    """Returns a plain observer as it is, and an async one as an AsyncObserver.
+
+    Raises:
+        MisuseError: it is no function of one event.
+    """
     if isinstance(given, type) or not callable(given) or not _takes(given, 1):
         raise MisuseError("an observer", given, "a plain or async function that takes an event")
     return AsyncObserver(cast("Any", given)) if _is_async(given) else given
@@ -130,7 +138,10 @@ class AsyncObserver:
         self.wants_progress = getattr(observer, "wants_progress", True)
 
     def __call__(self, event: object) -> None:
-        """Queue an event. Before an event loop runs, it stays queued until the next event."""
+        """Queues an event and returns at once; above 10,000 the oldest is dropped.
+
+        Before an event loop runs, it stays queued until the next event.
+        """
         self._queue.append(event)
         if len(self._queue) > MOST_QUEUED:
             self._queue.popleft()
@@ -138,11 +149,13 @@ class AsyncObserver:
         self._start()
 
     def _start(self) -> None:
+        """Starts the task that empties the queue, if there are events, an event loop, and no such task."""
         if self._task is None and self._queue:
             with contextlib.suppress(RuntimeError, ImportError):  # no event loop runs yet
                 self._task = _spawn(self._take_all)
 
     async def _take_all(self) -> None:
+        """Awaits the observer for each queued event; logs what it raises, and how many events were dropped."""
         try:
             while self._queue:
                 if self._dropped:
@@ -158,7 +171,7 @@ class AsyncObserver:
                 self._settled.set()
 
     async def settle(self) -> None:
-        """Wait until the queue is empty."""
+        """Waits until the queue is empty; returns at once if no event loop runs the observer."""
         self._start()
         if self._task is not None:
             self._settled = self._settled or anyio.Event()
@@ -167,7 +180,7 @@ class AsyncObserver:
 
 
 async def settle(observers: Iterable[object]) -> None:
-    """Wait, for a few seconds at most, until async observers have processed their events."""
+    """Waits, for five seconds at most, until async observers have processed their events."""
     with anyio.move_on_after(SETTLE_SECONDS):
         for observer in observers:
             if isinstance(observer, AsyncObserver):
@@ -175,10 +188,11 @@ async def settle(observers: Iterable[object]) -> None:
 
 
 def _spawn(function: Callable[[], Coroutine[Any, Any, None]]) -> object:
-    """Start a background task of the running loop.
+    """Starts a background task of the running loop, asyncio's or trio's, and returns it.
 
     Raises:
         RuntimeError: no event loop runs.
+        ImportError: none of asyncio runs, and trio is not installed.
     """
     import asyncio
 

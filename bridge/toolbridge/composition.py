@@ -56,30 +56,32 @@ class CurrentServers:
 
     @property
     def config(self) -> Config:
-        """The configuration of all sources."""
+        """Returns the merged configuration of all sources."""
         return self._merged.config
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """By server: the reason why it is there."""
+        """Returns the reason for each server's presence, by name."""
         return self._merged.reasons
 
     @property
     def is_on(self) -> bool:
-        """Whether all of MCP is switched on, here and in the runtime above."""
+        """Returns whether all of MCP is switched on, here and in the runtime above."""
         return self._is_switched_on and self.own.gateway and (self._above is None or self._above.is_on)
 
     @property
     def revoked(self) -> frozenset[str]:
-        """Servers that were revoked here or in the runtime above."""
+        """Returns the servers that were revoked here or in the runtime above."""
         return self._revoked if self._above is None else self._revoked | self._above.revoked
 
     def is_below(self, other: CurrentServers) -> bool:
-        """Whether this runtime was made from the other one, directly or not."""
+        """Returns whether this runtime was made from the other one, directly or not; False for itself."""
         return self._above is not None and (self._above is other or self._above.is_below(other))
 
     async def begin(self) -> bool:
-        """Load plugins if the task may select their servers; returns whether servers may have changed.
+        """Merges the task's servers, loading plugins on a thread if it may select theirs, and notifies observers.
+
+        Returns whether there is a task, so that servers may have changed.
 
         Raises:
             UnknownServerError: the task names a server that no source has, or that was revoked.
@@ -99,7 +101,7 @@ class CurrentServers:
         return self.task is not None
 
     def use(self, config: Config) -> None:
-        """Replace the configuration and clear revocations; chosen profiles stay active.
+        """Replaces the configuration, clears revocations and notifies observers; chosen profiles stay active.
 
         Raises:
             ConfigError: it is invalid; nothing is changed.
@@ -110,7 +112,7 @@ class CurrentServers:
         self._chosen, self._has_own_config = chosen, True
 
     def choose_profiles(self, names: Iterable[str]) -> None:
-        """Activate these profiles and no others.
+        """Activates these profiles and no others, and notifies observers.
 
         Raises:
             ConfigError: there is no such profile; nothing is changed.
@@ -120,24 +122,31 @@ class CurrentServers:
         self._chosen, self._has_own_profiles = own.active_profiles, True
 
     def use_prompt(self, prompt: RenderedPrompt) -> None:
-        """Replace the prompt, and with it the servers of its sections."""
+        """Replaces the prompt and with it the servers of its sections, and notifies observers.
+
+        Raises:
+            MisuseError: it is no rendered prompt.
+            ConfigError: there are too many servers now; nothing is changed.
+        """
         check_prompt(prompt)
         self._change(self.own, prompt, self._revoked)
 
     def revoke(self, server: str) -> None:
-        """Remove this server, whatever its source, until another configuration is used."""
+        """Removes this server, whatever its source, until another configuration is used; ignores unknown names."""
         self._change(self.own, self.prompt, self._revoked | {server})
 
     def switch(self, *, on: bool) -> None:
-        """Switch all of MCP on or off."""
+        """Switches all of MCP on or off; observers are told of servers that are new when it is on."""
         self._is_switched_on = on
         self._notify()
 
     def refresh(self) -> None:
-        """Merge again, after a change of the runtime above.
+        """Merges again after a change of the runtime above, and notifies observers.
+
+        If there are too many servers in a changed configuration, only the configured ones are kept, with a warning.
 
         Raises:
-            ConfigError: there are too many servers now; nothing is changed.
+            ConfigError: there are too many servers, and the configuration is the same; nothing is changed.
         """
         own = self._own_or_from_above()
         try:
@@ -151,7 +160,10 @@ class CurrentServers:
             self._notify()
 
     def _own_or_from_above(self) -> Config:
-        """Its own configuration, or the current one of the runtime above with the profiles chosen here."""
+        """Returns its own configuration, or the current one of the runtime above with the profiles chosen here.
+
+        Logs a warning and leaves the profiles out if one is gone.
+        """
         if self._above is None or self._has_own_config:
             return self.own
         config = self._above._own_or_from_above()
@@ -164,11 +176,21 @@ class CurrentServers:
             return config
 
     def _check_revoked(self, task: Task) -> None:
+        """Checks the names of a task and of the tasks around it.
+
+        Raises:
+            UnknownServerError: one of them was revoked.
+        """
         for name in (each for part in task.chain() for each in part.servers if isinstance(each, str)):
             if name in self.revoked:
                 raise UnknownServerError(name, tuple(sorted(self._merged.config.servers)))
 
     def _change(self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str]) -> None:
+        """Merges these sources, replaces the current ones by them, and notifies observers.
+
+        Raises:
+            ConfigError: there are too many servers; nothing is changed.
+        """
         merged = self._merge(own, prompt, revoked)
         self.own, self.prompt, self._revoked, self._merged = own, prompt, revoked, merged
         self._notify()
@@ -176,6 +198,12 @@ class CurrentServers:
     def _merge(
         self, own: Config, prompt: RenderedPrompt | None, revoked: frozenset[str], *, is_new: bool = False
     ) -> Merged:
+        """Merges all sources without changing anything; the task only once `begin` was called.
+
+        Raises:
+            ConfigError: there are too many servers.
+            UnknownServerError: with `is_new`, the task names a server that no source has.
+        """
         task = self.task if self._plugins is not None else None
         if self._above is not None:
             revoked |= self._above.revoked
@@ -183,7 +211,7 @@ class CurrentServers:
         return merge_sources(own, prompt=prompt, task=task, plugins=plugins, revoked=revoked, must_have_names=is_new)
 
     def _notify(self) -> None:
-        """Notify observers of each new server and each new loss; of none while MCP is switched off."""
+        """Notifies observers of each new server and each new loss, once; of none while MCP is switched off."""
         if not self.is_on:
             return
         for event in self._merged.events:

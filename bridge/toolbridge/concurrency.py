@@ -28,14 +28,14 @@ import anyio
 
 
 def is_foreign(error: BaseException) -> bool:
-    """Whether a caught exception is a cancellation error although this task was not cancelled."""
+    """Returns whether a caught exception is a cancellation error although this task was not cancelled."""
     if not isinstance(error, anyio.get_cancelled_exc_class()):
         return False
     return not (_is_cancelled_by_asyncio() or anyio.get_current_task().has_pending_cancellation())
 
 
 def _is_cancelled_by_asyncio() -> bool:
-    """Whether `Task.cancel()` was called: anyio does not know once it has been delivered."""
+    """Returns whether `Task.cancel()` was called: anyio does not know once it has been delivered."""
     try:
         task = asyncio.current_task()
     except RuntimeError:  # trio, where there are only cancel scopes
@@ -67,7 +67,7 @@ class Returned(NamedTuple):
 
 
 def _forget_event_loop() -> None:
-    """Clear the running event loop from a copied context: the function may run a loop of its own."""
+    """Clears the running event loop from a copied context: the function may run a loop of its own."""
     sniffio = sys.modules.get("sniffio")
     if sniffio is not None:
         sniffio.current_async_library_cvar.set(None)
@@ -92,7 +92,7 @@ class _Job:
         self.returned = Returned()
 
     def run(self) -> None:
-        """Call the function and keep its outcome."""
+        """Calls the function in the waiter's context, and keeps its value or exception in `returned`."""
         self._context.run(_forget_event_loop)
         began = perf_counter()
         try:
@@ -101,14 +101,14 @@ class _Job:
             self.returned = Returned(None, error, perf_counter() - began)
 
     def notify(self) -> None:
-        """Wake the waiter."""
+        """Wakes the waiter, from the job's thread; ignores a closed event loop."""
         self._finished.release()
         if self._awaited is not None:
             with contextlib.suppress(RuntimeError):  # the event loop is closed
                 self._awaited()
 
     async def wait(self, at_first: float) -> None:
-        """Wait for the outcome; blocks the event loop for the first `at_first` seconds."""
+        """Waits until the job is done; blocks the event loop for the first `at_first` seconds."""
         if at_first and self._finished.acquire(timeout=at_first):
             return
         done = anyio.Event()
@@ -126,6 +126,7 @@ class ThreadPool:
         self._reset()
 
     def _reset(self) -> None:
+        """Starts anew without threads or jobs."""
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
@@ -136,7 +137,7 @@ class ThreadPool:
         """Jobs that wait for a busy thread."""
 
     async def run(self, function: Callable[[], Any], *, is_quick: bool = False) -> Returned:
-        """Run a function on a thread and return its outcome. Cancelling abandons the thread.
+        """Runs a function on a thread and returns its outcome, exceptions included. Cancelling abandons the thread.
 
         A function that `is_quick` is waited for synchronously at first: blocks the event loop for half a millisecond.
         """
@@ -161,6 +162,7 @@ class ThreadPool:
         return job.returned
 
     def _work(self) -> None:
+        """Runs jobs until there was none for a while: the body of each thread."""
         jobs = self._jobs
         while True:
             try:
@@ -188,7 +190,10 @@ THREADS = ThreadPool()
 
 
 async def on_daemon_thread(function: Callable[[], T]) -> T:
-    """Run a function that may never return (a keyring, a line of input) on its own thread; cancelling abandons it."""
+    """Runs a function that may never return (a keyring, a line of input) on its own thread.
+
+    Returns its value or raises its exception. Cancelling abandons the thread.
+    """
     job = _Job(function)
 
     def work() -> None:
@@ -203,7 +208,7 @@ async def on_daemon_thread(function: Callable[[], T]) -> T:
 
 
 def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
-    """Thread-safe `call_soon` of the running loop (asyncio or trio)."""
+    """Returns the running loop's thread-safe `call_soon` (asyncio or trio)."""
     try:
         import asyncio
 

@@ -25,18 +25,18 @@ _options: ContextVar[str] = ContextVar("options", default="")
 
 
 def advised(words: str) -> str:
-    """A `toolbridge` command in backticks, with the options that find the same servers."""
+    """Formats a `toolbridge` command in backticks, with the options of `advise_with`."""
     return f"`toolbridge {words}{_options.get()}`"
 
 
 def found_by(config_file: str | None, profiles: Sequence[str] = ()) -> str:
-    """The options `--config` and `--profile` for these values."""
+    """Formats the options `--config` and `--profile` for these values, quoted for a shell; empty for none."""
     file = f" --config {shlex.quote(config_file)}" if config_file else ""
     return file + "".join(f" --profile {shlex.quote(each)}" for each in profiles)
 
 
 def advise_with(config_file: str | None, profiles: Sequence[str] = ()) -> None:
-    """Sets the options of advised commands for the current context."""
+    """Sets the options of commands that `advised` formats in the current context."""
     _options.set(found_by(config_file, profiles))
 
 
@@ -45,7 +45,7 @@ _MOST_NAMES = 1000
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most similar to a misspelt one, for "did you mean"; None if none is near.
+    """Returns the known name most similar to a misspelt one, for "did you mean"; None if none is near.
 
     Ignores case, `-` and `_`; a prefix of three letters or more matches, too. Bounded against hostile names: compares
     the first 64 characters with the first 1000 names.
@@ -110,12 +110,15 @@ class MisuseError(ToolbridgeError, TypeError):
 
     @classmethod
     def of_call(cls, called: str, problem: str, fix: str) -> MisuseError:
-        """The error of a call whose arguments don't match the signature."""
+        """Makes the error of a call whose arguments don't match the signature."""
         return cls.__new__(cls, f"{called}: {problem}. {fix}")
 
 
 def reports_misuse(called: _Called) -> _Called:
-    """Decorates a public class or function: a call that doesn't match the signature raises a MisuseError."""
+    """Decorates a public class or function: a call that doesn't match the signature raises a MisuseError.
+
+    A class is changed in place; a TypeError of the body is passed on.
+    """
     decorated: Any = called
     if not isinstance(called, type):
         return _reporting(decorated, called.__qualname__)
@@ -124,6 +127,8 @@ def reports_misuse(called: _Called) -> _Called:
 
 
 def _reporting(function: Any, name: str) -> Any:
+    """Wraps a function, shown as `name`, so that a call that doesn't match its signature raises a MisuseError."""
+
     @wraps(function)
     def call(*arguments: object, **named: object) -> object:
         try:
@@ -138,6 +143,7 @@ def _reporting(function: Any, name: str) -> Any:
 
 
 def _mismatch(function: Any, name: str, arguments: tuple[object, ...], named: dict[str, object]) -> MisuseError:
+    """Makes the error for arguments that don't match a function's signature: names the unknown or missing one."""
     import inspect
 
     signature = inspect.signature(function)
@@ -158,7 +164,7 @@ def _mismatch(function: Any, name: str, arguments: tuple[object, ...], named: di
 
 
 def unknown_argument(called: str, name: str, known: Sequence[str]) -> MisuseError:
-    """The error of a call with an argument that its function does not have."""
+    """Makes the error of a call with an argument that its function does not have; suggests the nearest name."""
     near = nearest(name, known)
     fix = f"Did you mean {near!r}?" if near else f"It takes: {', '.join(known)}."
     return MisuseError.of_call(called, f"unknown argument {name!r}", fix)
@@ -220,7 +226,7 @@ class ConfigError(ToolbridgeError, ValueError):
 
     @property
     def problems(self) -> tuple[ConfigError, ...]:
-        """One error for each problem."""
+        """Returns one error for each problem: itself if there is only one."""
         return self._problems or (self,)
 
 

@@ -36,7 +36,10 @@ _WIDEST_ENCODING = 12
 
 
 def shown(arguments: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
-    """Arguments as one line of JSON, known secrets redacted in any common encoding, truncated to 200 characters."""
+    """Formats arguments as one line of JSON, known secrets redacted in any common encoding; at most 200 characters.
+
+    Never raises: `(no JSON form)` stands for arguments without one.
+    """
     import json
 
     try:
@@ -47,7 +50,7 @@ def shown(arguments: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
 
 
 def _beginning(text: str, secrets: Collection[str]) -> str:
-    """The redacted beginning of a text; never ends within a secret, of which a part would not be recognised."""
+    """Redacts the beginning of a text; never ends within a secret, of which a part would not be recognised."""
     longest = _WIDEST_ENCODING * max(map(len, secrets), default=0)
     enough = 4 * MOST_CHARACTERS + 2 * longest
     if len(text) <= enough:
@@ -57,6 +60,7 @@ def _beginning(text: str, secrets: Collection[str]) -> str:
 
 
 def _named(value: object) -> str:
+    """Stands in for a value without a JSON form: `<type>`."""
     return f"<{type(value).__name__}>"
 
 
@@ -219,12 +223,12 @@ Observer: TypeAlias = Callable[[Event], object | Awaitable[object]]
 
 
 def wants_arguments(observers: Iterable[Observer]) -> bool:
-    """Whether an observer has a true attribute `wants_arguments`; evaluated once per runtime."""
+    """Returns whether an observer has a true attribute `wants_arguments`; evaluated once per runtime."""
     return any(getattr(observer, "wants_arguments", False) is True for observer in observers)
 
 
 def wants_progress(observers: Iterable[Observer]) -> bool:
-    """Whether an observer lacks a false attribute `wants_progress`; evaluated once per runtime.
+    """Returns whether an observer lacks a false attribute `wants_progress`; evaluated once per runtime.
 
     If none does, servers are not asked for progress notifications.
     """

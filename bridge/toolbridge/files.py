@@ -21,7 +21,15 @@ AnyPath = str | os.PathLike[str]
 
 
 def user_path(xdg_variable: str, xdg_default: str, on_macos: str, home: str, environ: Mapping[str, str]) -> str:
-    """`toolbridge` below a base directory of this user; relative if the home directory is unknown."""
+    """Returns `toolbridge` below a base directory of this user; relative if the home directory is unknown.
+
+    Args:
+        xdg_variable: names the base directory, outside of macOS; ignored if it is relative.
+        xdg_default: the directory in `home` without it.
+        on_macos: the directory in `~/Library` on macOS.
+        home: the home directory.
+        environ: the environment variables.
+    """
     base = os.path.join(home, "Library", on_macos)
     if sys.platform != "darwin":
         base = environ.get(xdg_variable, "")
@@ -30,15 +38,19 @@ def user_path(xdg_variable: str, xdg_default: str, on_macos: str, home: str, env
 
 
 def cache_directory() -> str:
-    """The directory of reproducible files: compiled images, cached listings. `TOOLBRIDGE_CACHE_DIR` overrides it."""
+    """Returns the directory of reproducible files: compiled images, cached listings; it may not exist.
+
+    `TOOLBRIDGE_CACHE_DIR` overrides it.
+    """
     chosen = os.environ.get("TOOLBRIDGE_CACHE_DIR")
     return chosen or user_path("XDG_CACHE_HOME", ".cache", "Caches", os.path.expanduser("~"), os.environ)
 
 
 def state_directory() -> str | None:
-    """The directory of what must not be lost: approvals, pins, tokens. `TOOLBRIDGE_STATE_DIR` overrides it.
+    """Returns the directory of what must not be lost: approvals, pins, tokens; it may not exist.
 
-    None without an absolute path: a relative one would resolve within the current repository.
+    `TOOLBRIDGE_STATE_DIR` overrides it. None without an absolute path: a relative one would resolve within the current
+    repository.
     """
     path = os.environ.get("TOOLBRIDGE_STATE_DIR") or user_path(
         "XDG_STATE_HOME", ".local/state", "Application Support", os.path.expanduser("~"), os.environ
@@ -51,7 +63,7 @@ class UnsafePathError(OSError):
 
 
 def private_directory(path: AnyPath, *, create: bool) -> str:
-    """The path of a directory that only this user can enter; `create` creates it.
+    """Checks that only this user can enter a directory, and returns its path; `create` makes a missing one.
 
     Raises:
         UnsafePathError: it is a link, no directory, another user's, or open to others.
@@ -71,10 +83,10 @@ def private_directory(path: AnyPath, *, create: bool) -> str:
 
 
 def check_ancestors(directory: AnyPath) -> None:
-    """Refuse a directory that another user could rename or replace through one above it.
+    """Checks that no other user could rename or replace a directory through one above it.
 
     Every directory above must belong to this user or to root, and must not be world-writable without the sticky bit
-    (as `/tmp` has it). The owner of `/` counts as root, for user namespaces.
+    (as `/tmp` has it). The owner of `/` counts as root, for user namespaces. Missing ones are ignored.
 
     Raises:
         UnsafePathError: one above it belongs to another user, or is writable by all.
@@ -95,6 +107,7 @@ def check_ancestors(directory: AnyPath) -> None:
 
 
 def _above(path: str) -> list[str]:
+    """Lists the directories above a path, the nearest first."""
     found = [os.path.dirname(path)]
     while found[-1] != os.path.dirname(found[-1]):
         found.append(os.path.dirname(found[-1]))
@@ -102,7 +115,11 @@ def _above(path: str) -> list[str]:
 
 
 def make_private_directories(directory: str) -> None:
-    """Create a directory and its missing parents, all with mode 0700."""
+    """Creates a directory and its missing parents, all with mode 0700; leaves existing ones as they are.
+
+    Raises:
+        OSError: one can't be made.
+    """
     missing: list[str] = []
     while directory and not os.path.isdir(directory):
         missing.append(directory)
@@ -113,7 +130,7 @@ def make_private_directories(directory: str) -> None:
 
 
 def read_private_file(path: AnyPath, *, limit: int) -> bytes:
-    """The content of a private file.
+    """Reads a private file of at most `limit` bytes.
 
     Raises:
         UnsafePathError: another user could have written it or its directory, or it is longer than `limit`.
@@ -124,7 +141,9 @@ def read_private_file(path: AnyPath, *, limit: int) -> bytes:
 
 
 def open_private_file(path: AnyPath, *, limit: int) -> int:
-    """Open a private file and check the open descriptor, so that check and use see one file (no TOCTOU race).
+    """Opens a private file for reading and returns its descriptor, which the caller closes.
+
+    The open descriptor is checked, so that check and use see one file (no TOCTOU race).
 
     Raises:
         UnsafePathError: another user could have written it or its directory, or it is longer than `limit`.
@@ -150,18 +169,18 @@ def open_private_file(path: AnyPath, *, limit: int) -> int:
 
 
 def write_private_file(path: AnyPath, content: bytes) -> None:
-    """Write a file of mode 0600 atomically: concurrent readers and writers see a whole file.
+    """Writes a file of mode 0600 atomically, and makes its directory: concurrent readers and writers see a whole file.
 
     Raises:
         UnsafePathError: its directory is open to others.
-        OSError: it can't be written.
+        OSError: it can't be written; an earlier file is as it was.
     """
     private_directory(os.path.dirname(path), create=True)
     replace_file(path, content)
 
 
 def replace_file(path: AnyPath, content: bytes, *, mode: int = 0o600) -> None:
-    """Write a file atomically, in a directory that is there.
+    """Writes a file atomically (to disk, then renamed), in an existing directory, which is not checked.
 
     Raises:
         OSError: it can't be written; an earlier file is as it was.
@@ -191,7 +210,7 @@ class LockTimeoutError(OSError):
 
 @contextlib.contextmanager
 def file_lock(path: AnyPath, *, seconds: float) -> Generator[None]:
-    """Hold an exclusive lock between processes and threads; blocks for at most `seconds`.
+    """Holds an exclusive lock between processes and threads; blocks for at most `seconds`. Makes file and directory.
 
     The system releases the lock when its holder ends, however that happens. The lock file stays: deleting it would let
     two processes hold two locks of one name.
@@ -216,10 +235,10 @@ def file_lock(path: AnyPath, *, seconds: float) -> Generator[None]:
 
 
 def wait_for_lock(descriptor: int, path: AnyPath, *, seconds: float) -> None:
-    """Lock an open file or directory exclusively; blocks for at most `seconds`. Closing it releases the lock.
+    """Locks an open file or directory exclusively; blocks for at most `seconds`. Closing it releases the lock.
 
     Raises:
-        LockTimeoutError: the lock was not released in time.
+        LockTimeoutError: the lock was not released in time; the error shows `path`.
     """
     until = time.monotonic() + seconds
     while True:

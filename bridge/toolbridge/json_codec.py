@@ -15,7 +15,7 @@ from typing import Any, cast
 
 
 def _compact_encoder(*, ascii_only: bool) -> Callable[[object, int], Iterable[str]]:
-    """A function that gives the compact JSON text of a value in pieces; the second argument is its level of nesting.
+    """Makes a function that yields a value's compact JSON text in pieces; its second argument is the level of nesting.
 
     It raises the errors of `json.dumps`, and RecursionError for a circular value.
     """
@@ -58,13 +58,13 @@ class NotJsonError(ValueError):
 
 
 def is_marked_not_utf8(result: Mapping[str, Any]) -> bool:
-    """Whether bytes of a result were replaced. A server that forges the mark only adds a note."""
+    """Returns whether bytes of a result were replaced. A server that forges the mark only adds a note."""
     meta = result.get("_meta")
     return isinstance(meta, dict) and NOT_UTF8 in meta
 
 
 def compact_text(value: object) -> str:
-    """A value as compact JSON text.
+    """Encodes a value as compact JSON text; lone surrogates are kept.
 
     Raises:
         NotJsonError: it has no JSON form: NaN, a foreign type, nested too deeply, circular.
@@ -78,7 +78,7 @@ def compact_text(value: object) -> str:
 
 
 def utf8(text: str, value: object) -> bytes:
-    """The bytes of a value's JSON text; half a surrogate pair, which has none, is written as an escape."""
+    """Encodes `text`, the JSON text of `value`, in UTF-8; lone surrogates, which have no UTF-8, become escapes."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -90,6 +90,11 @@ def _refuse_constant(text: str) -> Any:
 
 
 def _finite(text: str) -> float:
+    """Parses a number.
+
+    Raises:
+        ValueError: it is too large for a float.
+    """
     value = float(text)
     if value - value != 0.0:
         raise ValueError(f"{text} is too large")
@@ -102,7 +107,7 @@ _scan: Callable[[str, int], tuple[Any, int]] = cast("Any", _decoder).scan_once
 
 
 def strict_json(text: str) -> Any:
-    """The value of a text that is one finite JSON value.
+    """Parses a text that is one finite JSON value.
 
     Raises:
         NotJsonError: it is not, or nested too deeply.
@@ -120,6 +125,7 @@ def strict_json(text: str) -> Any:
 
 
 def _may_be_infinite(data: bytes) -> bool:
+    """Returns whether JSON may have a number too large for a float; never wrong when False."""
     same = data.translate(_ONE_DIGIT)
     return _TWO_HUNDRED_DIGITS in same or any(
         _some_number_has(same, exponent, _DIGITS_AND_POINT) for exponent in _LONG_EXPONENTS
@@ -127,13 +133,13 @@ def _may_be_infinite(data: bytes) -> bool:
 
 
 def has_long_integer(data: bytes) -> bool:
-    """Whether JSON may hold an integer beyond 2^53; never wrong when false."""
+    """Returns whether JSON may hold an integer beyond 2^53; never wrong when False."""
     same = data.translate(_ONE_DIGIT)
     return _SIXTEEN_DIGITS in same and _some_number_has(same, _SIXTEEN_DIGITS, _DIGITS)
 
 
 def _some_number_has(data: bytes, wanted: bytes, head: frozenset[int]) -> bool:
-    """Whether JSON may have a number of characters of `head` followed by `wanted`; never wrong when false."""
+    """Returns whether JSON may have a number of characters of `head` followed by `wanted`; never wrong when False."""
     at = data.find(wanted)
     for _ in range(_MOST_LOOKS):
         if at < 0:
@@ -150,7 +156,11 @@ def _some_number_has(data: bytes, wanted: bytes, head: frozenset[int]) -> bool:
 
 
 def without_large_integers(value: Any) -> tuple[Any, int]:
-    """A copy in which integers beyond ±(2^53-1) are strings of their digits, and their number."""
+    """Copies a value with integers beyond ±(2^53-1) as strings of their digits; returns the copy and their number.
+
+    Raises:
+        NotJsonError: it is nested too deeply.
+    """
     found = 0
 
     def change(scalar: Any) -> Any:
@@ -164,7 +174,11 @@ def without_large_integers(value: Any) -> tuple[Any, int]:
 
 
 def without_infinite_numbers(value: Any) -> tuple[Any, int]:
-    """A copy in which NaN and infinities are null, and their number."""
+    """Copies a value with null for NaN and infinities; returns the copy and their number.
+
+    Raises:
+        NotJsonError: it is nested too deeply.
+    """
     found = 0
 
     def change(scalar: Any) -> Any:
@@ -183,7 +197,7 @@ def mapped(
     change_key: Callable[[str], str] | None = None,
     change_list: Callable[[list[Any]], Any] | None = None,
 ) -> Any:
-    """A copy of a value with `change` applied to each scalar, and the other functions to each key and list.
+    """Copies a value with `change` applied to each scalar, and the other functions to each key and copied list.
 
     Raises:
         NotJsonError: it is nested too deeply.
@@ -218,12 +232,12 @@ class TooDeepError(WireError, ValueError):
 
 
 def json_text(value: object) -> str:
-    """The compact JSON text of a value that surely has one."""
+    """Encodes a value as compact JSON text; raises the errors of `json.dumps` if it has none."""
     return _join(_pieces(value, 0))
 
 
 def scan_json(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value that begins at a position, and its end.
+    """Parses the JSON value that begins at a position; returns it and its end.
 
     Raises:
         WireError: there is none, or it is nested too deeply.
@@ -237,7 +251,7 @@ def scan_json(text: str, at: int) -> tuple[Any, int]:
 
 
 def scan_whole(text: str) -> Any:
-    """The value of a text that is one JSON value.
+    """Parses a text that is one JSON value.
 
     Raises:
         WireError: it is not.
@@ -255,14 +269,14 @@ _ESCAPE = re.compile(
 
 
 def without_lone_surrogates(text: str) -> str:
-    """JSON text with half a surrogate pair, which can't be encoded, replaced by U+FFFD."""
+    """Replaces escapes of lone surrogates in JSON text by U+FFFD: half a pair can't be encoded."""
     if "\\ud" not in text and "\\uD" not in text:
         return text
     return _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
 
 
 def decode_json(data: bytes) -> Any:
-    """The value that `data` holds.
+    """Parses one JSON value in UTF-8; lone surrogates become U+FFFD.
 
     Raises:
         WireError: it is not one JSON value in UTF-8, or too deep.
@@ -275,7 +289,7 @@ def decode_json(data: bytes) -> Any:
 
 
 def encode_json(value: object, before: str = "", after: str = "") -> bytes:
-    """`value` as JSON in UTF-8, between two texts; lone surrogates are escaped.
+    """Encodes a value as JSON in UTF-8, between the texts `before` and `after`; lone surrogates become escapes.
 
     Raises:
         WireError: it has no JSON form (a set, NaN, a cycle).

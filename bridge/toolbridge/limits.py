@@ -61,7 +61,11 @@ class Limits:
             raise LimitsError("stack_bytes", self.stack_bytes, f"{LEAST_STACK} to {MOST_STACK} bytes")
 
     def with_(self, **changes: float) -> Limits:
-        """A copy with some limits changed."""
+        """Copies the limits with some changed.
+
+        Raises:
+            LimitsError: a limit is unknown or out of range.
+        """
         for name, value in changes.items():
             if name not in self.__slots__:
                 raise LimitsError(name, value, f"one of {', '.join(self.__slots__)}")

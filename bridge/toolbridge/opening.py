@@ -97,7 +97,7 @@ def _check_options(options: RuntimeOptions) -> None:
 def open_runtime(config: ConfigSource = None, **options: Unpack[RuntimeOptions]) -> Runtime:
     """Makes a runtime for a configuration: a Config, a file, or the one that is found (None). Use it with `async with`.
 
-    `RuntimeOptions` documents the options.
+    Blocks while files are read; starts and connects nothing. `RuntimeOptions` documents the options.
 
     Raises:
         ConfigError: the configuration can't be used as it is, or there is no such profile.
@@ -115,7 +115,9 @@ def open_runtime(config: ConfigSource = None, **options: Unpack[RuntimeOptions])
 def run_sync(
     config: ConfigSource, code: str, *, language: Language = "javascript", **options: Unpack[RuntimeOptions]
 ) -> RunResult:
-    """Opens a runtime, runs one program, and closes it again: for scripts.
+    """Opens a runtime, runs one program, and closes it again; blocks until then: for scripts.
+
+    The result has any failure of the program.
 
     Raises:
         ToolbridgeError: the configuration or installation can't be used, or an event loop is running here: await
