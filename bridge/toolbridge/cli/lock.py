@@ -71,7 +71,7 @@ class LockOutcome:
 
 
 async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool | None:
-    """Show all differences and ask to accept them; None without an answer."""
+    """Show all differences at the terminal and ask to accept them; None without an answer. Stores nothing."""
     from toolbridge.trust.pins.review import is_agreed
 
     return is_agreed(await terminal.ask(for_people(outcome), "Accept all of this, and let programs call it? [y/N] "))
@@ -108,6 +108,7 @@ def for_people(outcome: LockOutcome) -> str:
 
 
 def _body(outcome: LockOutcome, admission: Admission) -> str:
+    """The differences as text, and the command that accepts them, if they can be accepted."""
     from toolbridge.trust.pins.review import finding_lines
 
     body = "".join(_tool_text(tool) for tool in admission.blocked)
@@ -126,6 +127,7 @@ def _width() -> int:
 
 
 def _summary(admission: Admission) -> str:
+    """Counts of blocked, removed and unchanged tools, on one line."""
     counts = {why: sum(tool.why == why for tool in admission.blocked) for why in ("changed", "new", "unpinnable")}
     parts = [f"{number} {why}" for why, number in {**counts, "removed": len(admission.removed)}.items() if number]
     parts += ["instructions changed"] if admission.instructions_diff else []
@@ -166,6 +168,7 @@ def as_json(outcome: LockOutcome) -> dict[str, Any]:
 
 
 def _tool_as_json(tool: BlockedTool) -> dict[str, Any]:
+    """A blocked tool as JSON, with each field that changed and the diff."""
     from toolbridge.trust.pins.definition import field_changes
 
     changes = field_changes(tool.pinned, tool.listed)
@@ -242,7 +245,10 @@ def command(
 
 
 def _trust(servers: Sequence[ServerConfig], *, as_json: bool) -> int:
-    """Accept the pinned definitions for this user without asking (machines without a terminal); report findings."""
+    """Accept the pinned definitions for this user without asking, and print them with findings; starts nothing.
+
+    For machines without a terminal. Exit code 1 if a server has no pins.
+    """
     import anyio
 
     from toolbridge.describe.modules import count_of_tools
@@ -271,6 +277,13 @@ def _trust(servers: Sequence[ServerConfig], *, as_json: bool) -> int:
 def _outcomes(
     config: Config, servers: Sequence[ServerConfig], tools: Sequence[str], mode: LockMode, config_file: str | None
 ) -> list[LockOutcome]:
+    """Connect the servers, compare each with its pins and, by mode, ask and write new pins; in the given order.
+
+    Blocks. A server that can't be connected gets an outcome with its error.
+
+    Raises:
+        ToolbridgeError: a lock file is broken; before any server is started.
+    """
     import anyio
 
     from toolbridge.trust.pins.pins import FirstListing, LockPins
@@ -312,6 +325,7 @@ def _outcomes(
 
 
 def _path(pins: LockPins, server: ServerConfig) -> str:
+    """The path of a server's pins, written or not; empty if it is not pinned at all."""
     place = pins.where(server)
     return "" if place is None else place.path
 
@@ -319,7 +333,10 @@ def _path(pins: LockPins, server: ServerConfig) -> str:
 async def _outcome(
     pins: LockPins, first: FirstListing, listing: Listing, tools: Sequence[str], mode: LockMode
 ) -> LockOutcome:
-    """Compare a server with its pins, and write new pins as far as agreed."""
+    """Compare a server with its pins, and write new pins as far as agreed; errors go into the outcome.
+
+    May ask at the terminal. With `check`, nothing is written.
+    """
     from toolbridge import ToolbridgeError
     from toolbridge.servers.listing import original_names
 
@@ -356,10 +373,10 @@ async def _outcome(
 async def _agreed(
     pins: LockPins, first: FirstListing, listing: Listing, outcome: LockOutcome
 ) -> tuple[LockOutcome, Listing | None]:
-    """Ask at the terminal what to pin without --update.
+    """Ask at the terminal what to pin without --update; also returns the listing to pin, None for nothing.
 
-    Where nobody is there, pins that exist are left alone, and of a server without any that is pinned in which the audit
-    finds nothing grave.
+    A no is stored as a refusal. Without a terminal, existing pins are kept, and a first listing is pinned without what
+    has high findings.
     """
     from toolbridge.trust.approval.approver import Terminal
     from toolbridge.trust.pins.review import TerminalAcceptance

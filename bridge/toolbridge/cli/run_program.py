@@ -36,9 +36,9 @@ _SECONDS_BETWEEN = 0.2
 
 
 def make_ready(language: SandboxLanguage) -> None:
-    """Compiles the engine if this machine has none yet; a person at a terminal sees how long it has been at it.
+    """Compile the engine of a language unless this machine has it cached; blocks, the first time up to half a minute.
 
-    In a thread: the compiler can't be interrupted, but whoever waits for it can.
+    Compiles on a thread, so that waiting can be interrupted; at a terminal, the elapsed time is shown.
 
     Raises:
         ToolbridgeError: the installation is broken.
@@ -53,7 +53,7 @@ def make_ready(language: SandboxLanguage) -> None:
 
 
 class _Work:
-    """What the thread does, and how far it is."""
+    """A compilation on a thread, and its progress."""
 
     def __init__(self, language: SandboxLanguage) -> None:
         self.language = language
@@ -63,6 +63,7 @@ class _Work:
         self.problem: BaseException | None = None
 
     def do(self) -> None:
+        """Load or compile the engine; the body of the thread. Stores an exception in `problem`."""
         try:
             from toolbridge.sandbox.engine import shared_engine
 
@@ -80,7 +81,7 @@ class _Work:
 
 
 def _show_while(work: _Work) -> None:
-    """Says what is being waited for, on a terminal only, and at the end how long it took."""
+    """Block until the work is done; on a terminal, show the elapsed time and finally the total."""
     if sys.stderr is None or not sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         work.done.wait()
         return
@@ -100,6 +101,7 @@ def _show_while(work: _Work) -> None:
 
 
 def _draw_until_done(work: _Work, line: TerminalLine, text: str, began: float) -> None:
+    """Redraw a line until the work is done, then erase it; a lost terminal doesn't end the wait."""
     try:
         with suppress(OSError):  # the terminal is gone; the work goes on
             while not work.done.wait(_SECONDS_BETWEEN):
@@ -125,10 +127,10 @@ _LANGUAGES: dict[str, SandboxLanguage] = {
 
 
 def language_of(path: str) -> SandboxLanguage | None:
-    """The language that a file's name tells, if it tells one.
+    """The language of a file by its extension; None if that says nothing.
 
     Raises:
-        click.ClickException: it is one that can't be run.
+        click.ClickException: it is JSX, which can't be run.
     """
     extension = os.path.splitext(path)[1].lower()
     if extension in (".tsx", ".jsx"):
@@ -137,10 +139,10 @@ def language_of(path: str) -> SandboxLanguage | None:
 
 
 def read_source(path: str, limits: Limits) -> str:
-    """The text of a program: a file's, or standard input's for `-`.
+    """Read the text of a program from a file, or from standard input for `-`; blocks until its end.
 
     Raises:
-        click.ClickException: there is no program; the message says why and what to do.
+        click.ClickException: it is unreadable, too large, not UTF-8 or blank.
     """
     name = "Standard input" if path == "-" else path
     data = _read_bytes(path, name, limits.frame_bytes)
@@ -160,7 +162,11 @@ def read_source(path: str, limits: Limits) -> str:
 
 
 def _read_bytes(path: str, name: str, most: int) -> bytes:
-    """At most one byte more than allowed, so that a huge file costs nothing."""
+    """Read at most one byte more than `most`, so that a huge file costs nothing.
+
+    Raises:
+        click.ClickException: it can't be read.
+    """
     try:
         if path == "-":
             if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -305,10 +311,12 @@ def run(
 
 
 def _imports(source: str, language: SandboxLanguage) -> bool:
+    """Whether a program may import a host module; without any such word it needs no servers."""
     return any(word in source for word in _WORDS_OF_MODULES[language])
 
 
 def _one_language(files: Sequence[str]) -> SandboxLanguage | None:
+    """The common language of the files, None if their names don't tell; UsageError if they differ."""
     languages: set[SandboxLanguage | None] = {language_of(file) for file in files}
     if len(languages) > 1:
         raise click.UsageError("A session has one language: give files of one, or --language.")
@@ -316,7 +324,11 @@ def _one_language(files: Sequence[str]) -> SandboxLanguage | None:
 
 
 def limits_of(timeout: float | None, memory: int | None, language: SandboxLanguage) -> Limits:
-    """The limits that the options ask for."""
+    """The default limits with those of the options.
+
+    Raises:
+        click.ClickException: one is out of range, or below the least memory of the language.
+    """
     limits = Limits()
     least = DIALECTS[language].least_memory
     try:
@@ -335,6 +347,7 @@ def limits_of(timeout: float | None, memory: int | None, language: SandboxLangua
 
 
 def _show(result: RunResult) -> None:
+    """Print a result: warnings, stderr and the failure on stderr; stdout and the value on stdout."""
     for warning in result.warnings:
         write(sys.stderr, f"Warning: {warning}\n")
     write(sys.stdout, result.stdout)
@@ -348,6 +361,7 @@ def _show(result: RunResult) -> None:
 
 
 def _as_json(result: RunResult) -> dict[str, Any]:
+    """A result as the JSON object of --json."""
     from dataclasses import asdict
 
     failure = result.failure
@@ -415,6 +429,7 @@ def check(
 
 
 def _show_report(report: CheckReport) -> None:
+    """Print the report of a check: problems on stdout, a warning on stderr."""
     if report.warning:
         write(sys.stderr, f"Warning: {report.warning}\n")
     failure = report.syntax or report.unended
@@ -430,6 +445,7 @@ def _show_report(report: CheckReport) -> None:
 
 
 def _report_as_json(report: CheckReport) -> dict[str, Any]:
+    """The report of a check as the JSON object of --json."""
     from dataclasses import asdict
 
     return {

@@ -50,7 +50,10 @@ if TYPE_CHECKING:
 
 
 def show_servers(choice: ServerChoice) -> int:
-    """Print one JSON object: `mcpServers` as a file would have them, `why` each is there, and what is left out."""
+    """Print one JSON object: `mcpServers` as in a file, the reason for each, and those left out. Starts nothing.
+
+    Imports plugins if theirs may be wanted. Gives the exit code.
+    """
     from toolbridge.sources.merge import shown_config
 
     merged = chosen_servers(choice)
@@ -75,7 +78,7 @@ _QUESTION = "Allow this call? [y]es, [a]lways in this run, [N]o: "
 
 
 class _Person:
-    """Whoever sits at the terminal: asked one thing at a time, with no progress in between, and never twice."""
+    """The person at the terminal: asked one question at a time, with the progress line hidden."""
 
     def __init__(self, progress: Progress, config_file: str | None) -> None:
         self._progress = progress
@@ -92,7 +95,7 @@ class _Person:
         return self._terminal.is_there
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Whether a server may be started or reached. A no holds until the command ends."""
+        """Ask whether a server may be started or reached; a refusal holds until the command ends."""
         async with self._turn:
             if request.digest in self._refused:
                 return self._refused[request.digest]
@@ -103,16 +106,18 @@ class _Person:
             return approval
 
     async def accept_tools(self, first: FirstListing) -> bool | None:
-        """Whether tools that this user has not accepted may be pinned, and called."""
+        """Ask whether unaccepted tools may be pinned and called; None without an answer."""
         async with self._turn:
             with self._progress.hidden():
                 return await self._acceptance(first)
 
     async def accept_changes(self, servers: ServerManager, name: str) -> None:
-        """Shows what changed in the tools of a server since they were pinned, and accepts it at a yes.
+        """Show what changed in a server's tools since they were pinned, and ask; a yes pins, a no is stored.
+
+        Returns without asking if there is no terminal, the server was never pinned, or there are only new tools.
 
         Raises:
-            ToolbridgeError: it can't be pinned.
+            ToolbridgeError: they can't be pinned.
         """
         listing, admission = servers.listing(name), servers.admission(name)
         if listing is None or admission is None or not (self.is_there and admission.is_pinned):
@@ -133,7 +138,7 @@ class _Person:
             await self.pins.refuse(first.only(admission.different))
 
     async def can_use_tool(self, use: ToolUse) -> Decision:
-        """Whether a call may be made."""
+        """Ask whether a call may be made, for once or for the rest of the run; any other answer denies it."""
         async with self._turn:
             with self._progress.hidden():
                 text = f"\nServer {use.server!r}: {use.detail}\n  {for_terminal(use.reason)}"
@@ -159,7 +164,11 @@ def run_with_servers(
 ) -> RunResult:
     """Run a program with the chosen servers as its modules; several, one after another, in a session.
 
-    `on_result` is told of each when it has ended; one that fails is the last. Gives the last result.
+    Blocks; may ask at the terminal. Calls `on_result` after each, stops at the first that fails, and returns the last
+    result.
+
+    Raises:
+        ToolbridgeError: configuration, installation or audit log can't be used.
     """
 
     async def run(runtime: Runtime) -> RunResult:
@@ -191,10 +200,12 @@ def call_with_servers(
     *,
     audit_log: str | None,
 ) -> RunResult:
-    """Call one tool, by its name or its identifier, with what `arguments` makes of its definition.
+    """Connect a server and call one tool, by its name or identifier, with what `arguments` makes of its definition.
+
+    Blocks; may ask at the terminal. A failure of the tool itself is in the result.
 
     Raises:
-        ServerError: the server is not approved or not reached, or has no such tool.
+        ServerError: the server is not approved, not reachable, or has no such tool.
     """
     from toolbridge.cli.call import program_of
 
@@ -209,6 +220,12 @@ def call_with_servers(
 
 
 def _tool(runtime: Runtime, server: str, tool: str) -> ToolSpec:
+    """Find an exposed tool of a connected server by identifier, else by name.
+
+    Raises:
+        ToolNotFoundError: there is none, or a filter hides it.
+        ToolBlockedError: its pin blocks it.
+    """
     module = runtime.catalog.module(f"host:mcp-{server}")
     known = () if module is None else module.tools
     found = [each for each in known if each.identifier == tool] or [each for each in known if each.name == tool]
@@ -219,7 +236,10 @@ def _tool(runtime: Runtime, server: str, tool: str) -> ToolSpec:
 
 
 def check_with_servers(source: str, language: SandboxLanguage, chosen: ServerChoice) -> CheckReport:
-    """Check a program against the types of the chosen servers."""
+    """Check a program against the types of the chosen servers, those it names connected; runs nothing of it.
+
+    Blocks; may ask at the terminal.
+    """
 
     async def check(runtime: Runtime) -> CheckReport:
         return await runtime.check(source, language=language)
@@ -229,6 +249,11 @@ def check_with_servers(source: str, language: SandboxLanguage, chosen: ServerCho
 
 
 def _make_compiler_ready(language: SandboxLanguage, *, check: bool) -> None:
+    """Compile the type checker if it is needed; for JavaScript, a missing one is ignored: it isn't checked then.
+
+    Raises:
+        GuestImageError: it is missing, and the program is TypeScript.
+    """
     if language == "typescript" or (check and language == "javascript"):
         try:
             make_ready("typescript")
@@ -247,7 +272,11 @@ def _with_servers(
     runs: bool,
     must_connect: bool = False,
 ) -> _Result:
-    """What is done in a runtime of these servers, with those connected that a program names."""
+    """Open a runtime of the chosen servers, connect those that `source` names, and return the result of `work`.
+
+    Blocks; may ask at the terminal. A server that can't be connected is a warning; with `must_connect`, its error is
+    raised. `runs` tells that a program runs, which reports some problems itself.
+    """
     config = chosen_servers(chosen).config
     limits = limits.with_(call_seconds=limits.wall_seconds)  # how long one call may take is the configuration's
     progress = Progress()
@@ -287,7 +316,7 @@ def _with_servers(
 
 @contextmanager
 def _drawn(progress: Progress) -> Generator[None]:
-    """Shows what is being connected: a line is drawn while something runs, and to a person this is part of it."""
+    """Draw the progress line while servers are connected, by the events of a run."""
     run = new_run()
     progress(RunStarted(run, "", 0))
     try:
@@ -297,9 +326,10 @@ def _drawn(progress: Progress) -> Generator[None]:
 
 
 async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs: bool) -> list[str]:
-    """Connects what the program will need, before its time begins to count: a person may have to be asked first.
+    """Connect the servers that a program names, before its time begins to count: a person may have to be asked.
 
-    Why servers could not be connected is given back: most programs fail of it, and say so themselves.
+    Returns why servers could not be connected; raises nothing for them. An unapproved server is left to the program's
+    import if it `runs`. Prints other problems as warnings.
     """
     failed: list[str] = []
 
@@ -324,7 +354,10 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs
 
 
 def _warn_of_rules(config: Config, runtime: Runtime | None) -> None:
-    """Tells which rules name no server; of a runtime's that match no tool: a run has those among its warnings."""
+    """Print warnings about rules that name no server and, with a runtime, about those that match no tool.
+
+    A run has the latter among its own warnings.
+    """
     from toolbridge.trust.permissions import label_warnings, pattern_warnings, stray_patterns
 
     warnings = stray_patterns(config)

@@ -19,7 +19,10 @@ _BETWEEN = 2
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The text of a table. On a terminal no line is longer than that is wide; elsewhere nothing is cut."""
+    """Format a table, cells sanitised and on one line each.
+
+    If stdout is a terminal, columns are truncated to its width; elsewhere nothing is.
+    """
     cells = [list(header), *([for_terminal(" ".join(cell.split())) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     if sys.stdout is not None and sys.stdout.isatty():  # pyright: ignore[reportUnnecessaryComparison]
@@ -31,7 +34,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _fit(widths: list[int], columns: int) -> None:
-    """Narrow the last column, which says most, and then the widest of the others, until they fit."""
+    """Narrow columns in place to fit the terminal: the last one first, then the widest, none below its minimum."""
     room = columns - _BETWEEN * (len(widths) - 1)
     widths[-1] = max(min(widths[-1], _LEAST_LAST), min(widths[-1], room - sum(widths[:-1])))
     while sum(widths) > room:
@@ -46,9 +49,12 @@ def _cut(text: str, width: int) -> str:
 
 
 def write(stream: TextIO | None, text: str) -> None:
-    """Writes text that may be foreign: to a terminal only what it can't obey.
+    """Write and flush text that may be foreign: sanitised on a terminal, characters out of its encoding escaped.
 
-    A stream that the parent process closed is None: nobody listens.
+    Does nothing for empty text or None, a stream that the parent process closed.
+
+    Raises:
+        OSError: the reader is gone, or the device is full.
     """
     if stream is None or not text:
         return
@@ -59,5 +65,5 @@ def write(stream: TextIO | None, text: str) -> None:
 
 
 def write_error_object(kind: str, message: str) -> None:
-    """Why a command failed, for a program: one JSON object on stdout, as every command with --json answers."""
+    """Print an error as one JSON object on stdout, as every command does with --json."""
     write(sys.stdout, json.dumps({"error": {"kind": kind, "message": message}}) + "\n")

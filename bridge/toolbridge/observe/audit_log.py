@@ -56,7 +56,7 @@ class AuditLog:
             raise ConfigError(problem, file=os.fspath(path), fix=_FIX) from error
 
     def __call__(self, event: Event) -> None:
-        """Append a line. Never raises for an error of the file."""
+        """Append a line; blocks while it is written. Never raises for an error of the file; ignored after `close`."""
         line = _line(_name(type(event)), self._entries(event))
         with self._lock:
             if self._closed:
@@ -73,7 +73,7 @@ class AuditLog:
                 self._lost += 1
 
     def close(self) -> None:
-        """Close the file; later events are not recorded. May be called twice."""
+        """Close the file; later events are not recorded. Logs if last lines were lost. May be called twice."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -88,13 +88,18 @@ class AuditLog:
         self.close()
 
     def _entries(self, event: Event) -> dict[str, Any]:
+        """The event's fields to record, truncated; without `arguments` unless they are wanted."""
         entries = {name: _shown(getattr(event, name)) for name in _field_names(type(event))}
         if not self.wants_arguments:
             entries.pop("arguments", None)
         return entries
 
     def _reopen_if_moved(self) -> None:
-        """Open a new file if the path no longer leads to the open one: it was rotated or deleted."""
+        """Open a new file if the path no longer leads to the open one: it was rotated or deleted.
+
+        Raises:
+            OSError: the new file is unfit; the old one stays open.
+        """
         try:
             facts = os.lstat(self._path)
         except FileNotFoundError:
@@ -108,6 +113,7 @@ class AuditLog:
             self._remember_identity()
 
     def _remember_identity(self) -> None:
+        """Note which file is open, and whether its last line is incomplete."""
         facts = os.fstat(self._descriptor)
         self._identity = facts.st_dev, facts.st_ino
         self._torn = False
@@ -117,6 +123,11 @@ class AuditLog:
             self._torn = os.read(self._descriptor, 1) != b"\n"
 
     def _write(self, line: bytes) -> None:
+        """Append a line, after a line break if the last one is incomplete.
+
+        Raises:
+            OSError: it could not be written as a whole.
+        """
         data = b"\n" + line if self._torn else line
         written = os.write(self._descriptor, data)
         self._torn = written < len(data)
@@ -125,7 +136,11 @@ class AuditLog:
 
 
 def _open(path: str) -> int:
-    """Open a file for appending that only this user can write to; children don't inherit the descriptor."""
+    """Open or create a file for appending that only this user can write to; children don't inherit the descriptor.
+
+    Raises:
+        OSError: it is a link, no regular file, another user's, writable by others, or has a second name.
+    """
     descriptor = os.open(path, _FLAGS, 0o600)
     try:
         facts = os.fstat(descriptor)
@@ -146,6 +161,7 @@ def _open(path: str) -> int:
 
 
 def _reason(error: Exception) -> str:
+    """The reason of an error in words, without the path."""
     if isinstance(error, OSError):
         if error.errno == errno.ELOOP:
             return "it is a symbolic link"
@@ -154,6 +170,7 @@ def _reason(error: Exception) -> str:
 
 
 def _line(event: str, entries: Mapping[str, Any]) -> bytes:
+    """One line of JSON with the time of now, in ASCII."""
     import json
     from datetime import UTC, datetime
 
@@ -163,6 +180,7 @@ def _line(event: str, entries: Mapping[str, Any]) -> bytes:
 
 
 def _shown(value: Any) -> Any:
+    """A value as it is recorded: floats rounded, long text truncated, anything else as it is."""
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, str) and len(value) > _MOST_CHARACTERS:

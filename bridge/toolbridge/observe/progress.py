@@ -37,7 +37,9 @@ class TerminalLine:
         self._shown = 0
 
     def show(self, text: str) -> None:
-        """Replace the line by a sanitised text, truncated to the terminal's width.
+        """Replace the line by a text, truncated to the terminal's width; blocks while the terminal is stopped (Ctrl-S).
+
+        The caller sanitises foreign text.
 
         Raises:
             OSError: the terminal is gone.
@@ -50,7 +52,7 @@ class TerminalLine:
         self._shown = cells
 
     def erase(self) -> None:
-        """Erase the line.
+        """Erase the line if one is shown; blocks while the terminal is stopped (Ctrl-S).
 
         Raises:
             OSError: the terminal is gone.
@@ -61,12 +63,14 @@ class TerminalLine:
             self._shown = 0
 
     def _columns(self) -> int:
+        """The width of the terminal; 80 if it is unknown."""
         try:
             return os.get_terminal_size(self._descriptor).columns or 80
         except OSError:
             return 80
 
     def _write(self, text: str) -> None:
+        """Write all of the text, unbuffered; may raise OSError."""
         data = text.encode(self._encoding)
         while data:
             data = data[os.write(self._descriptor, data) :]
@@ -83,7 +87,7 @@ def line_of(stream: TextIO | None) -> TerminalLine | None:
 
 
 def fitted(text: str, cells: int, ellipsis: str = "…") -> str:
-    """The text, truncated with an ellipsis to at most `cells` cells."""
+    """The text, truncated with an ellipsis to at most `cells` cells; empty if there is no room for any."""
     if sum(map(cell_width, text)) <= cells:
         return text
     room = cells - len(ellipsis)
@@ -97,7 +101,7 @@ def fitted(text: str, cells: int, ellipsis: str = "…") -> str:
 
 
 def cell_width(character: str) -> int:
-    """The number of cells of a character in a terminal; in doubt, more."""
+    """The number of cells of a character in a terminal, 0 to 2; in doubt, more."""
     if character < "\x7f":
         return 1
     if character == "\ufe0f":  # the variation selector that widens the character before it
@@ -108,6 +112,7 @@ def cell_width(character: str) -> int:
 
 
 def _has(encoding: str, text: str) -> bool:
+    """Whether an encoding has all characters of a text."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -130,13 +135,16 @@ class Progress:
         self._drawing = None if line is None else _Drawing(line)
 
     def __call__(self, event: Event) -> None:
-        """Count the event; the first run starts the drawing thread, the end of the last one erases the line."""
+        """Count the event; the first run starts the drawing thread, the end of the last one erases the line.
+
+        Does nothing without a terminal. Thread-safe.
+        """
         if self._drawing is not None:
             self._drawing.count(event)
 
     @contextlib.contextmanager
     def hidden(self) -> Generator[None]:
-        """Hide the line within a `with` block, to ask the person a question. Thread-safe."""
+        """Hide the line within a `with` block, to ask the person a question. Thread-safe, and can be nested."""
         if self._drawing is None:
             yield
             return
@@ -162,7 +170,7 @@ class Counts:
         return bool(self._runs)
 
     def count(self, event: Event, now: float) -> None:
-        """Count an event."""
+        """Count an event; the end of the last run resets the counters. Other events are ignored."""
         if isinstance(event, CallStarted):
             self._calls[event.run, event.call] = event, now
         elif isinstance(event, CallEnded):
@@ -183,7 +191,7 @@ class Counts:
                 self._done = self._failed = 0
 
     def text(self, now: float) -> str:
-        """The line: the longest-running call, or the longest connecting server, and counts."""
+        """The line: the longest-running call, or the longest connecting server, and counts; empty without any."""
         parts: list[str] = []
         if self._calls:
             call, since = next(iter(self._calls.values()))
@@ -219,6 +227,7 @@ class _Drawing:
         """Stops the current drawing thread."""
 
     def count(self, event: Event) -> None:
+        """Count an event, and start the drawing thread or stop it and erase the line, as runs begin and end."""
         stop = None
         with self._counting:
             self._counts.count(event, monotonic())
@@ -232,6 +241,7 @@ class _Drawing:
             self._erase()
 
     def hide(self) -> None:
+        """Erase the line and draw none until as many calls of `unhide`."""
         with self._terminal:
             self._hidden += 1
         self._erase()
@@ -245,6 +255,7 @@ class _Drawing:
             self._line.erase()
 
     def _draw(self, stop: threading.Event) -> None:
+        """Redraw the line until `stop` is set, or the terminal is gone; the body of the thread."""
         while not stop.wait(_SECONDS_BETWEEN):
             with self._terminal:
                 if stop.is_set() or self._hidden:  # stopped while waiting for the lock: the line was erased

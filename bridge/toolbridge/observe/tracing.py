@@ -35,7 +35,7 @@ class Tracing:
         self._runs: dict[str, _Run] = {}
 
     def __call__(self, event: Event) -> None:
-        """Start, end or annotate the span of an event."""
+        """Start, annotate or end the span of an event; ignored without OpenTelemetry, and for an unknown run."""
         if self._tracer is None:
             return
         if isinstance(event, RunStarted):
@@ -48,6 +48,7 @@ class Tracing:
 
 
 def _tracer(provider: TracerProvider | None) -> Tracer | None:
+    """The provider's tracer, the global one's for None; None if OpenTelemetry is not installed."""
     try:
         from opentelemetry import trace
     except ImportError:
@@ -80,6 +81,7 @@ class _Run:
         self._calls: dict[int, Span] = {}
 
     def record(self, event: CallStarted | DecisionMade | CallEnded) -> None:
+        """Start, annotate or end the span of a call; ignored if the call is unknown."""
         if isinstance(event, CallStarted):
             self._calls[event.call] = self._start(event)
         elif isinstance(event, DecisionMade):
@@ -92,12 +94,14 @@ class _Run:
             _end(span, event.outcome)
 
     def end(self, event: RunEnded) -> None:
+        """End the span of the run, with its totals and outcome."""
         self._span.set_attribute("toolbridge.cpu_seconds", event.cpu_seconds)
         self._span.set_attribute("toolbridge.calls", event.calls)
         self._span.set_attribute("toolbridge.servers", list(event.servers))
         _end(self._span, event.outcome)
 
     def _start(self, event: CallStarted) -> Span:
+        """Start the span of a call as a child of the run's."""
         from opentelemetry.trace import SpanKind
 
         attributes: dict[str, str | int] = {
@@ -114,6 +118,7 @@ class _Run:
 
 
 def _end(span: Span, outcome: str) -> None:
+    """Set the outcome of a span, an error status unless it is `ok`, and end it."""
     from opentelemetry.trace import StatusCode
 
     span.set_attribute("toolbridge.outcome", outcome)

@@ -63,7 +63,7 @@ class Task:
         )
 
     def chain(self) -> Iterator[Task]:
-        """The task and its enclosing tasks, innermost first."""
+        """Yield the task and its enclosing tasks, innermost first."""
         task: Task | None = self
         while task is not None:
             yield task
@@ -71,12 +71,16 @@ class Task:
 
 
 def reason_for(task: Task, server: ProvidedServer, configured: Collection[str] = ()) -> str:
-    """The reason why a task selects a plugin's server; empty if it does not. A configured name means that server."""
+    """The reason why a task or one around it selects a plugin's server; empty if none does.
+
+    A short name that is `configured` means that server, not the plugin's.
+    """
     names = {server.config.name, server.name} - ({server.name} & set(configured))
     return next(filter(None, (_reason(each, server, names) for each in task.chain())), "")
 
 
 def _reason(task: Task, server: ProvidedServer, names: Collection[str]) -> str:
+    """The reason why this task alone selects the server, by name, capability or keyword; empty if it does not."""
     if named := next((each for each in task.servers if isinstance(each, str) and each in names), None):
         return f"the task asks for {named!r}"
     wanted = {_folded(each) for each in task.capabilities}
@@ -89,14 +93,14 @@ def _reason(task: Task, server: ProvidedServer, names: Collection[str]) -> str:
 
 
 def unmet(task: Task, servers: Iterable[ProvidedServer]) -> tuple[str, ...]:
-    """Capabilities of the task that no server has."""
+    """Capabilities of the task and those around it that no server has, without regard to case."""
     known = {_folded(capability) for server in servers for capability in server.capabilities}
     wanted = dict.fromkeys(each for part in task.chain() for each in part.capabilities)
     return tuple(each for each in wanted if _folded(each) not in known)
 
 
 def missing_names(task: Task, configured: Iterable[str], provided: Iterable[ProvidedServer]) -> tuple[str, ...]:
-    """Names in the task that no server has."""
+    """Names in the task and those around it that no server has, neither in full nor short."""
     known = known_names(configured, provided)
     named = (each for part in task.chain() for each in part.servers if isinstance(each, str))
     return tuple(each for each in dict.fromkeys(named) if each not in known)
@@ -105,7 +109,7 @@ def missing_names(task: Task, configured: Iterable[str], provided: Iterable[Prov
 def ambiguous_names(
     task: Task, configured: Iterable[str], provided: Iterable[ProvidedServer]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Names in the task that several plugins have a server of, and those servers."""
+    """Yield each short name in the task that several plugins have a server of, and those servers' full names."""
     provided = tuple(provided)
     whole = {*configured, *(each.config.name for each in provided)}
     for name in dict.fromkeys(each for part in task.chain() for each in part.servers if isinstance(each, str)):
@@ -120,7 +124,10 @@ def known_names(configured: Iterable[str], provided: Iterable[ProvidedServer]) -
 
 
 def has_words(text: str, words: str) -> bool:
-    """Whether a text has these words and punctuation marks in a row; never matches within a longer word."""
+    """Whether a text has these words and punctuation marks in a row; never matches within a longer word.
+
+    Case, white space and Unicode form don't count; no words match nothing.
+    """
     wanted = _apart(words)
     return wanted != " " and wanted in _apart(text)
 
@@ -145,11 +152,15 @@ MASK = "***"
 
 
 def shown_config(config: Config) -> dict[str, Any]:
-    """The configuration as a file would have it, `{"mcpServers": …}`, with literal values redacted."""
+    """The configuration as a file would have it, `{"mcpServers": …}`, with literal values redacted.
+
+    Servers only, without limits and rules.
+    """
     return {"mcpServers": {name: _shown(server) for name, server in sorted(config.servers.items())}}
 
 
 def _shown(server: ServerConfig) -> dict[str, Any]:
+    """One server as its entry in a file, with secrets redacted; fields at their defaults are left out."""
     shown: dict[str, Any] = {"transport": server.transport}
     if server.command is not None:
         shown |= {"command": server.command, "args": list(masked_arguments(server.args))}
@@ -194,7 +205,7 @@ class Merged:
     """One for each server that was left out."""
 
     def registered(self, server: str) -> ServerRegistered:
-        """The event for a server in the configuration."""
+        """The event for a server in the configuration; KeyError for another one."""
         return ServerRegistered(server, self.sources[server], self.reasons[server])
 
 
@@ -209,8 +220,9 @@ def merge_sources(
 ) -> Merged:
     """Merge the servers of a configuration, a prompt, a task and plugins into one configuration.
 
-    Revoked servers are left out, whatever their source. `must_have_names=False` tolerates a name in the task that no
-    server has any more, because the configuration changed meanwhile.
+    Starts nothing. Of one name, a task's own server wins, then a configured one, a prompt's, a plugin's. Revoked
+    servers are left out, whatever their source. `must_have_names=False` tolerates a name in the task that no server
+    has any more, because the configuration changed meanwhile. With the gateway off, nothing is merged.
 
     Raises:
         ConfigError: there are too many servers, not counting those of plugins, or a name in the task is ambiguous.
@@ -261,7 +273,11 @@ class _Merge:
         self.events: list[SourceEvent] = []
 
     def add(self, server: ServerConfig, reason: str, source: str) -> None:
-        """Add a server, unless another one has its name, or it was revoked."""
+        """Add a server; a revoked one, and another one of the same name, become events instead.
+
+        Of one name, the first stays, with the labels of both; an identical one is ignored. Never raises for a
+        collision.
+        """
         if twin_key(server.name) in self._revoked:
             self.ignore(server.name, source, "it was revoked")
             return
@@ -281,7 +297,7 @@ class _Merge:
         self.events.append(ServerCollided(server.name, source, self._sources[name]))
 
     def add_brought(self, task: Task) -> None:
-        """Add the servers that a task and its enclosing tasks bring."""
+        """Add the servers that a task and its enclosing tasks bring, innermost first; collisions become events."""
         for part in task.chain():
             whose = "task" if part is task else "outer task"
             for server in part.servers:
@@ -289,7 +305,7 @@ class _Merge:
                     self.add(server, f"the {whose} brings it", whose)
 
     def add_plugin(self, plugin: Plugin, task: Task) -> None:
-        """Add the servers of a plugin that the task selects."""
+        """Add the servers of a plugin that the task selects; refusals, problems and a full house become events."""
         origin = f"plugin ({plugin.name})"
         if plugin.refusal:
             self.ignore(plugin.name, origin, plugin.refusal)
@@ -306,11 +322,11 @@ class _Merge:
                 self.add(server.config, reason, origin)
 
     def ignore(self, name: str, origin: str, reason: str) -> None:
-        """Record an event for a server that is left out."""
+        """Record an event for a name that is left out."""
         self.events.append(ServerIgnored(name, origin, reason))
 
     def merged(self) -> Merged:
-        """The result; its configuration is the given one if nothing was added."""
+        """The result, without repeated events; its configuration is the given one if nothing was added or changed."""
         config = self._config
         if self.servers != config.servers or self._replaced:
             excepted = config.permissions.allow_except | self._replaced
@@ -321,6 +337,7 @@ class _Merge:
 
 
 def _configured(config: Config, server: ServerConfig, task: Task | None) -> str:
+    """The reason why a configured server is there: the task names it, a profile has it, or it is configured."""
     if task is not None and any(server.name in part.servers for part in task.chain()):
         return f"it is configured, and the task asks for {server.name!r}"
     if server.name in config.optional:

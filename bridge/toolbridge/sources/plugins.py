@@ -39,16 +39,21 @@ class PluginHooks:
 
     @hookspec
     def provide_mcp_servers(self) -> list[dict[str, Any]] | None:  # pyright: ignore[reportReturnType]
-        """Servers to offer: dicts of name, package, command, args, env_required, capabilities, keywords."""
+        """Servers to offer: dicts of name, package, command, args, env_required, capabilities, keywords.
+
+        Called on a thread of its own; None offers none.
+        """
 
 
 def checked_items(
     name: str, given: object, kind: type[_Item] | tuple[type[_Item], ...], expected: str
 ) -> tuple[_Item, ...]:
-    """The items of a list that a host passes as the argument `name`; `expected` names their type for the error.
+    """Collect the items of an iterable that a host passes as the argument `name`; a dict gives its keys.
+
+    `expected` names their type for the error.
 
     Raises:
-        MisuseError: it is no list, or an item is of another type.
+        MisuseError: it is a text or no iterable, or an item is of another type.
     """
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise MisuseError(name, given, f"a list, each item {expected}")
@@ -95,7 +100,10 @@ class Provided:
 
 
 def read_provided(plugin: str, returned: object) -> Provided:
-    """Check the answer of a plugin's hook, server by server."""
+    """Check the answer of a plugin's hook, server by server; a malformed one becomes a problem. Raises nothing.
+
+    Servers after the first `MOST_SERVERS` are left out.
+    """
     if returned is None:
         return Provided()
     if not isinstance(returned, (list, tuple)):
@@ -122,6 +130,7 @@ def read_provided(plugin: str, returned: object) -> Provided:
 
 
 def _checked_server(plugin: str, entry: object) -> ProvidedServer:
+    """Check one server of a plugin, named `<plugin>__<name>`; ConfigError lists everything that is wrong."""
     if not isinstance(entry, Mapping):
         raise ConfigError(f"expected a dict, found {kind_of(entry)}.")
     given = cast("Mapping[Any, Any]", entry)
@@ -141,7 +150,7 @@ def _checked_server(plugin: str, entry: object) -> ProvidedServer:
 
 
 def _process(given: Mapping[Any, Any], problems: list[ConfigError]) -> Iterator[tuple[str, object]]:
-    """The fields of the process: `npx -y <package>` by default."""
+    """Yield the fields of the process, unchecked: `npx -y <package>` by default. Adds to `problems`."""
     package = given.get("package", "")
     if not isinstance(package, str) or package.startswith("-") or any(map(str.isspace, package)):
         problems.append(ConfigError("expected the name of a package.", field="package"))
@@ -155,6 +164,7 @@ def _process(given: Mapping[Any, Any], problems: list[ConfigError]) -> Iterator[
 
 
 def _word_list(value: object, field: str, problems: list[ConfigError]) -> Iterator[str]:
+    """Yield the keywords or capabilities without duplicates; none after adding a problem."""
     try:
         found: tuple[str, ...] = texts(value, field)
     except ConfigError as problem:
@@ -168,6 +178,7 @@ def _word_list(value: object, field: str, problems: list[ConfigError]) -> Iterat
 
 
 def _name_of(entry: object) -> str:
+    """The name in a server's dict, truncated to 100 characters; empty if it has none."""
     name = cast("Mapping[Any, Any]", entry).get("name") if isinstance(entry, Mapping) else None
     return name[:100] if isinstance(name, str) else ""
 
@@ -210,8 +221,9 @@ def load_plugins(
 ) -> tuple[Plugin, ...]:
     """Load all installed plugins, or those named in `only`, concurrently. Blocks for at most `seconds`.
 
-    A plugin that timed out before is not waited for again in this process. `on_wait` is called after a second with the
-    names of those that have yet to answer. `logs_problems=False` is for callers that show the problems themselves.
+    Imports their code, and raises nothing for what it does. A plugin that timed out before is not waited for again in
+    this process. `on_wait` is called after a second with the names of those that have yet to answer.
+    `logs_problems=False` is for callers that show the problems themselves. At most 100 plugins are used.
     """
     found = _installed() if entry_points is None else entry_points
     policy = policy or PluginPolicy()
@@ -254,12 +266,12 @@ def provided_servers(plugins: Iterable[Plugin]) -> tuple[ProvidedServer, ...]:
 
 
 def _not_answering(loading: Iterable[_Loading | Plugin], until: float) -> tuple[str, ...]:
-    """Blocks until the time `until`; the names of plugins that have not answered by then."""
+    """Block until all have answered or the time `until`; the names of those that have not."""
     return tuple(each.name for each in loading if isinstance(each, _Loading) and not each.has_answered(until))
 
 
 def _loading_of(name: str, distribution: str, entry: EntryPoint) -> _Loading:
-    """Joins a load in progress, else starts one."""
+    """Join a load in progress, else start one on a daemon thread. Thread-safe."""
     key = (entry.name, entry.value, entry.group)
     with _loads_lock:
         loading = _loads.pop(key, None)
@@ -293,7 +305,10 @@ class _Loading:
         return self._is_late or self._provided is not None
 
     def result(self, deadline: float, seconds: float) -> Plugin:
-        """The loaded plugin, or one with a timeout as its problem; blocks until the deadline."""
+        """The loaded plugin, or one with a timeout as its problem; blocks until it has answered or the deadline.
+
+        Marks itself as used, or as late: a late one is never waited for again.
+        """
         self.has_answered(deadline)
         provided = self._provided
         if provided is None:
@@ -304,6 +319,7 @@ class _Loading:
         return Plugin(self.name, self._distribution, provided.servers, provided.problems)
 
     def _load(self) -> None:
+        """Import the plugin, call its hook and store the answer, or any exception, SystemExit too, as its problem."""
         try:
             provided = read_provided(self.name, _call_hook(self._entry))
             shown = tuple((for_error(name, limit=100), for_error(text)) for name, text in provided.problems)
@@ -316,7 +332,13 @@ class _Loading:
 
 
 def _call_hook(entry: EntryPoint) -> object:
-    """The return value of a plugin's hook. Each plugin has its own manager, so that failures are isolated."""
+    """Import a plugin, construct it if it is a class, and return what its hook returns.
+
+    Exceptions of the plugin are passed on. Each has its own manager, so that failures are isolated.
+
+    Raises:
+        _NotAPluginError: the entry point is malformed, or there is no hook.
+    """
     if entry.pattern.match(entry.value) is None:
         raise _NotAPluginError(f"its entry point is {entry.value!r}: expected 'module:object'")
     plugin: Any = entry.load()
@@ -338,6 +360,7 @@ def _failed(name: str, problem: str) -> Provided:
 
 
 def _installed() -> Sequence[EntryPoint]:
+    """List the installed entry points of the group; packages with unreadable metadata are left out with a warning."""
     from importlib.metadata import entry_points
 
     try:
@@ -366,7 +389,10 @@ def _of_each_package() -> Iterator[EntryPoint]:
 
 
 def _plugin_name(written: str, seen: dict[str, str]) -> tuple[str, str]:
-    """A plugin's name as part of a server's, and the problem with it; adds the name to `seen`."""
+    """Map an entry point's name to a plugin's, with the problem that prevents its use, or an empty text.
+
+    Adds a usable name to `seen`.
+    """
     try:
         name = name_for(written)
     except ConfigError as problem:
@@ -378,6 +404,7 @@ def _plugin_name(written: str, seen: dict[str, str]) -> tuple[str, str]:
 
 
 def _distribution(entry: EntryPoint) -> str:
+    """The name and version of an entry point's package; empty if unknown."""
     dist = entry.dist
     try:
         parts = () if dist is None else (dist.name, dist.version)
@@ -387,6 +414,7 @@ def _distribution(entry: EntryPoint) -> str:
 
 
 def _words(error: BaseException) -> str:
+    """The text of a plugin's exception; empty if its `__str__` raises."""
     try:
         return str(error)
     except BaseException:

@@ -48,10 +48,13 @@ class RenderedPrompt:
     _asked: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def open_sections(self, paths: Sequence[str]) -> RenderedPrompt:
-        """The prompt with these sections and their ancestors shown in full.
+        """Render the prompt again with these sections and their ancestors shown in full; this one is not changed.
+
+        Calls the sections' functions again.
 
         Raises:
-            SectionError: there is no such section.
+            SectionError: there is no such section, or one can't be rendered.
+            MisuseError: it is no list of texts.
         """
         assert self._render is not None
         paths = checked_paths(paths)
@@ -72,7 +75,7 @@ class RenderedPrompt:
 
 
 def check_prompt(prompt: object) -> None:
-    """Check the type of a `prompt` argument.
+    """Check the type of a `prompt` argument; None is allowed.
 
     Raises:
         MisuseError: it is no RenderedPrompt.
@@ -82,7 +85,7 @@ def check_prompt(prompt: object) -> None:
 
 
 def checked_paths(paths: object) -> tuple[str, ...]:
-    """Check a list of paths of sections.
+    """Check the type of a list of paths of sections; whether they exist is not checked.
 
     Raises:
         SectionError: it is a single path.
@@ -164,6 +167,7 @@ class Section(Generic[ParamsT]):
 
 
 def _items(section: Section[Any], name: str) -> tuple[object, ...]:
+    """The items of a section's field as a tuple, empty for None; MisuseError for no list or tuple."""
     given: object = getattr(section, name)
     if given is None:
         return ()
@@ -177,10 +181,10 @@ def _may_be_factory(item: object) -> bool:
 
 
 def check_servers_of(name: str, servers: Sequence[ServerConfig]) -> None:
-    """Check the servers of one section together.
+    """Check the names of one section's servers together.
 
     Raises:
-        SectionError: their names collide.
+        SectionError: two have one name, or names that differ only by `-` and `_`.
     """
     try:
         check_together(servers)
@@ -198,11 +202,14 @@ _DEEPEST_HEADING = 6
 
 @reports_misuse
 def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = None) -> RenderedPrompt:
-    """Render sections in order. `params` overrides parameters of sections, by path.
+    """Render sections in order, closed ones as their summaries. `params` overrides parameters of sections, by path.
+
+    Calls conditions, and the server functions of open sections; starts no server. Of a name that two sections declare,
+    the first stays, and a warning is logged.
 
     Raises:
-        SectionError: a path is there twice, sections contain each other, or a template, a condition or a server's
-            function fails.
+        SectionError: a path is there twice or unknown, sections contain each other or are too many, or a template, a
+            condition or a server's function fails.
         TypeError: a function in `mcps` gives something else than a ServerConfig; or something is no section.
     """
     sections = checked_items("sections", sections, Section, "a Section")
@@ -240,6 +247,11 @@ class _Walk:
         self._collisions: list[ServerCollided] = []
 
     def visit(self, section: Section[Any], above: tuple[int, ...], params: Any, path: tuple[str, ...]) -> None:
+        """Render a section and, if it is open, its children into this walk; `above` has the ids of its ancestors.
+
+        Raises:
+            SectionError: as `render`.
+        """
         path = (*path, section.key)
         name = ".".join(path)
         if id(section) in above:
@@ -268,11 +280,13 @@ class _Walk:
             self.visit(child, (*above, id(section)), own, path)
 
     def _hide(self, section: Section[Any], name: str, depth: int = 0) -> None:
+        """Record the paths of all descendants, so that parameters for them are no error."""
         for child in section.children if depth < DEEPEST and len(self.hidden) < MOST_SECTIONS else ():
             self.hidden.add(f"{name}.{child.key}")
             self._hide(child, f"{name}.{child.key}", depth + 1)
 
     def _declare(self, section: Section[Any], params: Any, name: str) -> None:
+        """Make the servers of an open section and record them; of twins the first stays, with a warning."""
         servers = list(_made(section, params, name))
         check_servers_of(name, servers)
         for server in servers:
@@ -287,6 +301,7 @@ class _Walk:
             self._warnings.append(f"section {name!r} declares server {server.name!r}, as section {other!r} did first.")
 
     def rendered(self, again: Callable[[frozenset[str]], RenderedPrompt]) -> RenderedPrompt:
+        """Log the warnings, and build the prompt; `again` renders it with more sections opened."""
         import logging
 
         for warning in self._warnings:
@@ -305,6 +320,12 @@ class _Walk:
 
 
 def _made(section: Section[Any], params: Any, name: str) -> Iterator[ServerConfig]:
+    """Yield the servers of a section, and call its functions with the parameters.
+
+    Raises:
+        SectionError: a function fails.
+        MisuseError: its result is no ServerConfig.
+    """
     for each in section.mcps:
         if isinstance(each, ServerConfig):
             yield each
@@ -319,6 +340,7 @@ def _made(section: Section[Any], params: Any, name: str) -> Iterator[ServerConfi
 
 
 def _is_enabled(section: Section[Any], params: Any, name: str) -> bool:
+    """Whether a section is enabled; SectionError if its condition raises, or is async."""
     if not callable(section.enabled):
         return bool(section.enabled)
     try:
@@ -332,6 +354,11 @@ def _is_enabled(section: Section[Any], params: Any, name: str) -> bool:
 
 
 def _filled(text: str, params: Any, name: str) -> str:
+    """Substitute parameters in a template, which without any stays as it is; stripped.
+
+    Raises:
+        SectionError: a parameter is missing, or a `$` begins none.
+    """
     if params is None:
         return text.strip()
     values = _values(params)
@@ -345,6 +372,7 @@ def _filled(text: str, params: Any, name: str) -> str:
 
 
 def _values(params: Any) -> dict[str, Any]:
+    """Parameters by name: of a mapping, dataclass or named tuple, or an object's public attributes."""
     if isinstance(params, Mapping):
         return {str(key): value for key, value in cast("Mapping[Any, Any]", params).items()}
     if dataclasses.is_dataclass(params):  # it may have slots
