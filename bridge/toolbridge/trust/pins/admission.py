@@ -77,12 +77,12 @@ class BlockedTool:
 
     @cached_property
     def changed_fields(self) -> str:
-        """`description and inputSchema`: no text of the server."""
+        """Names the changed fields, without any text of the server: `description and inputSchema`."""
         return changed_fields(field_changes(self.pinned, self.listed))
 
     @cached_property
     def diff(self) -> str:
-        """The difference, for people."""
+        """The difference for people, as `diff_text` shows it; or why there is none."""
         return self.problem or diff_text(field_changes(self.pinned, self.listed))
 
 
@@ -149,13 +149,16 @@ class Admission:
         return bool(any(tool.why != "unpinnable" for tool in self.blocked) or self.removed or instructions)
 
     def find_blocked(self, name: str) -> BlockedTool | None:
-        """The blocked tool of this name; None if it is not blocked."""
+        """Returns the blocked tool of this name, or None; if no tool can be admitted, every name is blocked."""
         if self.problem:
             return BlockedTool(name, "unchecked", problem=self.problem)
         return next((tool for tool in self.blocked if tool.name == name), None)
 
     def problems(self, server: str, exposed: Container[str]) -> tuple[str, ...]:
-        """Problems for people, one line each, of exposed tools. Of the server's text only names."""
+        """Describes for people what is blocked or left out, one line each; of the server's text only names.
+
+        Tools that are not in `exposed` are left out, except removed ones; `server` is the name for advised commands.
+        """
         if self.problem:
             return (self.problem,)
         of_program = self.is_of_program
@@ -210,10 +213,10 @@ class Admission:
 def admit(
     pinned: PinnedServer | None, listing: ListingLike, decisions: Decisions, *, trusted: bool = False
 ) -> Admission:
-    """Compares a listing with the pins of its server and with this user's decisions.
+    """Compares a listing with the pins of its server and with this user's decisions; reads and writes no file.
 
     A tool is admitted if it is as pinned, and was accepted or passed the audit; pins alone accept no tool unless they
-    are `trusted`. Without pins the decisions are enough.
+    are `trusted`. Without pins the decisions are enough. The time grows with the listing, which may have megabytes.
     """
     known = pinned or PinnedServer({})
     is_pinned = pinned is not None
@@ -273,12 +276,12 @@ def admit(
 
 
 def how_to_see(server: str) -> str:
-    """The command that shows a person a server's listing, and asks about it."""
+    """Returns the command that shows a person a server's listing, and asks about it."""
     return advised(f"approve {server}")
 
 
 def what_to_run(server: str, tool: str = "", *, of_program: bool = False) -> str:
-    """The commands, or the method, to see and accept a change; odd names of tools are left out of commands."""
+    """Returns the commands, or the method, to see and accept a change; odd names of tools are left out of commands."""
     if of_program:
         return _IN_PROGRAM
     named = f" {tool}" if _PLAIN_NAME.fullmatch(tool) else ""
@@ -336,7 +339,7 @@ class FirstListing:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings of the audit in pinnable definitions, the gravest first."""
+        """The findings of the audit in pinnable definitions, the gravest first; the first access runs the audit."""
         from toolbridge.trust.audit.detector import audit  # its rules are compiled for those who need them
 
         tools = tuple(tool for tool in self.tools if tool.name not in self.unpinnable)
@@ -344,7 +347,7 @@ class FirstListing:
 
     @cached_property
     def withheld(self) -> tuple[Withheld, ...]:
-        """The definitions that are not pinned unseen: with a high finding, or not read by the audit."""
+        """The definitions not to be pinned unseen: with a high finding, or not read by the audit; may run the audit."""
         from toolbridge.trust.audit.detector import at_least
         from toolbridge.trust.audit.rules import INCOMPLETE
 
@@ -364,7 +367,7 @@ class FirstListing:
         return tuple(Withheld(name, tuple(rules[name])) for name in dict.fromkeys(names) if name in rules)
 
     def only(self, names: Collection[str | None]) -> FirstListing:
-        """A copy with these tools, and for None the instructions."""
+        """Returns a copy with these tools, and for None the instructions; names that are not listed are ignored."""
         return FirstListing(
             self.server,
             tuple(tool for tool in self.tools if tool.name in names),
@@ -374,6 +377,6 @@ class FirstListing:
         )
 
     def without(self, withheld: Collection[Withheld]) -> FirstListing:
-        """A copy without the withheld definitions."""
+        """Returns a copy without the withheld definitions."""
         names = {each.tool for each in withheld}
         return self.only({None, *(tool.name for tool in self.tools)} - names)

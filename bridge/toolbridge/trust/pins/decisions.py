@@ -50,7 +50,7 @@ class Decisions:
     audited: Named = field(default_factory=dict[str, str])
 
     def of(self, digest: str) -> Decision | None:
-        """The decision about a definition; None without one."""
+        """Returns the decision about a definition; None without one."""
         for each in get_args(Decision):
             if digest in getattr(self, each):
                 return each
@@ -71,7 +71,11 @@ class Decisions:
         return is_pinned and bool(self.accepted) and name[:_MOST_NAME] not in self.refused.values()
 
     def with_decision(self, decision: Decision, named: Named) -> Decisions:
-        """A copy with these definitions decided. Audited ones replace those of the last listing."""
+        """Returns a copy in which these definitions have this decision, and no other.
+
+        Only "audited" overrides nothing: it leaves out definitions that a person accepted or refused, and replaces all
+        earlier audited ones, which no listing has any more.
+        """
         rest = {each: getattr(self, each) for each in get_args(Decision)}
         kept = {
             each: {digest: name for digest, name in known.items() if digest not in named}
@@ -85,13 +89,13 @@ class Decisions:
 
 
 def instructions_digest(text: str) -> str:
-    """`sha256:…` of a server's instructions."""
+    """Returns `sha256:…` of a server's instructions; no definition of a tool has the same digest."""
     content = canonical_text(text).encode("utf-8", "surrogatepass")
     return f"sha256:{hashlib.sha256(b'instructions:' + content).hexdigest()}"
 
 
 def server_key(server: ServerConfig) -> ServerKey:
-    """The key of a server among decisions: origin and name, and for a program's server its configuration."""
+    """Returns the key of a server among decisions: origin and name, and for a program's server its configuration."""
     return server.origin, server.name, listing_key(server) if server.origin.kind == "code" else ""
 
 
@@ -103,7 +107,9 @@ class ToolDecisionStore(SealedStore[dict[ServerKey, Decisions]]):
     folder = "tools"
 
     def record(self, server: ServerConfig, decision: Decision, named: Named) -> Decisions:
-        """Stores a decision about these definitions; returns all of this server's. Blocks.
+        """Stores a decision about these definitions, as `with_decision` does; returns all of this server's.
+
+        Names are cut after 200 characters. Blocks: reads and writes the file under a lock between processes.
 
         Raises:
             ApprovalStoreError: it can't be kept.
@@ -113,6 +119,7 @@ class ToolDecisionStore(SealedStore[dict[ServerKey, Decisions]]):
         now = Decisions()
 
         def change(known: dict[ServerKey, Decisions]) -> dict[ServerKey, Decisions]:
+            """Adds the decision to those in the file."""
             nonlocal now
             now = known.get(key, Decisions()).with_decision(decision, named)
             return {**known, key: now}
@@ -121,6 +128,7 @@ class ToolDecisionStore(SealedStore[dict[ServerKey, Decisions]]):
         return now
 
     def _from_text(self, text: bytes | None, key: bytes) -> dict[ServerKey, Decisions]:
+        """Parses a file's text; None is an empty store. Raises RecordsError if it is damaged, altered or ambiguous."""
         if text is None:
             return {}
         found: dict[ServerKey, Decisions] = {}
@@ -133,6 +141,7 @@ class ToolDecisionStore(SealedStore[dict[ServerKey, Decisions]]):
         return found
 
     def _to_text(self, content: dict[ServerKey, Decisions], key: bytes) -> bytes:
+        """Returns the text of a file with these decisions, sealed and sorted."""
         servers: list[dict[str, Any]] = [
             {
                 "name": name,

@@ -45,7 +45,7 @@ class PinnedTool:
 
 
 def pin_of(tool: ToolDefinition) -> PinnedTool:
-    """The canonical form of a definition.
+    """Returns the canonical form of a definition, with its digest.
 
     Raises:
         UnpinnableError: it is nested too deeply, or holds what JSON can't.
@@ -63,7 +63,7 @@ def pin_of(tool: ToolDefinition) -> PinnedTool:
 
 
 def pin_of_fields(name: str, fields: Mapping[str, Any]) -> PinnedTool:
-    """The canonical form of a name and fields.
+    """Returns the canonical form of a name and fields, with its digest.
 
     Raises:
         UnpinnableError: they are nested too deeply, or hold what JSON can't.
@@ -82,13 +82,18 @@ def pin_of_fields(name: str, fields: Mapping[str, Any]) -> PinnedTool:
 
 
 def canonical_text(text: str) -> str:
-    """Text as it comes back from JSON, where a pair of surrogates is one character."""
+    """Returns text as it comes back from JSON, where a pair of surrogates is one character."""
     if text.isascii():
         return str(text)
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def _canonical(value: object, depth: int) -> Any:
+    """Returns a JSON value in canonical form, at most `depth` levels deep.
+
+    Raises:
+        UnpinnableError: it is deeper, or holds what JSON can't.
+    """
     if depth < 0:
         raise UnpinnableError(f"is nested more than {MOST_DEPTH} levels deep")
     if value is None or isinstance(value, bool):
@@ -107,6 +112,7 @@ def _canonical(value: object, depth: int) -> Any:
 
 
 def _canonical_number(value: float) -> int | float:
+    """Returns a whole number as an int, and another one as it is; raises UnpinnableError for infinities and NaN."""
     if not math.isfinite(value):
         raise UnpinnableError("has a number that is not finite")
     # By its decimal digits, so that 1e23 is the whole number that it was written as and not its nearest double.
@@ -114,6 +120,7 @@ def _canonical_number(value: float) -> int | float:
 
 
 def _canonical_object(value: Mapping[object, object], depth: int) -> dict[str, Any]:
+    """Canonicalizes an object; raises UnpinnableError for a key that is not text, and for two keys of one form."""
     plain: dict[str, Any] = {}
     for key, item in value.items():
         if not isinstance(key, str):
@@ -156,7 +163,7 @@ class FieldChange:
 
 
 def field_changes(pinned: PinnedTool | None, listed: PinnedTool | None) -> tuple[FieldChange, ...]:
-    """The fields that differ, in the order of `FIELDS`."""
+    """Returns the fields that differ, in the order of `FIELDS`; None stands for a tool that is not pinned or listed."""
     old: Mapping[str, Any] = {} if pinned is None else pinned.fields
     new: Mapping[str, Any] = {} if listed is None else listed.fields
     changes = [FieldChange(field, old.get(field), new.get(field)) for field in FIELDS]
@@ -168,7 +175,7 @@ def _exact(value: Any) -> str:
 
 
 def diff_text(changes: Sequence[FieldChange]) -> str:
-    """A diff, field by field: `-` is the pin, `+` the listing."""
+    """Returns a diff for people, field by field: `-` is the pin, `+` the listing. Inert; the lines are bounded."""
     lines: list[str] = []
     for change in changes:
         lines += [f"{change.field}:", *_field_lines(change.pinned, change.listed)]
@@ -181,7 +188,7 @@ def text_diff(field: str, pinned: str, listed: str) -> str:
 
 
 def changed_fields(changes: Sequence[FieldChange]) -> str:
-    """`description and inputSchema`: no text of the server."""
+    """Names the changed fields, without any text of the server: `description and inputSchema`."""
     *most, last = [change.field for change in changes] or ["definition"]
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -192,6 +199,7 @@ def visible(text: str) -> str:
 
 
 def _shown(text: str) -> str:
+    """Escapes invisible characters and trailing spaces; backslashes stay as they are."""
     if text.isascii() and text.isprintable() and not text.endswith(" "):
         return text
     text = HIDDEN.sub(lambda match: written_out(match[0]), text)
@@ -213,6 +221,7 @@ class _DiffLine:
 
 
 def _text(value: Any) -> str:
+    """Returns the text of a field's value: a string as it is, None as empty, everything else as indented JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)
@@ -227,6 +236,7 @@ def _parts(line: str) -> list[str]:
 
 
 def _field_lines(pinned: Any, listed: Any) -> list[str]:
+    """Returns the diff of one field; of a very long one, only from shortly before the first difference on."""
     is_json = not isinstance(listed if pinned is None else pinned, str)
     old, new = _text(pinned), _text(listed)
     longest = max(len(old), len(new))
@@ -244,6 +254,7 @@ def _field_lines(pinned: Any, listed: Any) -> list[str]:
 
 
 def _shared_characters(old: str, new: str) -> int:
+    """Returns the length of the common beginning; compares by blocks, since the texts may be long."""
     step = 4096
     start = 0
     while start < min(len(old), len(new)) and old[start : start + step] == new[start : start + step]:
@@ -253,6 +264,7 @@ def _shared_characters(old: str, new: str) -> int:
 
 
 def _compared_lines(old: list[_DiffLine], new: list[_DiffLine]) -> list[str]:
+    """Returns the diff of two lists of lines with a little context; what exceeds the bounds is counted."""
     # Comparing takes quadratic time: equal ends are left out.
     start = _shared(old, new)
     end = min(_shared(old[::-1], new[::-1]), len(old) - start, len(new) - start)
@@ -274,12 +286,13 @@ def _compared_lines(old: list[_DiffLine], new: list[_DiffLine]) -> list[str]:
 
 
 def _shared(old: Sequence[object], new: Sequence[object]) -> int:
-    """The number of equal items at the beginning."""
+    """Returns the number of equal items at the beginning."""
     most = min(len(old), len(new))
     return next((place for place in range(most) if old[place] != new[place]), most)
 
 
 def _compared(old: list[_DiffLine], new: list[_DiffLine]) -> list[str]:
+    """Returns the diff of lines, in quadratic time: of a changed block the removed lines first, then the added ones."""
     shown: list[str] = []
     # Without `autojunk`: it would let frequent lines hide those between them.
     matcher = difflib.SequenceMatcher(None, [line.text for line in old], [line.text for line in new], autojunk=False)
@@ -310,7 +323,7 @@ def _whole(mark: str, line: _DiffLine) -> str:
 
 
 def _pair(old: _DiffLine, new: _DiffLine) -> tuple[str, str, list[str]]:
-    """Two versions of a line; of long ones the part that differs, with notes on confusables."""
+    """Shows two versions of a line, of long ones the part that differs; and notes on confusables."""
     start = _shared(old.text, new.text)
     end = min(_shared(old.text[::-1], new.text[::-1]), len(old.text) - start, len(new.text) - start)
     notes = _notes(
@@ -322,6 +335,7 @@ def _pair(old: _DiffLine, new: _DiffLine) -> tuple[str, str, list[str]]:
 
 
 def _window(mark: str, line: _DiffLine, start: int, end: int) -> str:
+    """Shows of a long line what differs, from `start` to `end` characters before its end, with a little context."""
     begin, stop = max(0, start - _CONTEXT_CHARACTERS), len(line.text) - end
     last = min(stop, start + MOST_CHARACTERS)
     tail = min(len(line.text), last + _CONTEXT_CHARACTERS)
@@ -336,7 +350,10 @@ def _window(mark: str, line: _DiffLine, start: int, end: int) -> str:
 
 
 def _notes(text: str, changed: str) -> list[str]:
-    """The names of confusables: in words of mixed letters, or where little changed."""
+    """Confusables (homoglyphs): returns a line that names them, or none.
+
+    They are looked for in words that mix letters, and in the `changed` part of the text if it is short.
+    """
     mixed = [word for word in _WORD.findall(text) if not word.isascii() and re.search("[A-Za-z]", word)]
     looked_at = "".join(mixed) + (changed if len(changed) <= _LITTLE_CHANGED else "")
     odd = sorted({each for each in looked_at if not each.isascii() and each.isprintable() and not HIDDEN.match(each)})

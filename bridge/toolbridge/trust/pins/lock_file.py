@@ -70,13 +70,13 @@ class Lock:
     servers: Mapping[str, PinnedServer] = field(default_factory=lambda: MappingProxyType({}))
 
     def with_server(self, name: str, pinned: PinnedServer | None) -> Lock:
-        """A copy with other pins for one server, or with none."""
+        """Returns a copy with other pins for one server, or with none."""
         rest = {known: value for known, value in self.servers.items() if known != name}
         return Lock(rest if pinned is None else {**rest, name: pinned})
 
 
 def pinned_server(tools: Iterable[ToolDefinition], instructions: str) -> PinnedServer:
-    """The pins of a listing; unpinnable definitions are left out, and so never admitted."""
+    """Returns the pins of a listing; unpinnable definitions are left out, and so never admitted."""
     pinned: dict[str, PinnedTool] = {}
     for tool in one_per_name(tools):
         try:
@@ -89,7 +89,7 @@ def pinned_server(tools: Iterable[ToolDefinition], instructions: str) -> PinnedS
 
 
 def checked_pin(tool: ToolDefinition) -> PinnedTool:
-    """The pin of a definition that a lock has room for.
+    """Returns the pin of a definition that a lock has room for.
 
     Raises:
         UnpinnableError: it has no exact form in JSON, or is too long.
@@ -102,7 +102,7 @@ def checked_pin(tool: ToolDefinition) -> PinnedTool:
 
 
 def size_problem(value: object) -> str:
-    """`takes more than … bytes` for a value that is too long to be pinned; else empty."""
+    """Returns `takes more than … bytes` for a value that is too long to be pinned; else an empty string."""
     size = 0
     # Indented, as in the file: nesting multiplies the length. Stops at the limit.
     for part in _ENCODER.iterencode(value):
@@ -113,7 +113,7 @@ def size_problem(value: object) -> str:
 
 
 def lock_text(lock: Lock, path: str) -> str:
-    """The text of a lock.
+    """Returns the text of a lock.
 
     Raises:
         LockError: it would be too long to be read again.
@@ -141,7 +141,7 @@ def _dump(value: object) -> str:
 
 
 def parse_lock(content: bytes, path: str) -> Lock:
-    """The pins in a file.
+    """Parses the text of a lock strictly, and verifies every digest; `path` is for errors.
 
     Raises:
         LockError: it is not exactly what a lock is; says where.
@@ -157,6 +157,7 @@ def parse_lock(content: bytes, path: str) -> Lock:
 
 
 def _server(path: str, name: str, value: object) -> PinnedServer:
+    """Parses one server's entry; raises LockError if it is not exactly what an entry is."""
     entry = _Place(path, name).object(value, {"tools"}, {"tools", "instructions"})
     instructions = entry.get("instructions", "")
     if not isinstance(instructions, str):
@@ -166,6 +167,7 @@ def _server(path: str, name: str, value: object) -> PinnedServer:
 
 
 def _tool(path: str, server: str, name: str, value: object) -> PinnedTool:
+    """Parses one tool's entry; raises LockError if its form is wrong or its digest is not that of its definition."""
     place = _Place(path, server, f"tools.{quoted(name)}")
     entry = place.object(value, {"digest", "inputSchema"}, {"digest", *FIELDS})
     for key in ("title", "description"):
@@ -200,7 +202,7 @@ class _Place:
         raise LockError(problem, file=self.path, server=server, field=self.field, fix=_restore())
 
     def object(self, value: object, needed: Iterable[str] = (), known: set[str] | None = None) -> dict[str, Any]:
-        """The value as an object with these keys; raises a LockError otherwise."""
+        """Returns the value as an object with the needed and only known keys (None: any); else raises LockError."""
         if not isinstance(value, dict):
             self.refuse(f"expected an object, found {kind_of(value)}.")
         found = cast("dict[str, Any]", value)
@@ -214,6 +216,7 @@ class _Place:
 
 
 def _parsed(content: bytes, path: str) -> object:
+    """Parses JSON strictly: raises LockError, with the line where known, also for repeated keys and merge conflicts."""
     conflict = _CONFLICT.search(content)
     if conflict is not None:
         line = content.count(b"\n", 0, conflict.start()) + 1
@@ -248,6 +251,7 @@ class _RepeatedError(ValueError):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes an object of parsed pairs; raises _RepeatedError if a key is among them twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -282,7 +286,7 @@ class LockPlace:
 
 
 def lock_place(origin: Origin, environ: Mapping[str, str]) -> LockPlace | None:
-    """The lock for servers of an origin; None for a program's servers.
+    """Returns the place of the lock for servers of an origin; None for a program's servers. Reads no file.
 
     Raises:
         LockError: there is no such place on this machine.
@@ -300,7 +304,10 @@ def lock_place(origin: Origin, environ: Mapping[str, str]) -> LockPlace | None:
 
 
 def own_place(place: LockPlace) -> LockPlace:
-    """This user's own lock beside a shared one: for unseen definitions, and for read-only projects."""
+    """Returns this user's own lock beside a shared one: for unseen definitions, and for read-only projects.
+
+    It is in memory on a machine without a state directory.
+    """
     state = state_directory()
     if state is None:
         return LockPlace(place.path, in_memory=True)
@@ -309,17 +316,19 @@ def own_place(place: LockPlace) -> LockPlace:
 
 
 def read_lock(place: LockPlace) -> Lock:
-    """Reads a lock; without a file there are no pins.
+    """Reads and parses a lock; without a file there are no pins. Blocks on the file.
 
     Raises:
-        LockError: the file is not a lock, or another user could have written it.
+        LockError: the file is not a lock, or, at a private place, another user could have written it.
     """
     content = _content(place)
     return Lock() if content is None else parse_lock(content, place.path)
 
 
 def change_lock(place: LockPlace, change: Callable[[Lock], Lock]) -> Lock:
-    """Reads, changes and writes a lock under an exclusive lock; returns the new content. Blocks.
+    """Reads, changes and writes a lock under an exclusive lock; returns the new content. Writes no unchanged lock.
+
+    Blocks, for `WAIT_SECONDS` at most if another process holds the lock. At a private place, makes the directories.
 
     Raises:
         LockError: the lock can't be read or written; it is as it was.
@@ -347,6 +356,11 @@ def change_lock(place: LockPlace, change: Callable[[Lock], Lock]) -> Lock:
 
 
 def _content(place: LockPlace) -> bytes | None:
+    """Reads a lock's bytes; None without a file.
+
+    Raises:
+        LockError: it can't be read, is a link, no regular file or too long, or at a private place unsafe.
+    """
     # Without O_NONBLOCK, opening a named pipe would wait for a writer.
     try:
         descriptor = os.open(place.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -376,6 +390,7 @@ def _content(place: LockPlace) -> bytes | None:
 
 
 def _check_owner(path: str, facts: os.stat_result) -> None:
+    """Raises LockError if another user could write the file or move a directory above it, or if it has a hard link."""
     directory = os.path.dirname(path)
     for what, found in ((path, facts), (directory, os.stat(directory))):
         if found.st_uid != os.geteuid():
@@ -391,7 +406,7 @@ def _check_owner(path: str, facts: os.stat_result) -> None:
 
 
 def _mode(place: LockPlace) -> int:
-    """The mode of the existing file; of a new one 0600, or 0644 in a project."""
+    """Returns the mode of the existing file; of a new one 0600, or 0644 in a project."""
     with contextlib.suppress(OSError):
         return stat.S_IMODE(os.lstat(place.path).st_mode)
     return 0o600 if place.private else 0o644
@@ -399,7 +414,10 @@ def _mode(place: LockPlace) -> int:
 
 @contextlib.contextmanager
 def _locked(path: str) -> Generator[None]:
-    """Hold a lock on the directory, so that no lock file lies in a repository; blocks for `WAIT_SECONDS` at most."""
+    """Holds a lock on the directory, so that no lock file lies in a repository.
+
+    Blocks for `WAIT_SECONDS` at most, then raises LockError; raises OSError if there is no directory.
+    """
     descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
         wait_for_lock(descriptor, path, seconds=WAIT_SECONDS)

@@ -140,7 +140,7 @@ class LockPins:
         return place
 
     def where(self, server: ServerConfig) -> LockPlace | None:
-        """The place of the pins in force: the shared one, else the one in the user's state directory.
+        """Returns the place of the pins in force: the shared one, else the user's own; may read both.
 
         Raises:
             LockError: a lock can't be used.
@@ -154,7 +154,7 @@ class LockPins:
         return own if server.name in self._lock(own).servers else place
 
     def pinned(self, server: ServerConfig) -> PinnedServer | None:
-        """The pins of a server, if it has any.
+        """Returns the pins of a server, or None; reads its lock if that is not cached.
 
         Raises:
             LockError: its lock can't be used.
@@ -163,7 +163,11 @@ class LockPins:
         return None if place is None else self._lock(place).servers.get(server.name)
 
     def admit(self, server: ServerConfig, listing: ListingLike) -> Admission:
-        """Compares a listing with pins and decisions; an unusable lock or store admits nothing."""
+        """Returns which definitions may be used: those as pinned and decided on; see `admission.admit`. Asks nobody.
+
+        All may be used of a server that is not pinned (an object of the program); none, with a `problem`, if a lock or
+        the store can't be used. Blocks on files that are not cached, and on the digests of the listing.
+        """
         try:
             place = self.place(server)
             if place is None:
@@ -185,7 +189,11 @@ class LockPins:
     async def settle(
         self, server: ServerConfig, listing: ListingLike, other_tools: Mapping[str, Collection[str]] | None = None
     ) -> None:
-        """Shows undecided definitions to a person; where none can be asked, the audit decides."""
+        """Shows undecided definitions to a person, once per server; where none can be asked, the audit decides.
+
+        Stores decisions, and pins a new server's definitions. Changes nothing if the listing is not live, the server is
+        not pinned, or a lock or the store can't be used: `admit` reports that.
+        """
         try:
             place = self.place(server)
             if place is None or not listing.live:
@@ -218,7 +226,7 @@ class LockPins:
     async def _settle_unseen(
         self, place: LockPlace, server: ServerConfig, listed: FirstListing, decisions: Decisions
     ) -> None:
-        """Pins definitions without high findings, unseen; the rest stays hidden."""
+        """Stores definitions without high findings as audited, pins them at first use, and withholds the others."""
         found = await _in_thread(self.admit, server, listed)
         names = [each for each in found.pending if decisions.may_pass_unseen(each or "", is_pinned=found.is_pinned)]
         is_first = not found.is_pinned and not decisions.has_persons
@@ -253,13 +261,13 @@ class LockPins:
     async def _decided_by_person(
         self, place: LockPlace, server: ServerConfig, first: FirstListing, kept: FirstListing, *, accepted: bool
     ) -> None:
-        """Stores an answer; a yes to definitions that no lock pins also pins them."""
+        """Stores an answer; a yes to definitions that no lock pins also pins them. `admit` reports a failure."""
         try:
             if not accepted or server.name in self._lock(place).servers:
                 digests = await _in_thread(digests_of, first)
                 await self._record(place, server, "accepted" if accepted else "refused", digests)
             else:
-                await self._accept(place, server, kept, None, is_shown=True)
+                await self._accept(place, server, kept, None, seen=True)
         except (LockError, ApprovalStoreError) as error:
             self._failures[place, server.name] = f"its tools can't be pinned, so none can be used: {error}"
 
@@ -272,14 +280,9 @@ class LockPins:
         return names
 
     async def accept(
-        self,
-        server: ServerConfig,
-        listing: ListingLike,
-        tools: Collection[str] | None = None,
-        *,
-        seen: bool = True,
+        self, server: ServerConfig, listing: ListingLike, tools: Collection[str] | None = None, *, seen: bool = True
     ) -> Admission:
-        """Pins a listing that this user accepts: all of it, or these tools.
+        """Pins a listing that this user accepts: all of it, or these tools. Returns what may be used now.
 
         A named tool that is not listed any more loses its pin. With `seen` false the listing is pinned without being
         accepted, and without definitions that this user refused.
@@ -287,26 +290,22 @@ class LockPins:
         Raises:
             ToolbridgeError: a name is neither listed nor pinned, or can't be pinned; or the server is not pinned.
             LockError: the lock can't be used.
+            ApprovalStoreError: the decision can't be kept; the pins are written.
         """
         place = self.place(server)
         if place is None:
             raise ToolbridgeError(f"Server {server.name!r} is an object of this program, which is not pinned.")
-        await self._accept(place, server, listing, tools, is_shown=seen)
+        await self._accept(place, server, listing, tools, seen=seen)
         self._failures.pop((place, server.name), None)
         self._withheld.pop((place, server.name), None)
         return await _in_thread(self.admit, server, listing)
 
     async def _accept(
-        self,
-        place: LockPlace,
-        server: ServerConfig,
-        listing: ListingLike,
-        tools: Collection[str] | None,
-        *,
-        is_shown: bool,
+        self, place: LockPlace, server: ServerConfig, listing: ListingLike, tools: Collection[str] | None, *, seen: bool
     ) -> None:
+        """Writes the pins, in the user's own lock if the shared one can't be written, then the decision."""
         first = FirstListing(server, listing.tools, listing.instructions)
-        if not is_shown:
+        if not seen:
             refused = self._decisions(server, place).refused
             digests = await _in_thread(digests_of, first)
             first = first.only({name or None for digest, name in digests.items() if digest not in refused})
@@ -326,10 +325,10 @@ class LockPins:
             if not self._has_own(place) or server.name in self._lock(place).servers:
                 raise
             await self._change(own_place(place), server, change)
-        await self._record(place, server, "accepted" if is_shown else "audited", decided)
+        await self._record(place, server, "accepted" if seen else "audited", decided)
 
     async def refuse(self, shown: FirstListing) -> None:
-        """Stores this user's refusal of definitions that were shown to them."""
+        """Stores this user's refusal of definitions that were shown to them; nothing if the server is not pinned."""
         place = self.place(shown.server)
         if place is not None:
             digests = await _in_thread(digests_of, shown)
@@ -363,6 +362,7 @@ class LockPins:
     # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _decisions(self, server: ServerConfig, place: LockPlace) -> Decisions:
+        """Returns this user's decisions about a server; caches the store, or its ApprovalStoreError, and raises that."""
         key = server_key(server)
         if place.in_memory or not self._store.has_place or key in self._own_decisions:
             return self._own_decisions.get(key, Decisions())
@@ -386,11 +386,13 @@ class LockPins:
             self._forget_decisions()
 
     def _forget_decisions(self) -> None:
+        """Makes the next use read the store again, also if a worker thread is just reading it."""
         with self._caching:
             self._generation += 1
             self._decided = None
 
     async def _record(self, place: LockPlace, server: ServerConfig, decision: Decision, named: Named) -> None:
+        """Stores a new decision; if it can't, keeps it in memory, but raises ApprovalStoreError for "accepted"."""
         key, known = server_key(server), self._decisions(server, place)
         after = known.with_decision(decision, named)
         if after == known:
@@ -416,6 +418,7 @@ class LockPins:
         return not (place.private or place.in_memory or place == self._given)
 
     def _lock(self, place: LockPlace) -> Lock:
+        """Returns the lock at a place; caches it until `reread`, as well as its LockError, which it raises."""
         if place.in_memory:
             return self._in_memory.get(place, Lock())
         found = self._locks.get(place)
@@ -433,6 +436,7 @@ class LockPins:
         return found
 
     async def _change(self, place: LockPlace, server: ServerConfig, change: Callable[[Lock], Lock]) -> None:
+        """Changes a lock, on disk or in memory, and caches this server's pins alone; raises LockError."""
         if place.in_memory:
             self._in_memory[place] = change(self._lock(place))
             return
@@ -445,7 +449,7 @@ class LockPins:
             self._locks[place] = base.with_server(server.name, now.servers.get(server.name))
 
     async def _answer(self, place: LockPlace, first: FirstListing) -> Answer:
-        """Asks a person about a listing, once per server; None without an answer."""
+        """Asks a person about a listing, once per server; None without an answer. A callback's error is logged."""
         server = first.server
         if self._ask is None or (place, server.name) in self._asked:
             return None
@@ -469,7 +473,7 @@ async def _in_thread(work: Callable[P, T], *given: P.args, **named: P.kwargs) ->
 
 
 def digests_of(first: FirstListing, tools: Collection[str] | None = None, *, with_instructions: bool = True) -> Named:
-    """The digests of a listing's pinnable definitions, or of these tools, each with its tool's name."""
+    """Returns the digests of a listing's pinnable definitions, or of these tools, each with its tool's name."""
     pins = pinned_server(first.tools, first.instructions if with_instructions else "")
     named = {pin.digest: name for name, pin in pins.tools.items() if tools is None or name in tools}
     if pins.instructions:
@@ -480,7 +484,7 @@ def digests_of(first: FirstListing, tools: Collection[str] | None = None, *, wit
 def _with_tools(
     server: ServerConfig, old: PinnedServer | None, fresh: PinnedServer, wanted: Collection[str]
 ) -> PinnedServer:
-    """Replaces the pins of these tools by the listed definitions.
+    """Returns the pins with those of these tools replaced by the listed definitions, or removed.
 
     Raises:
         ToolbridgeError: a name is neither listed nor pinned.

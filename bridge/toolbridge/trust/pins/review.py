@@ -45,7 +45,11 @@ _MOST_PARAGRAPHS = 60
 
 
 def tool_lines(tool: ToolDefinition, width: int, *, problem: str = "") -> list[str]:
-    """The whole definition of a tool; of an unpinnable one the reason."""
+    """Returns the whole definition of a tool as lines; with a `problem` only the name and why it can't be pinned.
+
+    Raises:
+        UnpinnableError: it can't be pinned, and no problem is given.
+    """
     if problem:
         return [_name(tool.name), *_indented(f"can't be pinned, and so not be called: it {problem}".split(), width)]
     pin = pin_of(tool)
@@ -53,7 +57,11 @@ def tool_lines(tool: ToolDefinition, width: int, *, problem: str = "") -> list[s
 
 
 def folded_tool_lines(tool: ToolDefinition, width: int) -> tuple[list[str], int]:
-    """A definition with parameters and results folded, and the number of folded lines."""
+    """Returns a definition with parameters and results folded, and the number of folded lines.
+
+    Raises:
+        UnpinnableError: it can't be pinned.
+    """
     pin = pin_of(tool)
     folded = len(_schema_lines(pin, width))
     names = list(_mapping(pin.fields["inputSchema"].get("properties")) or ())
@@ -64,7 +72,7 @@ def folded_tool_lines(tool: ToolDefinition, width: int) -> tuple[list[str], int]
 
 
 def text_lines(text: str, width: int) -> list[str]:
-    """A text as far as models read it: a person accepts exactly what is shown."""
+    """Returns the lines of a text, as far as models read it: a person accepts exactly what is shown."""
     read = text[: characters_read()]
     paragraphs = [line for line in read.split("\n") if line.strip()]
     # Line by line, unless there are so many that the rest would leave the screen.
@@ -79,6 +87,7 @@ def _name(name: str) -> str:
 
 
 def _head(pin: PinnedTool, width: int) -> list[str]:
+    """Returns the lines of a definition but its schemas: name, description, and what it says of itself."""
     title = pin.fields.get("title", "")
     facts = [f"title {_value(title)}"] if title and not _says_no_more(title, pin.name) else []
     for key, value in pin.fields.get("annotations", {}).items():
@@ -92,11 +101,12 @@ def _head(pin: PinnedTool, width: int) -> list[str]:
 
 
 def schema_lines(tool: ToolDefinition, width: int) -> list[str]:
-    """The parameters and results of a tool, place by place."""
+    """Returns the parameters and results of a tool, place by place; raises UnpinnableError."""
     return _schema_lines(pin_of(tool), width)
 
 
 def _schema_lines(pin: PinnedTool, width: int) -> list[str]:
+    """Returns a line or more for each place in the parameters (`-`) and the results (`→`)."""
     lines: list[str] = []
     for mark, whole, field in (("-", "(input)", "inputSchema"), ("→", "(result)", "outputSchema")):
         parts = _parts(pin.fields[field], "", is_required=False) if field in pin.fields else ()
@@ -109,7 +119,7 @@ def _schema_lines(pin: PinnedTool, width: int) -> list[str]:
 
 
 def _parts(schema: object, path: str, *, is_required: bool) -> Iterator[_Part]:
-    """Each place in a schema: its path, its facts and its description."""
+    """Yields each place in a schema: its path, its facts and its description."""
     found = _mapping(schema)
     if found is None:  # `true`, `false`, or no schema
         yield path, [_value(schema)], ""
@@ -139,7 +149,7 @@ def _has_parts(key: str, value: object) -> bool:
 
 
 def _inner(schema: Mapping[str, Any], path: str) -> Iterator[tuple[tuple[str, str], object, bool]]:
-    """The inner schemas: path and keyword, schema, and whether it is required."""
+    """Yields the inner schemas: path and keyword, schema, and whether it is required."""
     listed = schema.get("required")
     required = cast("list[object]", listed) if isinstance(listed, list) else []
     for key, value in schema.items():
@@ -158,7 +168,7 @@ def _inner(schema: Mapping[str, Any], path: str) -> Iterator[tuple[tuple[str, st
 
 
 def _kind(schema: Mapping[str, Any], *, is_inner: bool = False) -> tuple[str, set[str]]:
-    """`string`, `array of string`, `"a" | "b"`; and the keywords that this covers."""
+    """Returns `string`, `array of string`, `"a" | "b"` or nothing; and the keywords that this covers."""
     given = schema.get("type")
     plain = {"type"} if given in _TYPES else set[str]()
     if isinstance(schema.get("enum"), list) and schema["enum"]:
@@ -178,7 +188,7 @@ def _kind(schema: Mapping[str, Any], *, is_inner: bool = False) -> tuple[str, se
 
 
 def _kind_of_several(schema: Mapping[str, Any]) -> tuple[str, set[str]] | None:
-    """The kind of a schema whose parts are simple kinds; else None."""
+    """Returns the kind of a schema whose parts are simple kinds, with the keywords that it covers; else None."""
     for key in ("items", "anyOf", "oneOf"):
         value: object = schema.get(key)
         is_array = key == "items"
@@ -195,6 +205,7 @@ def _kind_of_several(schema: Mapping[str, Any]) -> tuple[str, set[str]] | None:
 
 
 def _says_nothing(key: str, value: object, schema: Mapping[str, Any], path: str) -> bool:
+    """Whether a keyword needs no mention: a known dialect, a title like the name, or what is shown elsewhere."""
     if key == "$schema":
         return isinstance(value, str) and _DIALECT.fullmatch(value) is not None
     if key == "required":  # said of each of them, if it is there
@@ -217,6 +228,7 @@ def _bare(text: str) -> str:
 
 
 def _value(value: object) -> str:
+    """Returns a value as JSON on one line, inert, and cut where models read no further."""
     text = json.dumps(value, ensure_ascii=False)
     more = len(text) - characters_read()
     return f"{visible(text[: characters_read()])}… and {more:,} more characters" if more > 0 else visible(text)
@@ -253,7 +265,10 @@ _MOST_FINDINGS = 30
 
 
 def tools_prompt(first: FirstListing, *, width: int = 80, shows_all: bool = False, how: str = "") -> str:
-    """A listing with its findings, for a person; `how` tells how to see folded lines."""
+    """Returns a listing with its findings, for a person; `how` tells how to see folded lines. Runs the audit.
+
+    Long listings are folded unless `shows_all`; tools with findings never are.
+    """
     server, tools = first.server.name, one_per_name(first.tools)
     lines: list[str] = []
     if first.instructions:
@@ -277,7 +292,7 @@ def how_to_see_all(server: str) -> str:
 
 
 def found_prompt(first: FirstListing, *, width: int = 80) -> str:
-    """The parts of a listing with findings, and the findings; empty without any."""
+    """Returns the parts of a listing with findings, and the findings; empty without any. Runs the audit."""
     places = {finding.place for finding in first.findings}
     found = {finding.tool for finding in first.findings if finding.place not in first.about}
     if not places:
@@ -291,7 +306,7 @@ def found_prompt(first: FirstListing, *, width: int = 80) -> str:
 
 
 def pinned_listing(server: ServerConfig, pinned: PinnedServer) -> FirstListing:
-    """The pins of a server as a listing."""
+    """Returns the pins of a server as a listing, without names of other tools and further texts."""
     tools = tuple(
         ToolDefinition(
             name,
@@ -307,7 +322,7 @@ def pinned_listing(server: ServerConfig, pinned: PinnedServer) -> FirstListing:
 
 
 def _listed(first: FirstListing, width: int, *, shows_all: bool) -> tuple[list[str], int]:
-    """The lines of all tools, and the number of folded ones: tools with findings are never folded."""
+    """Returns the lines of all tools, and the number of folded ones: tools with findings are never folded."""
     tools = one_per_name(first.tools)  # those that are pinned
     whole = {tool.name: tool_lines(tool, width, problem=first.unpinnable.get(tool.name, "")) for tool in tools}
     if shows_all or sum(map(len, whole.values())) <= MOST_LINES:
@@ -337,7 +352,7 @@ class TerminalAcceptance:
         return self._terminal.is_there
 
     async def __call__(self, first: FirstListing) -> bool | None:
-        """Shows the listing and asks. Only a yes accepts; None if the terminal goes away."""
+        """Shows the listing, asks, and waits for a line. Only a yes accepts; None if the terminal goes away."""
         width = self._terminal.columns
         which, them = ("this tool", "it") if len(first.tools) == 1 else ("these tools", "them")
         question = f"Pin {which}, and let programs call {them}?"
@@ -356,7 +371,7 @@ def is_agreed(line: str) -> bool | None:
 
 
 def finding_lines(findings: Sequence[Finding], width: int) -> list[str]:
-    """The findings, the gravest first."""
+    """Returns the findings as lines, in the given order; if there are too many, the number of the rest."""
     if not findings:
         return ["The audit found nothing that looks like an attack, which proves nothing."]
     lines = [f"The audit found {counted(findings)}:"]
