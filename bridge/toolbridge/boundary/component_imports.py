@@ -34,7 +34,7 @@ MOST_AT_ONCE = 65_536
 
 
 def room_for(frame: bytes) -> int:
-    """Bytes of memory that a guest needs to take a frame: a copy of it, and the decoded text.
+    """Returns the bytes of memory that a guest needs to take a frame: a copy of it, and the decoded text.
 
     Python stores every character of a text in as many bytes as the widest one needs.
     """
@@ -87,7 +87,7 @@ class ComponentExchange:
         return ctypes.string_at(self._address + start, length)
 
     def write(self, pointer: int, data: bytes) -> None:
-        """Sets the answer for the guest."""
+        """Sets the answer for the guest; `pointer` is ignored."""
         del pointer
         self.reply = data
 
@@ -190,7 +190,7 @@ def set_string(value: Any, text: bytes) -> None:
 
 
 def fill_byte_list(value: Any, data: bytes) -> None:
-    """Copies `data` into a list of the same length."""
+    """Copies `data` into a component list that was allocated with the same length, each byte as a u8."""
     each = ctypes.sizeof(ComponentValue)
     elements = bytearray(each * len(data))
     elements[::each] = bytes((U8,)) * len(data)
@@ -218,6 +218,7 @@ def _receive(run: RunState, value: Any) -> int:
 
 
 def _call(run: RunState, arguments: Any, results: Any) -> None:
+    """Performs a call or import and blocks until its reply; gives the reply, or announces a long one."""
     request = _receive(run, arguments[0])
     run.leave_guest()
     length = run.call(FIRST, request, FIRST, MOST_AT_ONCE)
@@ -231,6 +232,7 @@ def _reply(run: RunState, length: int) -> bytes:
 
 
 def _start(run: RunState, arguments: Any, results: Any) -> None:
+    """Starts a call without waiting for it; the result is its number, or REFUSED."""
     request = _receive(run, arguments[0])
     run.leave_guest()
     results[0].size = run.start(FIRST, request) & _LOW
@@ -239,7 +241,7 @@ def _start(run: RunState, arguments: Any, results: Any) -> None:
 
 
 def _wait(run: RunState, arguments: Any, results: Any) -> None:
-    """The settled frame; "" after the timeout; "-" if no call is pending."""
+    """Blocks until a started call settles: its frame; "" after the timeout; "-" if no call is pending."""
     run.leave_guest()
     microseconds = arguments[0].size
     length = run.wait(microseconds - (1 << 64) if microseconds >> 63 else microseconds, FIRST, MOST_AT_ONCE)
@@ -249,6 +251,7 @@ def _wait(run: RunState, arguments: Any, results: Any) -> None:
 
 
 def _take(run: RunState, arguments: Any, results: Any) -> None:
+    """Gives the guest the held frame; "" if it asks for a wrong length."""
     is_taken = run.take(FIRST, arguments[0].size & _LOW) != REFUSED
     set_string(results[0], _exchange(run).reply if is_taken else b"")
 
@@ -276,6 +279,7 @@ def _resolution(_run: RunState, _arguments: Any, results: Any) -> None:
 
 
 def _set_datetime(value: Any, nanoseconds: int) -> None:
+    """Sets a value to a WASI datetime: a record of seconds and nanoseconds."""
     value.kind = RECORD
     component_record_new(content_address(value), 2)
     entries = ctypes.cast(value.data, ctypes.POINTER(RecordEntry))
@@ -298,6 +302,7 @@ def _wall_resolution(_run: RunState, _arguments: Any, results: Any) -> None:
 
 
 def _random_bytes(run: RunState, arguments: Any, results: Any) -> None:
+    """Gives random bytes that derive from the run's seed; ends the run if it asks for too many at once."""
     length = arguments[0].size
     if length > _MOST_RANDOM_BYTES:
         run.end("limit", f"The program asked for more than {_MOST_RANDOM_BYTES} random bytes at once.")
@@ -359,7 +364,11 @@ _callbacks = {
 
 
 def define_component_imports(linker: int, component: int) -> None:
-    """Defines a component's imports on a linker, the single grant of capability; all others become traps."""
+    """Defines a component's imports on a linker, the single grant of capability; all others become traps.
+
+    Raises:
+        EngineError: the library refuses a definition.
+    """
     root = component_linker_root(linker)
     try:
         for interface, functions in _callbacks.items():
@@ -377,6 +386,7 @@ def define_component_imports(linker: int, component: int) -> None:
 
 
 def _define(instance: int | None, functions: Mapping[str, Any]) -> None:
+    """Defines functions of one interface; raises EngineError if the library refuses one."""
     for name, callback in functions.items():
         text = name.encode()
         error = linker_instance_add_func(instance, text, len(text), callback, None, library.NO_FINALIZER)

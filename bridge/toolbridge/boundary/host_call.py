@@ -178,7 +178,7 @@ _NOTHING = Reply(b'{"ok":null}', "ok")
 
 
 def reply_with(request: CallRequest, value: Any, most_bytes: int) -> Reply:
-    """Encodes the value that a host function returned; an error if it has no JSON form or is too large."""
+    """Encodes the value (or `Reply`) of a host function; an error reply if it has no JSON form or is too large."""
     if type(value) is Reply:
         reply = value
     elif value is None:
@@ -195,7 +195,7 @@ def reply_with(request: CallRequest, value: Any, most_bytes: int) -> Reply:
 
 
 def outcome_of(reply: bytes) -> str:
-    """The outcome in a reply of ours: `ok`, or the kind of its error."""
+    """Returns the outcome in a reply of ours: `ok`, or the kind of its error."""
     if reply.startswith((b'{"ok":', b'{"handles":')):
         return "ok"
     head = b'{"error":{"kind":"'
@@ -256,11 +256,12 @@ def answer_import(modules: HostModules, request: ImportRequest) -> bytes:
 
 
 def no_such_module(known: Iterable[str], specifier: str) -> ErrorFrame:
-    """The error for an import of an unknown module: suggests the nearest name, or lists the modules."""
+    """Makes (doesn't raise) the error for an import of an unknown module: the nearest name, or a list of modules."""
     return ErrorFrame("unknown", _no_such_module(list(dict.fromkeys((*known, BRIDGE))), specifier), name="ModuleError")
 
 
 def _no_such_module(known: list[str], specifier: str) -> str:
+    """Formats the message for an unknown module, in Python's form if the specifier is; `known` are specifiers."""
     shown = specifier[:100]
     if is_python_name(specifier):
         return _no_such_python_module([python_name(name) for name in known], shown)
@@ -276,6 +277,7 @@ def _no_such_module(known: list[str], specifier: str) -> str:
 
 
 def _no_such_python_module(known: list[str], shown: str) -> str:
+    """Formats the message for an unknown module in Python; `known` are Python names."""
     guess = nearest(shown, known)
     if guess:
         return f"There is no module {shown!r}. Did you mean {guess!r}?"
@@ -296,7 +298,7 @@ class CallLog:
         self.ended: list[CallRecord] = []
 
     def add(self, function: HostFunction, request: CallRequest, reply: Reply, began: float, request_bytes: int) -> None:
-        """Records a call with its reply."""
+        """Records a call with its reply, unless its function is not recorded."""
         if not function.is_recorded:
             return
         self.ended.append(
@@ -316,7 +318,7 @@ class CallLog:
         )
 
     def with_unfinished(self, calls: Iterable[PendingCall]) -> tuple[CallRecord, ...]:
-        """All records; calls without a reply come last, since they may still take effect."""
+        """Returns all records; calls without a reply come last, since they may still take effect."""
         return (*self.ended, *(self.unfinished(call) for call in calls))
 
     def unfinished(self, call: PendingCall) -> CallRecord:
@@ -436,7 +438,7 @@ class PendingCalls:
         self._replies.put(None)
 
     def receive(self, until: float) -> tuple[PendingCall, Reply] | None:
-        """Blocks until a reply arrives; None if `until` (monotonic clock) comes first.
+        """Blocks until a pending call's reply, and removes the call; None if `until` (monotonic clock) comes first.
 
         Raises:
             Interrupted: `interrupt` was called.
@@ -461,7 +463,7 @@ class PendingCalls:
         return True
 
     def settle(self, call: int, reply: bytes) -> None:
-        """Holds a reply until the guest fetches it."""
+        """Holds a reply, with its call's number, until the guest fetches it."""
         frame = encode_settled(call, reply)
         self._hold(len(frame))
         self._settled.append(frame)
@@ -475,7 +477,7 @@ class PendingCalls:
         return frame
 
     def unfinished(self) -> list[PendingCall]:
-        """Recorded calls without a reply: they may still take effect."""
+        """Returns the recorded calls without a reply: they may still take effect."""
         return [call for call in self._under_way.values() if call.function.is_recorded]
 
     def _hold(self, size: int) -> None:

@@ -49,6 +49,7 @@ class GuestMemory:
         self._look()
 
     def _look(self) -> None:
+        """Reads the memory's size again, and views all of it."""
         self._size: int = memory_data_size(self._context, self._memory)
         self._view = memoryview((c_ubyte * self._size).from_address(self.base)).cast("B")
 
@@ -80,7 +81,7 @@ class GuestMemory:
         self._view[pointer:end] = data
 
     def place(self, pointer: int, length: int) -> memoryview:
-        """A live view of `length` bytes from `pointer`: memory never moves, and in bounds stays in bounds.
+        """Returns a live view of `length` bytes from `pointer`: memory never moves, and in bounds stays in bounds.
 
         Raises:
             OutOfBoundsError: any of them lies outside the memory.
@@ -90,7 +91,7 @@ class GuestMemory:
         return self._view[pointer : pointer + length]
 
     def _check_grown(self, pointer: int, length: int) -> None:
-        """Reads the size again: the memory has grown, or the address is out of bounds."""
+        """Reads the size again: the memory has grown, or OutOfBoundsError is raised."""
         self._look()
         if pointer < 0 or length < 0 or pointer + length > self._size:
             raise OutOfBoundsError(f"{length} bytes at {pointer}")
@@ -139,7 +140,7 @@ class Mailbox:
 
 
 def answer(state: RunState, asked: Asked) -> int:
-    """Performs a request in its blocking form, on this thread.
+    """Performs a request in its blocking form, on this thread; returns the answer, 0 if there is none.
 
     Raises:
         RunOver: the run is over; its state has the reason.
@@ -153,6 +154,7 @@ def answer(state: RunState, asked: Asked) -> int:
 
 
 def _requested_import(state: RunState, asked: Asked) -> Import:
+    """Looks up the import that a request names; if there is none, ends the run and raises RunOver."""
     if not CALL <= asked.operation <= NOW:
         state.end("protocol", f"The guest asked for operation {asked.operation}, which doesn't exist.")
         raise RunOver
@@ -196,7 +198,7 @@ class AwaitedRequests:
             raise RunOver from None
 
     def call(self, pointer: int, length: int, reply: int, capacity: int) -> int | Awaitable[int]:
-        """A call or import that guest code waits for."""
+        """Performs a call or import that guest code waits for: the reply's length, or an awaitable of it."""
         state = self._state
         request = state.requested(pointer, length)
         if type(request) is CallRequest:
@@ -242,7 +244,7 @@ class AwaitedRequests:
         capacity: int,
         request: ImportRequest | None = None,
     ) -> int:
-        """Awaits a call and writes its reply; for an import, the module's functions."""
+        """Awaits a call (of an import: then lists the module's functions), writes its reply and returns the length."""
         state = self._state
         try:
             frame = state.completed(call, await self._perform(call, begun))
@@ -254,7 +256,7 @@ class AwaitedRequests:
             raise RunOver from None
 
     async def wait(self, microseconds: int, pointer: int, capacity: int) -> int:
-        """Awaits the next settled call, as `RunState.wait` does."""
+        """Awaits the next settled call and writes its frame, as `RunState.wait` does, without blocking."""
         state, pending = self._state, self._state.pending
         until = inf if microseconds < 0 else monotonic() + microseconds / 1e6
         try:
@@ -277,7 +279,7 @@ class AwaitedRequests:
             raise RunOver from None
 
     def _arrived(self) -> tuple[PendingCall, Reply] | None:
-        """A reply that has arrived already."""
+        """Returns a reply that has arrived, without waiting; None if there is none. Raises RunOver at the run's end."""
         while True:
             try:
                 return self._state.pending.receive(0.0)
@@ -285,7 +287,7 @@ class AwaitedRequests:
                 self._state.ensure_time()
 
     async def _delivery(self, until: float) -> bool:
-        """Waits for the next reply; whether one arrived in time."""
+        """Waits for the next delivery until `until` (monotonic clock); returns whether there was one."""
         import anyio
 
         self._delivered = delivered = anyio.Event()
@@ -299,7 +301,7 @@ class AwaitedRequests:
 
 
 async def _raised(error: BaseException) -> Reply:
-    """Raises a call's error where its reply is awaited."""
+    """Raises `error` when it is awaited."""
     raise error
 
 
@@ -322,7 +324,7 @@ current = _Current()
 
 
 def set_current_run(run: RunState | None) -> RunState | None:
-    """Sets the run of this thread; returns the one before."""
+    """Sets the run that host functions on this thread belong to; returns the one before."""
     before, current.run = current.run, run
     return before
 
@@ -359,7 +361,7 @@ def _signed64(slots: Any) -> int:
 
 
 def import_callback(item: Import) -> Callable[[int, int, Any, int], int]:
-    """An import as the library calls it: arguments in slots, 0 or a trap as the answer. It never raises."""
+    """Wraps an import for the library: arguments in slots, 0 or a trap as the answer. The wrapper never raises."""
     blocking, is_billed = item.blocking, item.is_billed
     words = slice(0, _SLOT * len(item.parameters), _SLOT)
     takes_wide, gives, gives_wide = I64 in item.parameters, bool(item.results), I64 in item.results
@@ -403,6 +405,7 @@ _leave = library.LibraryFunction(library.engine_increment_epoch)
 
 
 def _value_types(kinds: tuple[int, ...]) -> library.ByteVector:
+    """Makes the library's vector of these value types, which `functype_new` takes over."""
     vector = library.ByteVector()
     types = (ctypes.c_void_p * len(kinds))(*(library.valtype_new(kind) for kind in kinds))
     library.valtype_vector_new(ctypes.byref(vector), len(kinds), types)
@@ -410,7 +413,11 @@ def _value_types(kinds: tuple[int, ...]) -> library.ByteVector:
 
 
 def define_imports(linker: int, engine: int) -> None:
-    """Defines the guest's imports on a linker: the single grant of capability."""
+    """Defines the guest's imports on a linker: the single grant of capability.
+
+    Raises:
+        EngineError: the library refuses a definition.
+    """
     for item, callback in zip(IMPORTS, _callbacks, strict=True):
         _define(linker, item.name, (item.parameters, item.results), callback, None)
     _define(linker, LEAVE, ((), ()), ctypes.cast(_leave, library.HostFunction), engine)
@@ -419,6 +426,7 @@ def define_imports(linker: int, engine: int) -> None:
 def _define(
     linker: int, name: bytes, signature: tuple[tuple[int, ...], tuple[int, ...]], callback: Any, data: int | None
 ) -> None:
+    """Defines one host function on a linker; raises EngineError if the library refuses it."""
     parameters, results = _value_types(signature[0]), _value_types(signature[1])
     kind = library.functype_new(ctypes.byref(parameters), ctypes.byref(results))
     error = library.linker_define_func_unchecked(
@@ -435,6 +443,7 @@ _CONTINUE = 0
 
 
 def _epoch_advanced(_context: int, _data: int, ticks: Any, kind: Any) -> int:
+    """Lets a guest continue until the next tick; an error, which stops it, if its run is over."""
     try:
         ticks[0] = 1
         kind[0] = _CONTINUE

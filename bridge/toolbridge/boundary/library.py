@@ -25,6 +25,7 @@ _MACHINES = {"arm64": "aarch64"}
 
 
 def _library_path() -> str:
+    """Returns the path of the wasmtime package's library; raises EngineError if it has none for this platform."""
     spec = importlib.util.find_spec("wasmtime")
     if spec is None or spec.origin is None:
         raise EngineError("load", f"the wasmtime package is not installed; install wasmtime=={WASMTIME_VERSION}")
@@ -70,6 +71,7 @@ class ByteVector(ctypes.Structure):
 
 
 def _declare(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    """Returns the library's function of this name, with its C types declared."""
     function = getattr(_library, name)
     function.restype = result
     function.argtypes = arguments
@@ -149,14 +151,14 @@ error_delete = _declare("wasmtime_error_delete", None, Address)
 
 
 def take_bytes(vector: ByteVector) -> bytes:
-    """A byte vector's content; the vector is freed."""
+    """Copies a byte vector's content, and frees the vector."""
     content = ctypes.string_at(vector.data, vector.size) if vector.data else b""
     byte_vector_delete(ctypes.byref(vector))
     return content
 
 
 def take_error(error: int) -> str:
-    """An error's message; the error is freed."""
+    """Returns an error's message, and frees the error."""
     message = ByteVector()
     error_message(error, ctypes.byref(message))
     error_delete(error)
@@ -164,6 +166,6 @@ def take_error(error: int) -> str:
 
 
 def check(error: int | None, doing: str) -> None:
-    """Raises an EngineError for an error that the library returned."""
+    """Raises an EngineError, and frees the error, if the library returned one; `doing` says what failed."""
     if error:
         raise EngineError(doing, take_error(error))

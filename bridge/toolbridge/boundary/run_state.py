@@ -183,7 +183,7 @@ class RunState(RunTime):
             self._notify_change()
 
     def end_for(self, error: BaseException) -> None:
-        """Ends the run because of an exception in a host function's import."""
+        """Ends the run because of an exception in a host function's import; does nothing for RunOver."""
         if isinstance(error, OutOfBoundsError):
             self.end("protocol", f"The guest passed an address outside its memory: {error}.")
         elif not isinstance(error, RunOver):
@@ -199,6 +199,7 @@ class RunState(RunTime):
         self._notify_change()
 
     def _notify_change(self) -> None:
+        """Interrupts the guest's wait and calls `on_change`. Thread-safe."""
         self.pending.interrupt()
         if self.on_change is not None:
             self.on_change()
@@ -209,12 +210,11 @@ class RunState(RunTime):
 
     def give(self, data: bytes, pointer: int, capacity: int) -> int:
         """Writes a reply into guest memory if it fits, else holds it for `take`; returns its length."""
-        length = len(data)
-        if length <= capacity:
+        if len(data) <= capacity:
             self.memory.write(pointer, data)
         else:
             self._held = data
-        return length
+        return len(data)
 
     @property
     def held(self) -> bytes:
@@ -230,7 +230,7 @@ class RunState(RunTime):
         return length
 
     def _read_request(self, pointer: int, length: int) -> CallRequest | ImportRequest | bytes:
-        """Decodes a request; returns the error reply if it is malformed or too large."""
+        """Decodes a request; the error reply if it is malformed or too large. Raises RunOver, OutOfBoundsError."""
         if length > self.limits.frame_bytes:
             return too_large("The call", length, self.limits.frame_bytes)
         self.check_time_for(length)
@@ -240,13 +240,14 @@ class RunState(RunTime):
             return encode_error(ErrorFrame("protocol", f"The request was not understood: {error}."))
 
     def _count_call(self) -> None:
+        """Counts a host call; over the limit, ends the run and raises RunOver."""
         self._call_count += 1
         if self._call_count > self.limits.host_calls:
             self.end("limit", f"The program made more than {self.limits.host_calls} host calls.")
             raise RunOver
 
     def _count_other(self) -> None:
-        """Counts imports and refused requests; ends a run that makes absurdly many."""
+        """Counts imports and refused requests; absurdly many end the run and raise RunOver."""
         self._other_count += 1
         if self._other_count > _MOST_OTHER_REQUESTS:
             self.end("limit", f"The program made more than {_MOST_OTHER_REQUESTS} requests that were no calls.")
@@ -281,6 +282,7 @@ class RunState(RunTime):
         return self.give(data, reply, capacity)
 
     def _import(self, request: ImportRequest, request_bytes: int) -> bytes:
+        """Resolves an import, blocking until it is done; returns the reply frame."""
         specifier = self.unresolved(request)
         if specifier is not None:
             call = self.begun_import(specifier, request_bytes)
@@ -306,6 +308,7 @@ class RunState(RunTime):
         return self.begun(function, call, request_bytes, identity=-self._other_count)
 
     def _perform(self, request: CallRequest, request_bytes: int) -> bytes:
+        """Makes a call and blocks until its reply: a plain function on this thread, an async one by the scheduler."""
         functions = self.modules.get(request.module)
         function = functions.get(request.function) if functions is not None else None
         if function is None:
@@ -315,7 +318,7 @@ class RunState(RunTime):
         return self.perform_here(function, request, request_bytes)
 
     def perform_here(self, function: HostFunction, request: CallRequest, request_bytes: int) -> bytes:
-        """Calls a plain function on this thread, records it, and returns its reply frame."""
+        """Calls a plain function here, records it, and returns its reply frame. Raises RunOver after the end."""
         call = self.calling = PendingCall(self._call_count, function, request, request_bytes)
         try:
             value = function.function(*request.arguments)
@@ -335,7 +338,7 @@ class RunState(RunTime):
     def answered(
         self, function: HostFunction, request: CallRequest, reply: Reply, began: float, request_bytes: int
     ) -> bytes:
-        """Records the reply of a function that returned at once; returns its frame."""
+        """Records the reply of a function that returned at once; returns its frame. Raises RunOver after the end."""
         if len(reply.frame) > self.limits.frame_bytes:
             reply = reply_with(request, reply, self.limits.frame_bytes)
         self.log_of_calls.add(function, request, reply, began, request_bytes)
@@ -356,6 +359,7 @@ class RunState(RunTime):
         awaiting: object = None,
         may_begin: Callable[[], bool] | None = None,
     ) -> PendingCall:
+        """Registers a call as pending and starts it by the scheduler, or awaits `awaiting` there; never blocks."""
         call = self.begun(function, request, request_bytes, may_begin=may_begin)
         if awaiting is None:
             self.scheduler.start(call, self.pending.deliver)
@@ -374,8 +378,8 @@ class RunState(RunTime):
         began: float | None = None,
     ) -> PendingCall:
         """Registers a call as pending until its reply arrives, or it is `completed`."""
-        number = self._call_count if identity is None else identity
-        call = PendingCall(number, function, request, request_bytes, may_begin)
+        identity = self._call_count if identity is None else identity
+        call = PendingCall(identity, function, request, request_bytes, may_begin)
         if began is not None:
             call.began = began
         self.pending.add(call)
@@ -394,7 +398,7 @@ class RunState(RunTime):
         return reply.frame
 
     def start(self, pointer: int, length: int) -> int:
-        """Starts a call without waiting for it; returns the number that its reply will carry."""
+        """Starts a call without waiting; returns the number that its reply will carry, or REFUSED for an import."""
         self.ensure_time()
         self._count_call()
         request = self._read_request(pointer, length)
@@ -434,6 +438,7 @@ class RunState(RunTime):
             return arrived
 
     def _await_reply(self, awaited: PendingCall) -> Reply:
+        """Blocks until this call's reply; holds replies of other calls that arrive meanwhile for `wait`."""
         while True:
             arrived = self.receive(None)
             if arrived is None:
@@ -448,8 +453,7 @@ class RunState(RunTime):
 
         REFUSED if no call is pending.
         """
-        frame = self.pending.next_settled()
-        while frame is None:
+        while (frame := self.pending.next_settled()) is None:
             if microseconds < 0 and not self.pending.can_settle():
                 return REFUSED
             arrived = self.receive(None if microseconds < 0 else microseconds / 1e6)
@@ -457,17 +461,15 @@ class RunState(RunTime):
                 return NOTHING
             call, reply = arrived
             self.pending.settle(call.identity, reply.frame)
-            frame = self.pending.next_settled()
         return self.give(frame, pointer, capacity)
 
     def log(self, stream: int, pointer: int, length: int) -> None:
-        """Captures text that guest code printed, up to the limit."""
-        kept = self.output.room(stream, length)
-        if kept:
+        """Captures text that guest code printed; text beyond the limit is counted and dropped."""
+        if kept := self.output.room(stream, length):
             self.output.add(stream, self.memory.read(pointer, kept))
 
     def now(self, clock: int) -> int:
-        """Nanoseconds of the granted clock (0), or since the run began."""
+        """Returns nanoseconds of the granted clock (0; if it fails, the run ends), or since the run began."""
         if clock == 0:
             try:
                 return max(0, int(self.clock() * 1e9))

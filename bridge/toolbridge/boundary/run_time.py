@@ -33,7 +33,7 @@ class RunClock:
         self._since = 0.0
 
     def attach(self, run: Stoppable) -> None:
-        """Follows a run that begins."""
+        """Follows a run that begins, in place of the last one."""
         self._run = run
         self._asking = 0
 
@@ -97,13 +97,14 @@ class RunTime:
         return self._guest_seconds
 
     def leave_guest(self) -> None:
-        """Stops billing: a host function begins."""
+        """Stops billing, as a host function begins, and bills the ticks since `enter_guest`."""
         if self._billed_until is not None:
             if self._ticks.count != self._billed_until:
                 self._bill(self._ticks.count - self._billed_until)
             self._billed_until = None
 
     def _bill(self, ticks: int) -> None:
+        """Bills so many ticks, but no more than this thread's CPU time since it was last billed."""
         self._guest_ticks += ticks
         thread, before = self._billed_thread
         self._billed_thread = get_ident(), thread_time()

@@ -138,6 +138,7 @@ def call_head(request: CallRequest) -> str:
 
 
 def _decode_fields(frame: Any) -> CallRequest | ImportRequest:
+    """Validates the fields of a request; raises WireError for missing, unknown or mistyped ones."""
     if type(frame) is not dict:
         raise WireError("a request is an object")
     fields = cast("dict[str, Any]", frame)
@@ -187,6 +188,7 @@ def decode_outcome(data: bytes) -> OutcomeFrame:
 
 
 def _decode_error(error: object) -> GuestError:
+    """Validates the error of a failure, truncating long texts; raises WireError for mistyped fields."""
     if type(error) is not dict:
         raise WireError("a failure's error is an object")
     fields = cast("dict[str, Any]", error)
@@ -225,7 +227,11 @@ def encode_value(value: object) -> bytes:
 
 
 def encode_error(error: ErrorFrame) -> bytes:
-    """Encodes the reply of a failed call."""
+    """Encodes the reply of a failed call.
+
+    Raises:
+        WireError: its data has no JSON form.
+    """
     fields = {name: value for name, value in error._asdict().items() if value is not None}
     return b'{"error":%b}' % encode_json(fields)
 

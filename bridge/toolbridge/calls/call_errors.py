@@ -64,29 +64,29 @@ _OUR_WORDS = (
 
 
 def may_quote(error: ServerError) -> bool:
-    """Whether the message may quote the server (T3, T22)."""
+    """Returns whether the error's message may contain text of the server: its stderr, a status, an error (T3, T22)."""
     return not isinstance(error, _OUR_WORDS)
 
 
 def kind_of(error: ServerError) -> str:
-    """The kind of a server error in guest code."""
+    """Maps a server error to the `kind` that guest code branches on; `failed` if no other fits."""
     return next((kind for errors, kind in _KINDS if isinstance(error, errors)), "failed")
 
 
 def call_error(error: ServerError, secrets: Collection[str]) -> ErrorFrame:
-    """A server's trouble, for guest code."""
+    """Converts a server error to the error frame for guest code: its kind, and its sanitised message."""
     return ErrorFrame(kind_of(error), for_guest_error(str(error), secrets))
 
 
 def import_failed(error: ServerError, server: str, manager: ServerManager) -> CallFailed:
-    """The error of an import whose server can't be connected."""
+    """Makes (doesn't raise) the `ModuleError` that guest code gets for a server that can't be connected."""
     frame = call_error(error, manager.secrets(server))
     return CallFailed(frame._replace(name="ModuleError", server=server))
 
 
 @lru_cache(maxsize=256)
 def error_notes(message: str) -> tuple[str, ...]:
-    """Audits the message, which a model may read (T3): a note for each grave finding. Cached, as programs retry."""
+    """Audits an error message, which a model may read (T3); returns a note for each grave finding. Cached."""
     from toolbridge.trust.audit.detector import findings_in  # its rules are compiled for those who need them
 
     grave = [found.rule for found in findings_in(message) if found.severity == "high"]

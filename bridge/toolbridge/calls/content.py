@@ -59,12 +59,12 @@ def clean_mime(given: object) -> str:
 
 
 def clean_name(given: object, secrets: frozenset[str]) -> str:
-    """Sanitises, redacts and truncates a name."""
+    """Sanitises a name, redacts `secrets` and truncates it to 100 characters; empty if it is not a string."""
     return for_error(given, secrets, limit=LONGEST_NAME) if isinstance(given, str) else ""
 
 
 def name_in_uri(uri: object, secrets: frozenset[str]) -> str:
-    """The file name in a URI: the last segment of its path, sanitised."""
+    """Returns the sanitised file name at the end of a URI's path; empty if there is none, or `uri` is not a string."""
     if not isinstance(uri, str):
         return ""
     path = unquote(uri[:4000].partition("#")[0].partition("?")[0]).replace("\\", "/").rstrip("/")
@@ -93,24 +93,24 @@ def fields_of(value: object) -> dict[str, Any]:
 
 
 def kind_of(block: object) -> str:
-    """The declared type of a block, or ''."""
+    """Returns the type that a block declares; empty if it declares none."""
     kind = fields_of(block).get("type")
     return kind if isinstance(kind, str) else ""
 
 
 def carries_data(block: object) -> bool:
-    """Whether a block is binary: image, audio or blob."""
+    """Returns whether a block is binary: image, audio or an embedded blob."""
     return kind_of(block) in ("image", "audio") or "blob" in fields_of(fields_of(block).get("resource"))
 
 
 def text_of(block: object) -> str | None:
-    """The text of a text block; None for any other."""
+    """Returns the text of a text block; None for any other."""
     text = fields_of(block).get("text") if kind_of(block) == "text" else None
     return text if isinstance(text, str) else None
 
 
 def block_piece(block: object, delivery: Delivery) -> Piece:
-    """Converts a block.
+    """Converts a content block to a value or a handle; an unknown kind is passed on as it came, with a note.
 
     Raises:
         BadBlockError: its data is missing or not base64.
@@ -135,6 +135,7 @@ def block_piece(block: object, delivery: Delivery) -> Piece:
 
 
 def _text_piece(text: str, delivery: Delivery) -> Piece:
+    """Delivers a text: parsed if it is a JSON object or array, else as a string."""
     stripped = text.strip().removeprefix("\ufeff").lstrip()
     if not stripped.startswith(_JSON_STARTS):
         return delivery.text(text)
@@ -163,7 +164,7 @@ def _resource_piece(resource: dict[str, Any], delivery: Delivery) -> Piece | Non
 
 
 def _link(fields: dict[str, Any], delivery: Delivery) -> dict[str, Any]:
-    """Converts a link to a resource."""
+    """Converts a link to a resource: keeps known fields of the expected type, with name and MIME type cleaned."""
     link: dict[str, Any] = {"type": "resource_link", "uri": fields["uri"]}
     for key in ("name", "title", "description"):
         if isinstance(fields.get(key), str):

@@ -32,7 +32,7 @@ class ExpectedForm(NamedTuple):
 
 
 def expected_form(schema: Mapping[str, Any], path: tuple[str | int, ...]) -> ExpectedForm:
-    """The form that a schema asks for at the end of a path."""
+    """Returns whether a schema takes a string, and whether it wants base64, at the end of a path of the arguments."""
     document = Document(dict(schema))
     found = _alternatives(document, [document.root])
     for step in path:
@@ -71,6 +71,7 @@ def _alternatives(document: Document, schemas: list[Any]) -> list[dict[str, Any]
 
 
 def _inside(schema: dict[str, Any], step: str | int) -> list[Any]:
+    """Returns the schemas of a member (by name) or item (by index) of what a schema describes; empty if unknown."""
     if isinstance(step, str):
         properties: Any = schema.get("properties")
         if is_object(properties) and step in properties:
@@ -86,6 +87,7 @@ def _inside(schema: dict[str, Any], step: str | int) -> list[Any]:
 
 
 def _takes_string(schema: dict[str, Any]) -> bool:
+    """Returns whether a schema allows a string; without a type, it does unless it describes members or items."""
     kinds: Any = schema.get("type")
     if isinstance(kinds, str):
         return kinds == "string" or kinds not in ("object", "array", "number", "integer", "boolean", "null")
@@ -95,6 +97,7 @@ def _takes_string(schema: dict[str, Any]) -> bool:
 
 
 def _wants_base64(schema: dict[str, Any]) -> bool:
+    """Returns whether a schema declares base64, by `contentEncoding` or `format`."""
     encoding, form = schema.get("contentEncoding"), schema.get("format")
     return (isinstance(encoding, str) and encoding.lower() in ("base64", "base64url")) or (
         isinstance(form, str) and form.lower() in _BASE64_FORMATS
@@ -136,6 +139,11 @@ class _Expansion:
         self._most = most_bytes
 
     def expanded(self, value: Any, path: Path) -> Any:
+        """Copies a value with its handles replaced; returns the same object if it has none.
+
+        Raises:
+            HandleArgumentError: a handle is unknown, has no such form, or all are too large together.
+        """
         if type(value) is dict:
             members = cast("dict[str, Any]", value)
             if len(members) == 1 and HANDLE_KEY in members:
@@ -149,6 +157,11 @@ class _Expansion:
         return value
 
     def _content(self, number: object, path: Path) -> Any:
+        """Returns a handle's content in the form that the schema asks for at `path`; counts its bytes.
+
+        Raises:
+            HandleArgumentError: it is unknown, has no such form, or all are too large together.
+        """
         if type(number) is not int:
             raise HandleArgumentError(path, "this is not a handle")
         try:
@@ -164,6 +177,7 @@ class _Expansion:
 
 
 def _in_form(blob: Blob, form: ExpectedForm, path: Path) -> Any:
+    """Converts a blob to base64, text or parsed JSON; raises HandleArgumentError if its content isn't as declared."""
     if form.wants_base64 or not blob.is_text:
         return base64.b64encode(blob.data).decode("ascii")
     try:

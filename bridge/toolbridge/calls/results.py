@@ -88,25 +88,27 @@ class Delivery:
         self.notes: list[str] = []
 
     def note(self, text: str) -> None:
-        """Adds a note to the call's record."""
+        """Adds a note to the call's record, unless it is there already or there are too many."""
         if text not in self.notes and len(self.notes) < _MOST_NOTES:
             self.notes.append(text)
 
     def masked(self, text: str) -> str:
-        """Redacts known secrets in a text."""
+        """Redacts the server's secrets in a text; adds a note if there were any."""
         clean = masked(text, self.secrets) if self.secrets else text
         if clean != text:
             self.note(_MASKED)
         return clean
 
     def text(self, text: str, mime: str = TEXT_MIME, name: str = "") -> Piece:
-        """Delivers a text: a string, or a handle if it is too large."""
+        """Delivers a text with secrets redacted: as a string, or as a handle if it exceeds the inline limit."""
         text = self.masked(text)
         encoded = utf8(compact_text(text), text)
         return Piece(text, encoded) if len(encoded) <= self.inline_bytes else blob_piece(text_blob(text, mime, name))
 
     def value(self, value: Any, text: str | None = None) -> Piece:
-        """Delivers a JSON value; `text` is its JSON if already known.
+        """Delivers a JSON value with secrets redacted: inline, or as a handle if it exceeds the inline limit.
+
+        `text`: its JSON if already known. Adds a note for each kind of change.
 
         Raises:
             NotJsonError: it has no JSON form.
@@ -129,7 +131,7 @@ class Delivery:
         return Piece(value, data)
 
     def data(self, data: bytes, mime: str, name: str) -> Piece:
-        """Delivers redacted binary data; its bytes, not the declared type, tell whether it is text."""
+        """Delivers binary data as a handle; redacts secrets in it, which adds a note."""
         blob = Blob(data, mime, name)
         if not self.secrets:
             return blob_piece(blob)
@@ -146,6 +148,7 @@ class Delivery:
         return blob_piece(blob)
 
     def _written(self, value: Any) -> tuple[Any, str]:
+        """Returns a value and its JSON; NaN and infinities become null, with a note. Raises NotJsonError otherwise."""
         try:
             return value, compact_text(value)
         except NotJsonError:
@@ -156,6 +159,10 @@ class Delivery:
             return value, compact_text(value)
 
     def _without_secrets(self, value: Any, written: str, *, is_ours: bool) -> tuple[Any, str]:
+        """Redacts secrets in keys, strings, integers and lists of bytes; returns the value and its JSON.
+
+        `is_ours`: `written` is our own encoding, not the server's, which may escape any character.
+        """
         # A server's JSON may have escaped any character.
         looked_at = written if is_ours or "\\" not in written else compact_text(value)
         if masked(looked_at, self.secrets) == looked_at:
@@ -176,6 +183,7 @@ class Delivery:
         return items if clean == written else clean
 
     def _masked_scalar(self, scalar: Any) -> Any:
+        """Redacts secrets in a string, or in an integer's digits, which makes it a string; others are unchanged."""
         if isinstance(scalar, str):
             return self.masked(scalar)
         if type(scalar) is int and scalar.bit_length() < 256:
@@ -217,7 +225,7 @@ def unwrap(
     secrets: Collection[str] = (),
     exact_integers: bool = False,
 ) -> Unwrapped:
-    """Unwraps a raw result.
+    """Unwraps a tool's raw result: its value, blobs and notes; of one marked `isError`, the error message.
 
     `exact_integers`: the guest's language has integers of any size.
 
@@ -236,6 +244,7 @@ def unwrap(
 
 
 def _unwrap(result: object, tool: ToolSpec, delivery: Delivery) -> Unwrapped:
+    """Unwraps an error, else structured content, else content blocks. Raises NotJsonError for a malformed result."""
     if not isinstance(result, Mapping):
         raise NotJsonError("it is not an object")
     fields = cast("Mapping[str, Any]", result)
@@ -261,7 +270,10 @@ def _unwrap(result: object, tool: ToolSpec, delivery: Delivery) -> Unwrapped:
 
 
 def _inner(structured: Any, tool: ToolSpec) -> Any:
-    """Unwraps `{"result": …}`, in which frameworks wrap values that are no objects; stubs do the same."""
+    """Returns the content of `{"result": …}`, in which frameworks wrap values that are no objects; stubs do the same.
+
+    Returns other structured content as it is.
+    """
     if type(structured) is dict and len(cast("dict[str, Any]", structured)) != 1:  # fast path
         return cast("Any", structured)
     if isinstance(structured, Mapping) and len(cast("Mapping[str, Any]", structured)) == 1:
@@ -272,6 +284,7 @@ def _inner(structured: Any, tool: ToolSpec) -> Any:
 
 
 def _piece(block: object, number: int, delivery: Delivery) -> Piece:
+    """Converts block `number` (from 1); raises NotJsonError, which names the block, if its data is unusable."""
     try:
         return block_piece(block, delivery)
     except BadBlockError as error:
@@ -280,6 +293,7 @@ def _piece(block: object, number: int, delivery: Delivery) -> Piece:
 
 
 def _finished(piece: Piece, delivery: Delivery, note: str = "") -> Unwrapped:
+    """Makes the result of a single piece, with the notes so far and, if given, this one."""
     if note:
         delivery.note(note)
     blobs = () if piece.blob is None else (((), piece.blob),)
@@ -287,7 +301,11 @@ def _finished(piece: Piece, delivery: Delivery, note: str = "") -> Unwrapped:
 
 
 def _list_of(pieces: list[Piece], delivery: Delivery) -> Unwrapped:
-    """Delivers several blocks; if they are too large together, the largest become handles, or all of them one."""
+    """Delivers several blocks; if they are too large together, the largest become handles, or all of them one.
+
+    Raises:
+        NotJsonError: there would be too many handles.
+    """
     size = sum(len(piece.encoded) + 1 for piece in pieces) + 1
     if size > delivery.inline_bytes and all(piece.blob is None for piece in pieces):
         whole = blob_piece(Blob(_joined(pieces), JSON_MIME))
@@ -311,6 +329,7 @@ def _joined(pieces: list[Piece]) -> bytes:
 
 
 def _error_text(blocks: list[object], structured: object) -> str:
+    """Returns a failed tool's message: its text blocks, else its structured content as JSON, else a default."""
     texts = [text for text in map(text_of, blocks) if text]
     if texts:
         return "\n".join(texts)
@@ -323,7 +342,10 @@ def _error_text(blocks: list[object], structured: object) -> str:
 
 
 def _left_out(blocks: list[object]) -> str:
-    """Notes data blocks beside structured content; text blocks only repeat it, by the protocol."""
+    """Returns a note that counts data blocks beside structured content; empty if there are only text blocks.
+
+    Text blocks only repeat the structured content, by the protocol.
+    """
     if all(type(block) is dict and cast("dict[str, Any]", block).get("type") == "text" for block in blocks):
         return ""  # fast path
     kinds = [kind_of(block) for block in blocks if carries_data(block)]
@@ -334,6 +356,7 @@ def _left_out(blocks: list[object]) -> str:
 
 
 def _note_other_fields(fields: Mapping[str, Any], delivery: Delivery) -> None:
+    """Adds a note that names unexpected fields of a result without content."""
     others = [clean_name(key, delivery.secrets) for key in list(fields)[:10] if key not in _EXPECTED_FIELDS]
     if others:
         delivery.note(f"the result has no content; other fields are left out: {', '.join(others)}")
@@ -389,6 +412,11 @@ class Replies:
         return result, checked.checks.result_problem(result.value) if is_declared else ""
 
     def _framed(self, checked: ValidCall, result: Unwrapped, problem: str) -> Reply:
+        """Makes the reply: registers blobs as handles, and adds a note if there is a schema `problem`.
+
+        Raises:
+            CallFailed: `problem` under strict results, too many or too large handles, or a frame over the limit.
+        """
         spec, notes = checked.spec, (*checked.notes, *result.notes)
         if problem and self._rules.strict_results:
             raise CallFailed(ErrorFrame("failed", f"The result of {spec.identifier} is not as declared: {problem}"))
@@ -406,7 +434,7 @@ class Replies:
 
 
 def _is_large(value: object) -> bool:
-    """Whether a result takes more than about a millisecond to unwrap."""
+    """Estimates, without encoding it, whether a result takes more than about a millisecond to unwrap."""
     left = _MOST_ON_THE_LOOP
     waiting = [value]
     while waiting:

@@ -62,14 +62,13 @@ _IMPORTED_IN_PYTHON = re.compile(r"^[ \t]*from[ \t]+host[ \t]+import[ \t]+(\([^)
 _PYTHON_NAME = re.compile(r"\bmcp_([a-z0-9_]{1,64})\b")
 _HOST_WORD = {"javascript": re.compile(r"host:"), "typescript": re.compile(r"host:"), "python": re.compile(r"\bhost\b")}
 _WORD = re.compile(r"[^\W\d][\w$]*")
-_MOST_MENTIONED = 50
-_MOST_TOLD = 5
+_MOST_MENTIONED, _MOST_TOLD = 50, 5
 _UNCHECKED = Checked(CheckReport())
 _NOTHING_SPENT = Usage()
 
 
 def mentioned_servers(source: str, known: Iterable[str]) -> tuple[str, ...]:
-    """The servers whose modules a program names, sorted."""
+    """Returns those of `known` whose modules a program's text names, sorted."""
     named = set(_MENTIONED.findall(source))
     in_python = set(_MENTIONED_IN_PYTHON.findall(source))
     for names in _IMPORTED_IN_PYTHON.findall(source):
@@ -78,7 +77,7 @@ def mentioned_servers(source: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def hidden_tool_warnings(manager: ServerManager, code: str, told: str = "") -> tuple[str, ...]:
-    """Explains tools that a program names and that are blocked by their pins. Quotes no server.
+    """Returns warnings about tools that a program names and that are blocked by their pins. Quotes no server.
 
     To type-checker and guest, a blocked tool just doesn't exist. Skips explanations that are part of `told`.
     """
@@ -115,28 +114,28 @@ class RunModules:
 
     @property
     def host(self) -> HostSide:
-        """The modules, as the sandbox takes them."""
+        """Returns the modules, their importer and the clock, as the sandbox takes them."""
         return HostSide(self._modules, self._import, self._clock)
 
     def begin(self, source: str, calls: ToolCalls) -> None:
-        """Starts a run, whose calls are made by `calls`."""
+        """Starts a run, whose calls are made by `calls`; forgets the last run's connections and problems."""
         self._source = source
         self._calls = calls
         self._connected = frozenset()
         self.problems = {}
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Filters servers without a live connection, except those that failed in this run."""
+        """Returns the servers without a live connection, except those that failed in this run."""
         return [name for name in self._manager.unconnected(names) if name not in self.problems]
 
     def connected(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Filters servers that did not fail in this run, and marks them as connected for imports."""
+        """Returns the servers that did not fail in this run, and marks them as connected for imports."""
         found = tuple([name for name in names if name not in self.problems])
         self._connected = frozenset(found)
         return found
 
     async def wait_for_approvals(self, names: Iterable[str]) -> None:
-        """Waits until each server is approved or refused."""
+        """Waits until each server is approved or refused; ignores errors, which `connect` records."""
 
         async def wait(name: str) -> None:
             with suppress(ServerError):  # `connect` records the reason
@@ -160,7 +159,7 @@ class RunModules:
                 tasks.start_soon(connect, name)
 
     def _import(self, specifier: str) -> Awaitable[None] | None:
-        """Resolves a module on import; returns an awaitable if its server has to be connected first.
+        """Adds a module on import; returns an awaitable that does so if its server has to be connected first.
 
         Raises:
             CallFailed: there is no such module, or its server can't be connected.
@@ -182,7 +181,7 @@ class RunModules:
         return None
 
     async def _connect_and_import(self, specifier: str, server: str, missing: Sequence[str]) -> None:
-        """Connects a module's server, and concurrently the other servers that the program names."""
+        """Connects `missing` servers concurrently, then adds the module; raises CallFailed if its own server failed."""
         problem: ServerError | None = None
 
         async def connect(name: str) -> None:
@@ -204,12 +203,13 @@ class RunModules:
         self._add_module(specifier, server)
 
     def _import_failed(self, problem: ServerError, server: str) -> CallFailed:
+        """Makes (doesn't raise) the error of an import; taints the run if it may quote the server."""
         assert self._calls is not None
         self._calls.taint(problem, server)
         return import_failed(problem, server, self._manager)
 
     def _disabled(self, specifier: str) -> ErrorFrame | None:
-        """The error for the module of a disabled server; None for a server that is not configured at all."""
+        """Returns the error for a disabled server's module; None for a server that is not configured at all."""
         servers = {module_specifier(name): name for name in self._manager.names()}
         server = servers.get(known_specifier(specifier, servers))
         if server is None:
@@ -218,7 +218,7 @@ class RunModules:
         return ErrorFrame("unknown", message, name="ModuleError", server=server)
 
     def _add_module(self, specifier: str, server: str) -> None:
-        """Adds a server's module to the modules of the run."""
+        """Adds a server's module to the modules of the run, with a host function for each exported tool."""
         functions: dict[str, HostFunction] = {}
         for name, tool in self._manager.exports(server).items():
             call = partial(self._call, server, tool)
@@ -245,7 +245,7 @@ class TypeChecks:
     async def check(
         self, code: str, language: str, connected: tuple[str, ...], session: SessionNames | None, limits: Limits
     ) -> Checked:
-        """Checks a program against the stubs of these servers, in the time of a run with these limits.
+        """Checks a program against these servers' stubs, in the time of a run; skips one that names a changed tool.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -258,18 +258,18 @@ class TypeChecks:
         return await self.checker.check(code, language, world, session, limits)
 
     def known(self, code: str, language: str, connected: tuple[str, ...]) -> Checked | None:
-        """The cached answer for the same program and stubs, or None."""
+        """Returns the cached answer for the same program and stubs, or None."""
         world = self._known_world("python" if language == "python" else "typescript", connected)
         return None if world is None else self.checker.known(code, language, world)
 
     def _known_world(self, language: StubLanguage, connected: tuple[str, ...]) -> World | None:
+        """Returns the cached stubs if they are of these servers and the current catalog, else None."""
         kept = self._worlds.get(language)
-        if kept is None or kept[0] is not self._manager.catalog or kept[1] != connected:
-            return None
-        return kept[2]
+        is_current = kept is not None and kept[0] is self._manager.catalog and kept[1] == connected
+        return kept[2] if kept is not None and is_current else None
 
     async def _world(self, language: StubLanguage, connected: tuple[str, ...]) -> World:
-        """The stubs of the connected servers; modules of others are untyped, as cached listings may be stale."""
+        """Builds and caches connected servers' stubs; other modules are untyped, as cached listings may be stale."""
         catalog = self._manager.catalog
         known = self._stubs.get(language)
         if known is None or known[0] is not catalog:
@@ -286,6 +286,7 @@ class TypeChecks:
         return world
 
     def _generate(self, catalog: Catalog, language: StubLanguage) -> Mapping[str, str]:
+        """Generates all stub files, by name; for TypeScript also parses and caches them. Slow: for a worker thread."""
         files = self._stubs_of(catalog, language).files
         if language == "typescript":
             needed_stubs(files, "")  # parses the stubs, and caches that for the check
@@ -293,7 +294,7 @@ class TypeChecks:
 
 
 def _stub_name(server: str, language: StubLanguage) -> str:
-    """The prefix of a server's stub files."""
+    """Returns the prefix of a server's stub files."""
     if language == "python":
         return python_module(server).replace(".", "/") + "/"
     return f"{module_specifier(server).removeprefix('host:')}.d.ts"
@@ -345,7 +346,7 @@ class RunScope:
         check: Check = True,
         keeps_answers: bool = True,
     ) -> RunResult:
-        """Runs a program and notifies observers; the result names the servers that it is tainted by.
+        """Type-checks and runs a program, and notifies observers; without `keeps_answers`, asks a person anew.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -397,7 +398,7 @@ class RunScope:
                 self._notify_end(run, began, calls, result)
 
     async def check(self, code: str, language: str) -> CheckReport:
-        """Type-checks a program without running it; the report names servers whose tools are unknown.
+        """Connects the servers that a program names, and type-checks it; the report names servers that are unknown.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -427,7 +428,7 @@ class RunScope:
     ) -> tuple[Checked, Usage, Failure | None]:
         """Connects the servers that a program names and type-checks it, within the time of the run.
 
-        An advisory check gets half of the time. With a failure, the program is not executed.
+        An advisory check gets half of the time. Returns the check, its time, and a failure if nothing may be executed.
         """
         checks, names = self._type_checks, self._names
         try:
@@ -452,7 +453,7 @@ class RunScope:
         return checked, Usage(wall_seconds=limits.wall_seconds - (deadline - monotonic())), None
 
     async def _connect(self, missing: Sequence[str], seconds: float) -> float:
-        """Connects servers; returns the run's deadline (monotonic clock), which starts after approvals."""
+        """Connects servers, for `seconds` at most after approvals; returns the run's deadline (monotonic clock)."""
         deadline = inf
 
         async def give_up() -> None:
@@ -470,21 +471,19 @@ class RunScope:
         return min(deadline, monotonic() + seconds)
 
     def _named(self, code: str) -> tuple[str, ...]:
-        """The enabled servers that a program names, or an earlier program of the session imported."""
+        """Returns the enabled servers that a program names, or an earlier program of the session imported."""
         text = code if self._names is None else f"{code}\n{self._names.mentions}"
         return mentioned_servers(text, self._manager.specifiers().values())[:_MOST_MENTIONED]
 
     def _warnings(self, code: str, advice: str, failure: Failure | None) -> list[str]:
-        warnings = [advice] if advice else []
-        if failure is not None:
-            warnings += hidden_tool_warnings(self._manager, code, str(failure))
-        return [*warnings, *self._rule_warnings()]
+        """Returns a run's warnings: its check's advice, after a failure its blocked tools, and those of rules."""
+        hidden = () if failure is None else hidden_tool_warnings(self._manager, code, str(failure))
+        return [*([advice] if advice else []), *hidden, *self._rule_warnings()]
 
     def _notify_end(self, run: str, began: float, calls: ToolCalls, result: RunResult | None) -> None:
-        outcome, cpu_seconds = "cancelled", 0.0
-        if result is not None:
-            outcome = "ok" if result.failure is None else result.failure.kind
-            cpu_seconds = result.usage.cpu_seconds
+        """Notifies observers of the run's end; without a result, it was cancelled."""
+        outcome = "cancelled" if result is None else "ok" if result.failure is None else result.failure.kind
+        cpu_seconds = 0.0 if result is None else result.usage.cpu_seconds
         ended = RunEnded(run, outcome, perf_counter() - began, cpu_seconds, calls.count, tuple(self._servers))
         notify(self._observers, ended)
 
@@ -496,5 +495,5 @@ def _advice(failure: Failure) -> str:
 
 
 def new_run() -> str:
-    """A random run id: short, and unique among processes that share a log."""
+    """Returns a random run id: short, and unique among processes that share a log."""
     return os.urandom(6).hex()

@@ -117,7 +117,7 @@ class HandleStore:
         return not self._held
 
     def find(self, identity: int) -> Blob:
-        """The content of a handle.
+        """Copies the content of a handle.
 
         Raises:
             KeyError: there is no handle of this number.
@@ -132,7 +132,7 @@ class HandleStore:
             self._bytes = 0
 
     def functions(self) -> dict[str, HostFunction]:
-        """The host functions behind the guest's Handle objects."""
+        """Returns the host functions behind the guest's Handle objects."""
         offered: dict[str, Callable[..., Any]] = {
             "handle_text": self._text,
             "handle_json": self._json,
@@ -147,6 +147,7 @@ class HandleStore:
     # ── host functions: called by guest code, with hostile arguments ──────────────────────────────────────────────
 
     def _text(self, identity: object = None, *_: object) -> str:
+        """Decodes a handle's content; raises CallFailed if it isn't UTF-8 (in a slice, U+FFFD stands for bad bytes)."""
         held = self._readable(identity)
         if held.is_part:
             return str(held.data, "utf-8", "replace")  # a slice may begin or end inside a character
@@ -156,6 +157,7 @@ class HandleStore:
             raise CallFailed(ErrorFrame("failed", f"This {held.mime} handle is not text: use bytes().")) from None
 
     def _json(self, identity: object = None, *_: object) -> Reply:
+        """Makes a reply of a handle's JSON, large integers as strings for JavaScript; CallFailed if it has none."""
         text = without_lone_surrogates(self._text(identity))
         try:
             value = scan_whole(text)
@@ -170,19 +172,21 @@ class HandleStore:
         return base64.b64encode(self._readable(identity, of=3, to=4).data).decode("ascii")
 
     def _slice(self, identity: object = None, start: object = 0, end: object = None, *_: object) -> Reply:
+        """Stores a part of a handle, sharing its memory, as a new handle; ignores bounds that are not integers."""
         held = self._get(identity)
         first, last = (bound if type(bound) is int else None for bound in (start, end))
         part = held._replace(data=held.data[first:last], is_part=True)
         return Reply(encode_handles([self._keep((), part)], encode_json(None)), "ok")
 
     def _get(self, identity: object) -> _Held:
+        """Looks up a handle; raises CallFailed if there is none of this number."""
         held = self._held.get(identity) if type(identity) is int else None
         if held is None:
             raise CallFailed(ErrorFrame("failed", "This handle is gone: handles end with the run that made them."))
         return held
 
     def _readable(self, identity: object, *, of: int = 1, to: int = 1) -> _Held:
-        """Looks up a handle whose content fits into one frame after encoding `of` bytes as `to`."""
+        """Looks up a handle; raises CallFailed if it won't fit into one frame after encoding `of` bytes as `to`."""
         held = self._get(identity)
         most = self._limits.frame_bytes * of // to
         if held.data.nbytes > most:
@@ -196,6 +200,7 @@ class HandleStore:
         return held
 
     def _keep(self, path: tuple[str | int, ...], held: _Held) -> HandleFrame:
+        """Stores content under a random number; returns its handle. Raises CallFailed if there are too many."""
         with self._lock:
             if len(self._held) >= _MOST_HANDLES:
                 raise CallFailed(ErrorFrame("limit", f"This run has {_MOST_HANDLES} handles, and may have no more."))
@@ -250,6 +255,7 @@ class CallArguments:
         return ValidCall(spec, checks, prepared.arguments, prepared.notes)
 
     def _invalid(self, spec: ToolSpec, problems: Sequence[str]) -> CallFailed:
+        """Makes (doesn't raise) the error for arguments with these problems; it quotes the tool's declaration."""
         module = self._manager.catalog.module(module_specifier(spec.server))
         assert module is not None
         declared = signature_of(module, spec, "python" if self._is_python else "typescript", errors=self._errors)
@@ -331,7 +337,7 @@ class ToolCalls:
             )
 
     def _start(self, request: _Request) -> Reply | Awaitable[Reply]:
-        """Takes the steps that need no waiting: all of them for a host tool (fast path)."""
+        """Takes the steps that need no waiting: all of them for a host tool (fast path). An error becomes the reply."""
         spec = self._manager.catalog.tool(request.server, request.tool)
         if spec is None:
             return self._complete(request)
@@ -357,7 +363,7 @@ class ToolCalls:
         own: InProcessTool[..., Any],
         begun: Awaitable[dict[str, Any]],
     ) -> Reply:
-        """Awaits the result of a host tool."""
+        """Awaits the result of a host tool within its timeout; an error becomes the reply."""
         try:
             raw = await self._manager.finish_call(request.server, own, begun, self._seconds(request.server))
             return self._replies.reply(checked, raw)
@@ -367,7 +373,7 @@ class ToolCalls:
     async def _complete(
         self, request: _Request, checked: ValidCall | None = None, decision: Decision | None = None
     ) -> Reply:
-        """Takes the remaining steps of a call, which wait: list the tool, ask a person, send, unwrap."""
+        """Takes the steps that wait: list the tool, ask a person, send, unwrap. An error becomes the reply."""
         try:
             if checked is None:
                 checked = self._arguments.validate(await self._list_tool(request.server, request.tool), request.given)
@@ -380,16 +386,17 @@ class ToolCalls:
         return await self._error_reply(problem, request)
 
     def _host_tool_error(self, problem: Exception, request: _Request) -> Reply:
-        """The reply for the error of a host tool."""
+        """Makes the reply for the error of a host tool."""
         error = self._error_frame(problem, request)
         return self._failed(problem, error, error_notes(error.message))
 
     async def _error_reply(self, problem: Exception, request: _Request) -> Reply:
-        """The reply for the error of a server's tool, whose text may be long: audited on a worker thread."""
+        """Makes the reply for the error of a server's tool, whose text may be long: audited on a worker thread."""
         error = self._error_frame(problem, request)
         return self._failed(problem, error, await to_thread.run_sync(error_notes, error.message))
 
     def _error_frame(self, problem: Exception, request: _Request) -> ErrorFrame:
+        """Converts an exception to an error frame; a server's error taints the run, an unexpected one is logged."""
         _, server, tool, _ = request
         if isinstance(problem, CallFailed):
             error = problem.error
@@ -402,19 +409,20 @@ class ToolCalls:
         return error._replace(server=server, tool=tool)
 
     def _failed(self, problem: Exception, error: ErrorFrame, audited: tuple[str, ...]) -> Reply:
+        """Makes the reply of a failed call; where errors are returned, it is the value `{"error": message}`."""
         is_returned = self._rules.errors == "return"
         frame = encode_value({"error": error.message}) if is_returned else failed(CallFailed(error))
         notes = (*problem.notes, *audited) if isinstance(problem, CallFailed) else audited
         return Reply(frame, error.kind, notes, sent=not isinstance(problem, NOT_SENT))
 
     def taint(self, error: ServerError, server: str) -> None:
-        """Marks the run as tainted by a server whose text is in an error that guest code gets."""
+        """Marks the run as tainted if an error that guest code gets may quote the server."""
         if may_quote(error):
             self.servers[server] = None
             self._gate.taint(server)
 
     async def _list_tool(self, server: str, tool: str) -> ToolSpec:
-        """Connects a newly configured server, whose tools aren't listed yet, and looks the tool up.
+        """Looks a tool up; first connects its server if that is enabled and its tools aren't listed yet.
 
         Raises:
             ServerError: the server can't be connected, or no longer has the tool.
@@ -441,7 +449,7 @@ class ToolCalls:
             raise CallFailed(ErrorFrame("denied", f"The call of {spec.identifier} was denied: {decision.reason}"))
 
     def _missing_tool(self, server: str, tool: str) -> ServerError:
-        """The error for a tool that was blocked or removed since its module was imported."""
+        """Returns the error for a tool that was blocked or removed since its module was imported."""
         try:
             self._manager.check_exposed(server, tool)
         except ToolBlockedError as blocked:
@@ -451,7 +459,7 @@ class ToolCalls:
         return ToolNotFoundError(server, f"no longer has the tool {tool!r}: its tools have changed")
 
     async def _send(self, request: _Request, checked: ValidCall) -> Mapping[str, Any]:
-        """Sends an authorized call, and awaits its raw result."""
+        """Sends an authorized call and awaits its raw result; taints the run unless nothing was sent."""
         spec, server = checked.spec, request.server
         report = partial(self._progressed, request.number, spec) if self._rules.shows_progress else None
         seconds = self._seconds(server)
@@ -469,17 +477,19 @@ class ToolCalls:
         return raw
 
     def _seconds(self, server: str) -> float:
-        """The timeout of a call: the server's own, else the limit for calls; never longer than the run."""
+        """Returns the timeout of a call: the server's own, else the limit for calls; never longer than the run."""
         left = self._clock.seconds_left()
         has_its_own = self._manager.config_of(server).call_timeout is not None
         return left if has_its_own else min(self._limits.call_seconds, left)
 
     def _progressed(self, number: int, spec: ToolSpec, done: float, total: float | None, message: str) -> None:
+        """Notifies observers of a call's progress, unless the call has ended."""
         if number in self._pending:  # an abandoned function may still report progress
             event = CallProgressed(self._run, number, spec.server, spec.name, done, total, message)
             notify(self._observers, event)
 
     def _argument_text(self, server: str, given: Sequence[Any]) -> str:
+        """Formats a call's arguments for observers."""
         is_usual = len(given) == 1 and type(given[0]) is dict
         arguments = cast("dict[str, Any]", given[0]) if is_usual else {"arguments": list(given)}
         return shown(arguments, self._manager.secrets(server))
