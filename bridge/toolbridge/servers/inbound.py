@@ -37,10 +37,11 @@ PROGRESS_PER_SECOND = 10.0
 
 
 def progress_callback(report: OnProgress, secrets: frozenset[str]) -> ProgressFnT:
-    """The SDK's progress callback for one call: messages truncated, secrets masked, rate limit by a token bucket."""
+    """Wrap a progress callback for the SDK: messages truncated, secrets masked, calls above a rate limit dropped."""
     left, before = float(PROGRESS_BURST), monotonic()
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        """Report progress, unless the token bucket is empty or the number is not finite."""
         nonlocal left, before
         now = monotonic()
         left, before = min(PROGRESS_BURST, left + (now - before) * PROGRESS_PER_SECOND), now
@@ -63,7 +64,7 @@ SendRequest = Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
 async def answer_questions(
     first: dict[str, Any], params: dict[str, Any], *, ask: Ask, send: SendRequest
 ) -> dict[str, Any]:
-    """Answer the questions that a call was answered with, and repeat the call with them until it has a result.
+    """Ask the questions that a call was answered with, and repeat the call with their answers until it has a result.
 
     Raises:
         MCPError: a question was refused, or the server refused.
@@ -73,6 +74,7 @@ async def answer_questions(
     async def again(
         responses: types.InputResponses | None, state: str | None
     ) -> dict[str, Any] | types.InputRequiredResult:
+        """Repeat the call with answers and state; return its result, or the further questions."""
         retry = types.CallToolRequestParams(
             name=params["name"], arguments=dict(params["arguments"]), input_responses=responses, request_state=state
         )
@@ -86,6 +88,7 @@ async def answer_questions(
 
 
 def _questions(result: dict[str, Any]) -> types.InputRequiredResult:
+    """Parse the questions in a call's result. Raises ValueError if they are malformed or too many."""
     questions: object = result.get("inputRequests")
     if isinstance(questions, dict) and len(cast("dict[str, Any]", questions)) > MAX_QUESTIONS:
         raise ValueError(f"it asked more than {MAX_QUESTIONS} questions at once")
@@ -93,12 +96,13 @@ def _questions(result: dict[str, Any]) -> types.InputRequiredResult:
 
 
 def session_callbacks(requests: ServerRequests, server: str) -> dict[str, Any]:
-    """The SDK's callbacks for the host's handlers; a capability without a handler is not announced to the server."""
+    """Build the SDK's callbacks from the host's handlers; without a handler, the capability is not announced."""
     callbacks: dict[str, Any] = {}
     if requests.elicit is not None:
         elicit = requests.elicit
 
         async def answer_elicitation(params: types.ElicitRequestParams) -> types.ElicitResult:
+            """Have the host's handler answer an elicitation, and validate its answer."""
             raw = params.model_dump(by_alias=True, mode="json", exclude_none=True)
             request = ElicitationRequest(server, raw.get("message", ""), raw.get("requestedSchema"), raw.get("url"))
             answer = await elicit(request)
@@ -126,9 +130,10 @@ def session_callbacks(requests: ServerRequests, server: str) -> dict[str, Any]:
 
 
 def _guarded(server: str, kind: str, answer: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Wrap a handler: the server learns that it failed, and nothing of the host."""
+    """Wrap a handler: its exception is logged, and becomes an error that tells the server nothing of the host."""
 
     async def callback(_context: object, *params: Any) -> Any:
+        """Call the handler without the context; a failure is returned as `ErrorData`, not raised."""
         try:
             return await answer(*params)
         except BaseException as error:
@@ -163,7 +168,7 @@ class LineProblems:
         return self._recent[-3 * _EXCERPT :].decode("utf-8", "replace")
 
     def add_line(self, line: bytes | bytearray) -> None:
-        """Count a line that is not MCP, and keep its beginning."""
+        """Count a line that is not MCP, and keep its beginning in bounded memory."""
         self.lines += 1
         self._recent += b"\n"
         self._recent += line[:_EXCERPT].strip()
@@ -171,7 +176,7 @@ class LineProblems:
             del self._recent[: -3 * _EXCERPT]
 
     def summary(self, secrets: frozenset[str] = frozenset()) -> str:
-        """A clause for an error message; may be empty. Not sanitised.
+        """Return a clause for an error message with the last bad line; "" if there is none. Not sanitised.
 
         Secrets are masked before the last line is taken: one may span several lines.
         """
@@ -208,7 +213,10 @@ class NotificationQueue:
         self._filled = anyio.Event()
 
     def add(self, notification: QueuedNotification) -> int:
-        """Queue a notification, and return how many were dropped."""
+        """Queue a notification, and return how many were dropped: itself, if full, or older ones for a list change.
+
+        A list change that is queued already is left out, and counts as none.
+        """
         lost = 0
         if notification.is_list_change:
             if any(waiting.method == notification.method for waiting in self._waiting):
@@ -224,7 +232,7 @@ class NotificationQueue:
         return lost
 
     async def handle_all(self) -> None:
-        """Handle notifications until cancelled."""
+        """Handle notifications one by one until cancelled; waits for new ones. A handler's exception is logged."""
         while True:
             if not self._waiting:
                 self._filled = anyio.Event()
@@ -239,6 +247,7 @@ class NotificationQueue:
         return len(self._waiting) < self._limit and self._bytes + size <= self._max_bytes
 
     def _pop(self) -> QueuedNotification:
+        """Remove and return the oldest notification."""
         notification = self._waiting.popleft()
         self._bytes -= notification.size
         return notification
@@ -275,18 +284,18 @@ class InboundContext:
     async def send_raw_request(
         self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
     ) -> dict[str, Any]:
-        """Send the server a request while its message is handled."""
+        """Send the server a request and await its result. Raises `NoBackChannelError` once its message is handled."""
         if self.closed:
             raise NoBackChannelError(method)
         return await self.outbound.send_raw_request(method, params, opts)
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
-        """Send the server a notification while its message is handled."""
+        """Send the server a notification; does nothing once its message is handled."""
         if not self.closed:
             await self.outbound.notify(method, params, opts)
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Report progress, if the server asked for it."""
+        """Report progress to the server; does nothing unless it asked for progress and the message is being handled."""
         if self.progress_token is not None:
             given = {"total": total, "message": message}
             params = {"progressToken": self.progress_token, "progress": progress}
@@ -328,16 +337,19 @@ class InboundMessages:
         on_notify_intercept: OnNotifyIntercept | None,
         tasks: anyio.abc.TaskGroup,
     ) -> None:
-        """Begin to route messages, in tasks of this group."""
+        """Begin to route messages to these handlers, in tasks of this group; before, all are refused."""
         self._handlers = on_request, on_notify, on_notify_intercept, tasks
         tasks.start_soon(self._queue.handle_all)
 
     def close(self) -> None:
-        """Drop all messages from now on."""
+        """Refuse all messages from now on; requests under way continue."""
         self._handlers = None
 
     def take(self, message: dict[str, Any], size: int) -> bool:
-        """Route a message with a method; False if it is malformed."""
+        """Route a message with a method without waiting; False if it is malformed or routing is closed.
+
+        A request is answered in a task of its own, or refused; a notification is queued, or dropped when it is full.
+        """
         method, params = message.get("method"), message.get("params")
         if self._handlers is None or not isinstance(method, str) or message.get("jsonrpc") != "2.0":
             return False
@@ -350,6 +362,7 @@ class InboundMessages:
         return True
 
     def _take_notification(self, method: str, params: dict[str, Any] | None, size: int) -> None:
+        """Act on a cancellation or progress, then queue a notification for the session unless it intercepts it."""
         assert self._handlers is not None
         _, on_notify, intercept, _ = self._handlers
         if params is not None and method == "notifications/cancelled":
@@ -365,6 +378,7 @@ class InboundMessages:
             self._enqueue(method, size, handle)
 
     def _take_progress(self, params: dict[str, Any], size: int) -> None:
+        """Queue a report to the pending request of this token; ignored if there is none or the number is malformed."""
         report, progress = self._progress(params.get("progressToken")), _float(params.get("progress"))
         total, message = _float(params.get("total")), params.get("message")
         if report is None or progress is None:
@@ -379,7 +393,7 @@ class InboundMessages:
         self._problems.dropped_notifications += self._queue.add(QueuedNotification(method, size, handle))
 
     def _begin(self, message: dict[str, Any], size: int) -> bool:
-        """Begin to answer a request; False when it is refused or ignored instead."""
+        """Start a task that answers a request; False when it is refused with an error, or ignored for its id."""
         from toolbridge.servers.jsonrpc import request_key
 
         assert self._handlers is not None
@@ -403,6 +417,7 @@ class InboundMessages:
         return True
 
     def _cancel(self, wire_id: object) -> None:
+        """Cancel the answering of a request, which then gets no answer; ignores unknown ids."""
         from toolbridge.servers.jsonrpc import request_key
 
         key = request_key(wire_id)
@@ -419,6 +434,7 @@ class InboundMessages:
         context: InboundContext,
         on_request: OnRequest,
     ) -> None:
+        """Await the handler and send its result, or an error without the host's own text; nothing if cancelled."""
         wire_id, method = message["id"], message["method"]
         try:
             with scope:
@@ -439,6 +455,7 @@ class InboundMessages:
             del self._answering[context.request_id]
 
     def _send_error(self, wire_id: object, code: int, message: str, data: Any = None) -> None:
+        """Send an error as answer; without its data if that can't be encoded."""
         error: dict[str, Any] = {"code": code, "message": message}
         if data is not None:
             error["data"] = data
@@ -467,6 +484,6 @@ _RESULT_AT_HEAD = re.compile(rb'\s*\{\s*"(?:result|error)"\s*:')
 
 
 def answered_request(head: bytes | bytearray, tail: bytes | bytearray) -> int | None:
-    """The id of the request that an unreadable line answers, from the line's two ends; None when in doubt."""
+    """Return the id of the request that an unreadable line answers, from the line's two ends; None when in doubt."""
     found = _ID_AT_HEAD.match(head) or (_RESULT_AT_HEAD.match(head) and _ID_AT_TAIL.search(tail))
     return int(found[1]) if found else None

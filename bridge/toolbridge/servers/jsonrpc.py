@@ -35,6 +35,7 @@ _COLLECTED_BYTES = 65_536
 
 
 def _as_json(value: object) -> dict[Any, Any]:
+    """Copy a mapping to a dict for the JSON encoder. Raises TypeError for any other value."""
     if isinstance(value, Mapping):
         return dict(cast("Mapping[Any, Any]", value))
     raise TypeError(f"{type(value).__name__} is no JSON type")
@@ -45,11 +46,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_as_j
 
 
 def encode_line(message: dict[str, Any]) -> bytes:
-    """Encode one message as a line.
-
-    Raises:
-        UnsendableError: it can't be encoded as JSON.
-    """
+    """Encode one message as a line of ASCII. Raises `UnsendableError` if it can't be encoded as JSON."""
     try:
         return _encode(message).encode("ascii") + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
@@ -87,6 +84,7 @@ def parse_line(line: Line) -> Any:
 
 
 def _parse(text: str) -> Any:
+    """Parse JSON; an integer of too many digits becomes a float. Raises ValueError or RecursionError."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -96,6 +94,7 @@ def _parse(text: str) -> Any:
 
 
 def _integer(digits: str) -> int | float:
+    """Parse an integer; as a float, maybe infinite, if it has more digits than Python converts."""
     try:
         return int(digits)
     except ValueError:
@@ -103,6 +102,7 @@ def _integer(digits: str) -> int | float:
 
 
 def _mark_not_utf8(message: Any) -> None:
+    """Set the `NOT_UTF8` mark in the `_meta` of a message's result, if it has one."""
     result = cast("dict[str, Any]", message).get("result") if isinstance(message, dict) else None
     if isinstance(result, dict):
         fields = cast("dict[str, Any]", result)
@@ -113,7 +113,7 @@ def _mark_not_utf8(message: Any) -> None:
 def request_message(
     wire_id: RequestId, method: str, params: Mapping[str, Any] | None, *, wants_progress: bool
 ) -> dict[str, Any]:
-    """A request; its id is the progress token, too."""
+    """Build a request; with `wants_progress`, its id is the progress token, too. Copies what it changes of `params`."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "id": wire_id, "method": method}
     if wants_progress:
         given = params or {}
@@ -136,7 +136,7 @@ def cancellation(wire_id: RequestId) -> dict[str, Any]:
 
 
 def request_key(wire_id: object) -> RequestId | None:
-    """The key under which a request is pending: an id as it was sent, or the same integer as a string.
+    """Return the key under which a request is pending: an id as it was sent, or the same integer as a string.
 
     None for any other value: in Python `True` and `1.0` are equal to 1, in JSON-RPC they are no ids of ours.
     """
@@ -149,7 +149,7 @@ def request_key(wire_id: object) -> RequestId | None:
 
 
 def outcome_of(answer: dict[str, Any]) -> dict[str, Any] | MCPError:
-    """The result that an answer carries, or the error to raise."""
+    """Return, not raise, the result that an answer carries or its error; a malformed answer is a `BadAnswerError`."""
     error = answer.get("error")
     if error is not None:
         return _error_of(error)
@@ -162,11 +162,11 @@ def outcome_of(answer: dict[str, Any]) -> dict[str, Any] | MCPError:
 
 
 def _error_of(error: object) -> MCPError:
+    """Build the error of an answer, with values that the SDK's model would refuse replaced."""
     if not isinstance(error, dict):
         return BadAnswerError("The answer's error is not an object")
     fields = cast("dict[str, Any]", error)
     code, message = fields.get("code"), fields.get("message")
-    # The SDK's model refuses these values, and would raise its own error in place of the server's.
     if type(code) is not int or abs(code) > _LARGEST_CODE:
         code = INTERNAL_ERROR
     if not isinstance(message, str) or not message.strip():
@@ -208,11 +208,7 @@ class PendingRequests:
         self._step = 2**20 + 2 * secrets.randbelow(2**28) + 1
 
     def new_id(self, chosen: RequestId | None = None) -> RequestId:
-        """An id that no pending request has: the caller's choice, or an integer that was not used before.
-
-        Raises:
-            ValueError: the chosen one is in use.
-        """
+        """Return an id that no pending request has; raises ValueError if `chosen` is taken. Registers nothing."""
         if chosen is not None:
             key = request_key(chosen)
             if key is None or key in self._requests:
@@ -224,7 +220,7 @@ class PendingRequests:
                 return self._last_id
 
     def add(self, request: PendingRequest) -> None:
-        """Add a request."""
+        """Register a request under its id, to be found by its answer."""
         self._requests[_key(request)] = request
 
     def progress_callback(self, token: object) -> ProgressFnT | None:
@@ -234,7 +230,7 @@ class PendingRequests:
         return request.report if request is not None and request.on_progress else None
 
     def answer(self, wire_id: object, outcome: dict[str, Any] | MCPError | ServerError) -> bool:
-        """Hand an outcome to the request that waits for it; False when there is none."""
+        """Hand an outcome to the pending request of this id, and remove it; False when there is none."""
         key = request_key(wire_id)
         request = self._requests.pop(key, None) if key is not None else None
         if request is None:
@@ -244,11 +240,11 @@ class PendingRequests:
         return True
 
     def remove(self, request: PendingRequest) -> None:
-        """Remove a request."""
+        """Remove a request that has no answer yet. Raises KeyError if it is not pending."""
         del self._requests[_key(request)]
 
     def fail_all(self, error: Callable[[], MCPError]) -> None:
-        """Fail all requests, each with an error of its own, for raising adds a traceback to it."""
+        """Remove and fail all requests, each with an error of its own: raising one adds a traceback to it."""
         while self._requests:
             _, request = self._requests.popitem()
             request.outcome = error()
@@ -256,6 +252,7 @@ class PendingRequests:
 
 
 def _key(request: PendingRequest) -> RequestId:
+    """Return a request's key, whose id must be valid."""
     key = request_key(request.wire_id)
     assert key is not None
     return key
@@ -297,11 +294,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         self._write_queue = WriteQueue(pipe, _MAX_UNREAD_BYTES)
         self._pending = PendingRequests()
         self._inbound = InboundMessages(
-            self,
-            self._send_if_room,
-            self._pending.progress_callback,
-            max_bytes=message_bytes,
-            problems=self.problems,
+            self, self._send_if_room, self._pending.progress_callback, max_bytes=message_bytes, problems=self.problems
         )
         self._running = self._ended = False
         self._over = anyio.Event()
@@ -357,7 +350,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         return request.outcome
 
     def fail(self, request_id: object, error: ServerError) -> None:
-        """Fail a pending request that the pipe could not deliver."""
+        """Fail a pending request that the pipe could not deliver; does nothing if it is no longer pending."""
         self._pending.answer(request_id, error)
 
     async def notify(
@@ -366,7 +359,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         params: Mapping[str, Any] | None,
         opts: CallOptions | None = None,  # noqa: ARG002  # for HTTP only
     ) -> None:
-        """Send a notification; lost if the channel has ended or the server does not read."""
+        """Send or queue a notification without waiting; lost if the channel has ended or the server does not read."""
         self._send_if_room(notification(method, params))
 
     async def run(
@@ -377,7 +370,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Read until the channel ends; then fail every pending request at once."""
+        """Read until the channel ends; then fail every pending request. A second run raises RuntimeError."""
         if self._running or self._ended:
             raise RuntimeError("a dispatcher runs once")
         self._running = True
@@ -400,11 +393,13 @@ class LineDispatcher(Dispatcher[TransportContext]):
             self._end()
 
     async def _attend(self, gone: anyio.Event) -> None:
+        """Attend the pipe's other side until it is gone; then set `gone` and end the reading."""
         await self._pipe.attend()
         gone.set()
         self._reading.cancel()
 
     async def _write_waiting(self) -> None:
+        """Write queued lines until cancelled; a pipe without a reader ends the reading."""
         try:
             await self._write_queue.write_waiting()
         except OSError:
@@ -419,12 +414,14 @@ class LineDispatcher(Dispatcher[TransportContext]):
         self._take_line(self._lines.rest())  # a last line needs no newline to be a whole message
 
     async def _take(self, chunk: bytes) -> None:
+        """Handle each line that a chunk completes; yields to other tasks now and then."""
         for number, line in enumerate(self._lines.feed(chunk), 1):
             self._take_line(line)
             if number % _MAX_LINES_AT_ONCE == 0:
                 await anyio.lowlevel.cancel_shielded_checkpoint()  # an answer may be among the lines that are left
 
     def _take_line(self, line: Line | OverlongLine) -> None:
+        """Handle a line, and log any exception. Blank lines are ignored."""
         try:
             if isinstance(line, OverlongLine):
                 self._drop(line.head, line.tail, f"The answer is too long: {line.size} bytes")
@@ -434,13 +431,13 @@ class LineDispatcher(Dispatcher[TransportContext]):
             _log.exception("A server's message could not be handled")
 
     def _take_messages(self, line: Line) -> None:
+        """Route the message, or batch of messages, of a line; a malformed one is counted as a problem."""
         try:
             message = parse_line(line)
         except ValueError as error:
             too_deep = bytes(line) if isinstance(error, TooDeepError) else b""
             self._drop(line, line[-END_BYTES:], f"The answer is not JSON: {error}", too_deep)
             return
-        # A batch is an array of messages.
         messages = cast("list[Any]", message) if isinstance(message, list) else [message]
         size = len(line) // max(1, len(messages))
         understood = 0 < len(messages) <= _MAX_BATCH
@@ -469,19 +466,21 @@ class LineDispatcher(Dispatcher[TransportContext]):
         return message["id"] is not None
 
     def _end(self) -> None:
+        """Mark the channel as ended, and fail all pending requests. Safe to repeat."""
         self._ended = True
         self._over.set()
         self._pending.fail_all(ChannelClosedError)
 
     def _send(self, data: bytes) -> QueuedLine | None:
+        """Write a line, or queue and return it. If nobody reads, ends the reading and raises `ChannelClosedError`."""
         try:
             return self._write_queue.send(data)
         except OSError:
-            # Answers to earlier requests may still be in the pipe: run() reads them before it ends.
             self._reading.cancel()
             raise ChannelClosedError("The server no longer reads its stdin", sent=False) from None
 
     def _send_if_room(self, message: dict[str, Any], *, always: bool = False) -> None:
+        """Write or queue a message; dropped, and counted, if the queue is full (unless `always`) or the pipe closed."""
         data = encode_line(message)
         try:
             if self._write_queue.is_full and not always:
@@ -492,6 +491,7 @@ class LineDispatcher(Dispatcher[TransportContext]):
             self.problems.unsent_messages += 1
 
     def _abandon(self, request: PendingRequest, line: QueuedLine | None, *, notify: bool) -> None:
+        """Remove a request and withdraw its queued line; if it was sent, `notify` the server of its cancellation."""
         request.abandoned = True
         self._pending.remove(request)
         if line is not None and self._write_queue.withdraw(line):

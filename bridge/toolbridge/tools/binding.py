@@ -50,6 +50,7 @@ def readable(hint: Any) -> Any:
 
 
 def _readable(hint: Any, made: dict[Any, Any]) -> Any:
+    """Replace `typing`'s TypedDicts in a hint, at any depth, by those of `typing_extensions`; `made` caches them."""
     if is_typeddict(hint) and type(hint).__module__ == "typing":
         if hint not in made:
             made[hint] = hint  # while it is being made
@@ -69,6 +70,7 @@ def _readable(hint: Any, made: dict[Any, Any]) -> Any:
 
 
 def _made_readable(kind: Any, made: dict[Any, Any]) -> Any:
+    """Build the `typing_extensions` TypedDict with the members, docstring and configuration of `kind`."""
     from typing_extensions import TypedDict
 
     members: dict[str, Any] = {}
@@ -100,17 +102,18 @@ class ToolContext:
     _report: OnProgress | None = field(default=None, repr=False, compare=False)
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Report progress to observers, from any thread."""
+        """Report progress to observers; thread-safe. Ignored if nobody listens or a number is not finite."""
         if self._report is None or not math.isfinite(done) or (total is not None and not math.isfinite(total)):
             return
         self._report(float(done), None if total is None else float(total), str(message)[:MOST_MESSAGE])
 
 
 def on_loop_thread(report: OnProgress, post: Callable[[Callable[[], Any]], Any]) -> OnProgress:
-    """Make a progress callback thread-safe: calls from other threads are posted to the event loop."""
+    """Wrap a progress callback, on the event loop's thread, to be thread-safe: other threads' calls are posted."""
     home = threading.get_ident()
 
     def tell(done: float, total: float | None, message: str) -> None:
+        """Report at once on the event loop's thread, else post; dropped once the event loop is closed."""
         if threading.get_ident() == home:
             report(done, total, message)
         else:
@@ -129,10 +132,10 @@ def on_loop_thread(report: OnProgress, post: Callable[[Callable[[], Any]], Any])
 
 
 def signature_of(name: str, function: Callable[..., Any]) -> inspect.Signature:
-    """The signature of a function, with every type hint evaluated.
+    """Return the signature of a function with every type hint evaluated, also those written as text.
 
     Raises:
-        ToolDefinitionError: it is not known, or a hint means nothing.
+        ToolDefinitionError: it has no known signature, or a hint can't be evaluated.
     """
     try:
         signature = inspect.signature(function, eval_str=True)
@@ -150,6 +153,7 @@ def is_context(annotation: object) -> bool:
 
 
 def _with_types(signature: inspect.Signature, names: dict[str, Any]) -> inspect.Signature:
+    """Return the signature with hints evaluated by these global names and made readable for pydantic."""
     hints = {each.name: each.annotation for each in signature.parameters.values()}
     hints["return"] = signature.return_annotation  # no parameter can be called so
     known = {name: hint for name, hint in hints.items() if hint is not inspect.Parameter.empty}
@@ -160,7 +164,7 @@ def _with_types(signature: inspect.Signature, names: dict[str, Any]) -> inspect.
 
 
 def _globals_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Of the module in which the hints were written."""
+    """Return the globals of the module in which the hints were written; wrappers and partials are looked through."""
     while isinstance(function, partial):
         function = cast("partial[Any]", function).func
     function = inspect.unwrap(function)
@@ -190,10 +194,10 @@ class ArgumentBinding:
 
 
 def arguments_from_hints(name: str, signature: inspect.Signature) -> ArgumentBinding:
-    """By the parameters of the handler: each is a property, and is passed by its name.
+    """Bind arguments by the handler's parameters: each is a property of the schema, and is passed by its name.
 
     Raises:
-        ToolDefinitionError: they can't be.
+        ToolDefinitionError: a parameter can't be passed by name, or its hint has no schema.
     """
     from pydantic import Field
 
@@ -214,6 +218,7 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> ArgumentBin
     adapter, schema = _typed(name, properties, "its type hints")
 
     def bind(arguments: Mapping[str, Any], given: ToolContext) -> Call:
+        """Validate and coerce arguments, and add the context. Raises `InvalidArgumentsError`."""
         checked = _validated(adapter.validator.validate_python, dict(arguments))
         if context is not None:
             checked[context] = given
@@ -223,7 +228,11 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> ArgumentBin
 
 
 def arguments_from_model(name: str, model: type[BaseModel], signature: inspect.Signature) -> ArgumentBinding:
-    """By a pydantic model: the handler gets an instance of it, and a context if it takes two."""
+    """Bind arguments as one instance of a pydantic model, and a context if the handler takes one.
+
+    Raises:
+        ToolDefinitionError: the handler takes other parameters.
+    """
     count, by_name = _positional(name, signature)
     schema = json_schema_of(_adapter(model), "validation")
 
@@ -263,11 +272,11 @@ _KEYWORDS = _OF_ARGUMENTS | _BESIDE | _OF_OTHERS | _OF_TEXTS
 
 
 def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
-    """By a JSON Schema, or by a raw shape: the arguments' names, each with its JSON Schema or Python type.
+    """Bind arguments by a JSON Schema, or a raw shape: the arguments' names, each with its JSON Schema or type.
 
     Raises:
         MisuseError: it could be either, or is a mixture.
-        ToolDefinitionError: it is neither.
+        ToolDefinitionError: it is neither, or the handler takes other parameters.
     """
     if not all(isinstance(key, str) for key in given):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError(f"the schema of tool {name!r}", given, "names that are text")
@@ -315,11 +324,12 @@ def _of_shape(shape: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
-    """By Python types: an argument is required unless it is `NotRequired[…]`."""
+    """Bind arguments as one dict by Python types; one is required unless its type is `NotRequired[…]`."""
     count, by_name = _positional(name, signature)
     adapter, schema = _typed(name, dict(shape), "the types of its schema")
 
     def bind(arguments: Mapping[str, Any], given: ToolContext) -> Call:
+        """Validate and coerce arguments. Raises `InvalidArgumentsError`."""
         checked = _validated(adapter.validator.validate_python, dict(arguments))
         return _as_positional(checked, given, count, by_name)
 
@@ -327,6 +337,11 @@ def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspec
 
 
 def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    """Build the validator and JSON Schema of an object with these typed properties and no others.
+
+    Raises:
+        ToolDefinitionError: pydantic can't; the message names them as `whose`.
+    """
     from pydantic import ConfigDict, TypeAdapter
     from pydantic.errors import PydanticUserError
     from typing_extensions import TypedDict  # pydantic wants this one on Python 3.11
@@ -341,7 +356,11 @@ def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapt
 
 
 def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
-    """By a JSON Schema: the handler gets one dict, and a context if it takes two."""
+    """Bind arguments as one dict by a JSON Schema, and a context if the handler takes one. Logs its notes.
+
+    Raises:
+        ToolDefinitionError: it is no JSON Schema of an object, or the handler takes other parameters.
+    """
     from toolbridge.schema.validate import ToolValidator
     from toolbridge_codegen.catalog import ToolDefinition
 
@@ -356,6 +375,7 @@ def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspe
         _log.warning("The schema of tool %r: %s", name, note)
 
     def bind(arguments: Mapping[str, Any], given: ToolContext) -> Call:
+        """Check arguments against the schema. Raises `InvalidArgumentsError`."""
         problems = checks.argument_problems(arguments)
         if problems:
             raise InvalidArgumentsError("; ".join(problems[:_MOST_PROBLEMS]))
@@ -365,7 +385,7 @@ def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspe
 
 
 def json_schema_of(adapter: TypeAdapter[Any], mode: str) -> dict[str, Any]:
-    """The JSON Schema of a type, without the titles that only repeat names."""
+    """Return the JSON Schema of a type, without the titles that only repeat names; `mode` is pydantic's."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class Untitled(GenerateJsonSchema):
@@ -385,6 +405,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _validated(validate: Callable[[Any], Any], arguments: dict[str, Any]) -> Any:
+    """Call a pydantic validator; its ValidationError becomes an `InvalidArgumentsError` without the values."""
     try:
         return validate(arguments)
     except ValueError as error:
@@ -398,6 +419,7 @@ def _validated(validate: Callable[[Any], Any], arguments: dict[str, Any]) -> Any
 
 
 def _check_parameter(name: str, parameter: inspect.Parameter) -> None:
+    """Raise `ToolDefinitionError` for a parameter that can't be passed by name, or an unbound `self`."""
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise ToolDefinitionError(name, f"its parameter {str(parameter)!r} has no schema: name each one, or give one")
     if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -407,9 +429,12 @@ def _check_parameter(name: str, parameter: inspect.Parameter) -> None:
 
 
 def _positional(name: str, signature: inspect.Signature) -> tuple[int, str | None]:
-    """How many positional arguments a handler of a given schema takes, and which parameter is its context by its type.
+    """Count the positional arguments that a handler takes, and name the parameter that is a context by its type.
 
     `handler()`, `handler(arguments)` and `handler(arguments, context)` are all fine; defaults are left alone.
+
+    Raises:
+        ToolDefinitionError: it needs others.
     """
     parameters = list(signature.parameters.values())
     context = next((each.name for each in parameters if is_context(each.annotation)), None)
@@ -429,6 +454,7 @@ def _as_positional(arguments: Any, context: ToolContext, count: int, by_name: st
 
 
 def _shown_default(default: object) -> dict[str, Any]:
+    """Return a parameter's default as a part of its JSON Schema; empty if it has no JSON form."""
     from pydantic_core import PydanticSerializationError, to_jsonable_python
 
     try:
@@ -438,10 +464,10 @@ def _shown_default(default: object) -> dict[str, Any]:
 
 
 def plain_json(given: Mapping[str, Any], name: str, problem: str) -> dict[str, Any]:
-    """A copy that is JSON all through: not of Python types, and not to be changed afterwards.
+    """Return a deep copy that is plain JSON; `name` is the tool's.
 
     Raises:
-        ToolDefinitionError: it has no JSON form.
+        ToolDefinitionError: it has no JSON form; with `problem` as its text.
     """
     import json
 

@@ -57,11 +57,12 @@ def create_server(
     version: str = "",
     **options: Unpack[CommonOptions],
 ) -> ServerConfig:
-    """A server of tools made by `tool`, or of plain functions, for `Config.of` or a section's `mcps`.
+    """Create a server of tools made by `tool`, or of plain functions, for `Config.of` or a section's `mcps`.
 
     Raises:
         ToolDefinitionError: a tool is none, or two have one name.
         ConfigError: the server can't be used as it is.
+        MisuseError: an argument has the wrong type.
     """
     made: dict[str, InProcessTool[..., Any]] = {}
     for field, value in (("instructions", instructions), ("version", version)):
@@ -107,7 +108,7 @@ class HostConnection:
         """Return at once: its end is always known."""
 
     async def keep_time(self) -> None:
-        """Cancel calls at their deadlines, until the host closes the connection.
+        """Cancel calls at their deadlines; returns once the connection is closed.
 
         There is one timer for all of them, which is seldom set: a call ends long before its time, and the next one's is
         later. A timer for each would take as long as a call does.
@@ -127,7 +128,7 @@ class HostConnection:
         return ""
 
     def close(self) -> None:
-        """Cancel the calls under way. A plain function that runs in a worker thread continues."""
+        """Cancel the calls under way and end `keep_time`. A plain function in a worker thread continues."""
         self._is_closed = True
         self._call_it.set()
         for scope in self._calls:
@@ -145,7 +146,7 @@ class HostConnection:
         """Call a tool and return the raw result; an exception of the handler is one, too.
 
         Raises:
-            ServerError: there is none: it took too long, or was closed.
+            ServerError: there is none: no such tool, it took too long, or the connection was closed.
         """
         del secrets  # there are none
         own = self._tools.get(tool)
@@ -169,7 +170,7 @@ class HostConnection:
     async def finish(
         self, own: InProcessTool[..., Any], result: Awaitable[dict[str, Any]], seconds: float
     ) -> dict[str, Any]:
-        """Await the raw result of a call that has begun, until its timeout.
+        """Await the raw result of a call that has begun, for at most `seconds`; only `keep_time` ends it.
 
         Raises:
             ServerError: there is none: it took too long, or was closed.
@@ -193,7 +194,10 @@ class HostConnection:
 def begin(
     own: InProcessTool[..., Any], arguments: Mapping[str, Any], context: ToolContext = _NO_CONTEXT
 ) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-    """Call a handler; returns its raw result if it is quick and done, else an awaitable of it."""
+    """Call a handler: returns its raw result if it is quick and done, or the arguments don't fit; else an awaitable.
+
+    A handler's exception becomes a raw result. A plain handler that is not quick runs on a thread once awaited.
+    """
     try:
         positional, named = own.arguments.bind(arguments, context)
     except InvalidArgumentsError as problem:
@@ -214,6 +218,7 @@ def begin(
 async def _awaited(
     own: InProcessTool[..., Any], handler: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
+    """Await a handler and return its raw result, also of an exception; a cancellation is raised."""
     try:
         value = await handler(*positional, **named)
     except BaseException as error:
@@ -224,6 +229,7 @@ async def _awaited(
 async def _on_a_thread(
     own: InProcessTool[..., Any], positional: tuple[Any, ...], named: dict[str, Any]
 ) -> dict[str, Any]:
+    """Run a plain handler on a worker thread and return its raw result, also of an exception."""
     # One that may report progress isn't waited for on the spot: its reports come by the event loop.
     is_quick = own.was_quick and not own.arguments.wants_context
     returned = await THREADS.run(partial(own.handler, *positional, **named), is_quick=is_quick)
@@ -237,7 +243,7 @@ async def _on_a_thread(
 
 
 def _raised(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any]:
-    """The raw result for an exception on the event loop; cancellations and interrupts are raised again."""
+    """Return the raw result for an exception on the event loop; raise cancellations and interrupts again."""
     is_cancelled = isinstance(error, anyio.get_cancelled_exc_class()) and not is_foreign(error)
     if is_cancelled or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
         raise error
@@ -245,7 +251,7 @@ def _raised(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any
 
 
 def _failed(own: InProcessTool[..., Any], error: BaseException) -> dict[str, Any]:
-    """The raw result for an exception of a handler; the traceback goes to the host's log only."""
+    """Log a handler's exception with its traceback, and return the raw result with its type and text only."""
     _log.warning("The tool %r raised %s", own.name, type(error).__name__, exc_info=error)
     try:
         words = str(error)

@@ -35,7 +35,7 @@ _RESULT_FIELDS = frozenset({"content", "structuredContent", "isError", "_meta"})
 
 
 def result_of(value: Any, adapter: TypeAdapter[Any] | None) -> dict[str, Any]:
-    """The raw result for a handler's return value; a value without a JSON form is a tool error."""
+    """Build the raw result for a handler's return value; a value without a JSON form is a tool error."""
     if value is None:
         return {"content": []}
     if isinstance(value, (bytes, bytearray)):
@@ -49,11 +49,12 @@ def result_of(value: Any, adapter: TypeAdapter[Any] | None) -> dict[str, Any]:
 
 
 def error_of(text: str) -> dict[str, Any]:
-    """The raw result of a tool that failed."""
+    """Build, not raise, the raw result of a tool that failed."""
     return {"isError": True, "content": [{"type": "text", "text": text}]}
 
 
 def _as_json(value: Any, adapter: TypeAdapter[Any] | None) -> Any:
+    """Convert a handler's result to JSON values, by its adapter if there is one. Raises ValueError or TypeError."""
     if type(value) in _SCALARS or (type(value) is float and math.isfinite(value)):
         return value
     if adapter is not None:
@@ -64,7 +65,7 @@ def _as_json(value: Any, adapter: TypeAdapter[Any] | None) -> Any:
 
 
 def _given_result(value: Any) -> dict[str, Any] | None:
-    """A value that is a result already: an object of the SDK, or `{"content": [{"type": …}]}`."""
+    """Return a raw result that a handler gave, an SDK object or `{"content": [{"type": …}]}`, as a dict; else None."""
     if type(value) is not dict:
         types = sys.modules.get("mcp_types")  # nobody can return what was never imported
         if types is not None and isinstance(value, types.CallToolResult):
@@ -176,7 +177,7 @@ def tool(
     timeout: float | None = None,
     quick: bool = False,
 ) -> Any:
-    """A function as a tool: as a decorator, with or without arguments, or as a function.
+    """Make a tool of a function: as a decorator, with or without arguments, or as a function.
 
     What is left out comes from the function: its name, its docstring, and a schema from its type hints. With a schema
     of your own, the handler gets the arguments as one dict, or one instance: a JSON Schema, a pydantic model, or a raw
@@ -194,6 +195,7 @@ def tool(
         raise ToolDefinitionError(name, f"it is of type {type(name).__name__}, neither a function nor a name")
 
     def make(function: Callable[..., Any]) -> InProcessTool[..., Any]:
+        """Build the tool of a function. Raises `ToolDefinitionError`."""
         named = _name(name, function)
         words = _text(named, "description", inspect.getdoc(function) or "" if description is None else description)
         given_output = _mapping(named, "output_schema", output_schema)
@@ -219,7 +221,7 @@ def tool(
 
 
 def is_async(handler: Callable[..., Any]) -> bool:
-    """Whether calling a handler surely returns a coroutine."""
+    """Return whether calling a handler surely returns a coroutine; partials and callable objects are looked through."""
     while isinstance(handler, partial):
         handler = cast("partial[Any]", handler).func
     called: object = getattr(handler, "__call__", None)  # noqa: B004  # an object's own, which may be async
@@ -227,6 +229,7 @@ def is_async(handler: Callable[..., Any]) -> bool:
 
 
 def _name(given: object, function: Callable[..., Any]) -> str:
+    """Return the tool's name, given or the function's. Raises `ToolDefinitionError` for a bad name or handler."""
     name = getattr(function, "__name__", "") if given is None else given
     if isinstance(function, InProcessTool):
         raise ToolDefinitionError(name, "it is a tool already")
@@ -240,12 +243,14 @@ def _name(given: object, function: Callable[..., Any]) -> str:
 
 
 def _text(name: str, field: str, value: object) -> str:
+    """Return `value` if it is text. Raises `ToolDefinitionError` otherwise, which names the field."""
     if not isinstance(value, str):
         raise ToolDefinitionError(name, f"its {field} is of type {type(value).__name__}, not text")
     return value
 
 
 def _mapping(name: str, field: str, value: object) -> dict[str, Any] | None:
+    """Return a JSON copy of a mapping, or None. Raises `ToolDefinitionError` if it is neither, or has no JSON form."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -254,6 +259,7 @@ def _mapping(name: str, field: str, value: object) -> dict[str, Any] | None:
 
 
 def _seconds(name: str, timeout: object) -> float | None:
+    """Return a timeout as a float, or None. Raises `ToolDefinitionError` unless it is above 0 and up to 3600."""
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not 0 < timeout <= 3600:
@@ -262,6 +268,7 @@ def _seconds(name: str, timeout: object) -> float | None:
 
 
 def _arguments(name: str, schema: object, signature: inspect.Signature) -> ArgumentBinding:
+    """Bind arguments by what `schema` is: None, a mapping or a pydantic model. Raises `ToolDefinitionError`."""
     if schema is None:
         return arguments_from_hints(name, signature)
     if isinstance(schema, Mapping):
@@ -277,7 +284,10 @@ def _arguments(name: str, schema: object, signature: inspect.Signature) -> Argum
 def _output(
     signature: inspect.Signature, given: dict[str, Any] | None
 ) -> tuple[TypeAdapter[Any] | None, dict[str, Any] | None]:
-    """How results are written, and their schema: as given, else of the type that is said to be returned."""
+    """Return the adapter that writes results as JSON, and their schema: as given, else from the return type.
+
+    None for both where there is no return type, or pydantic does not know it.
+    """
     returned: Any = signature.return_annotation
     if returned in (signature.empty, Any, object, bytes, bytearray, type(None)):
         return None, given

@@ -47,7 +47,7 @@ class SignInLock:
 
     @asynccontextmanager
     async def held(self) -> AsyncGenerator[None]:
-        """Wait for the lock and hold it for the context. While its holder asks a person, the caller's deadlines pause."""
+        """Wait for the lock and hold it within the context; waiting pauses the deadlines while a person is asked."""
         deadlines = enclosing_deadlines()
         with ExitStack() as pauses:
 

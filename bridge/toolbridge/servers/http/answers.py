@@ -197,7 +197,7 @@ class EventStream:
         return self._events.popleft()
 
     async def ends_now(self) -> bool:
-        """Wait 20 ms for the stream to end: only then can its connection be reused. An event in that time is dropped."""
+        """Wait 20 ms for the stream to end: only then can its connection be reused. Drops an event that arrives."""
         with anyio.move_on_after(_SECONDS_TO_END):
             return await self.next() is None
         return False

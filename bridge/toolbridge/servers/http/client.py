@@ -50,7 +50,7 @@ _jitter = random.SystemRandom()
 
 
 def may_be_repeated(method: str) -> bool:
-    """Whether a request is idempotent."""
+    """Return whether a request of this JSON-RPC method is idempotent, so that sending it twice is safe."""
     return method in _SAFE_METHODS
 
 
@@ -72,7 +72,10 @@ def retry_delay(
 
 
 def busy_delay(status: int, retry_after: str | None, *, attempts: int, seconds_left: float) -> float | None:
-    """Exponential backoff with jitter for an idempotent request to a busy server; `Retry-After` takes precedence."""
+    """Return the backoff in seconds before asking a busy server again; None if it is not busy or there is no time.
+
+    `Retry-After` takes precedence over exponential backoff with jitter. Does not check whether the request is safe.
+    """
     if status not in BUSY_STATUSES or attempts >= _MOST_ATTEMPTS:
         return None
     asked = parse_retry_after(retry_after)
@@ -153,7 +156,10 @@ class HttpClient:
         url: httpx2.URL | None = None,
         may_sign_in: bool = False,
     ) -> AsyncGenerator[httpx2.Response]:
-        """Send a request with the configured headers; redirects are followed where nothing could leak.
+        """Send a request with the configured headers and token; yields the answer, whose body the caller reads.
+
+        Redirects are followed where nothing could leak. A refusal is repeated once with a refreshed token, or, with
+        `may_sign_in`, after a person has signed in. Not bounded in time.
 
         Raises:
             ServerConnectError: it was not sent, being against a rule; the server can't be reached, or wants a sign-in.
@@ -199,14 +205,14 @@ class HttpClient:
             ) from None
 
     def redacted(self, error: MCPError) -> MCPError:
-        """A server's error with tokens redacted."""
+        """Return a server's error with tokens masked in its message; unchanged if it is of a subclass of `MCPError`."""
         secrets, text = self.tokens(), error.error.message
         if not secrets or type(error) is not MCPError:
             return error
         return MCPError(error.error.code, for_error(text, secrets, limit=MAX_GUEST_ERROR), error.error.data)
 
     def without_tokens(self, data: bytes) -> bytes:
-        """A server's message with tokens redacted."""
+        """Return a server's message with tokens masked."""
         for secret in self.tokens():
             data = data.replace(secret.encode(), b"***")
         return data
@@ -218,6 +224,7 @@ class HttpClient:
     def _build(
         self, method: str, url: httpx2.URL, headers: Mapping[str, str], content: bytes | None, token: str | None
     ) -> httpx2.Request:
+        """Build, not send, a request marked as meant for this server. Raises `HttpRuleError` for an unusable token."""
         authorization = {} if token is None else {"authorization": f"Bearer {token}"}
         for name, value in authorization.items():
             check_header_value(name, value)
@@ -236,6 +243,7 @@ def _asks_for_a_sign_in(response: httpx2.Response) -> bool:
 
 
 def _moved(request: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
+    """Return a redirect's checked target; None if it is none. Raises `BadAnswerError` if it may not be followed."""
     try:
         return redirected(request, response)
     except HttpRuleError as error:

@@ -80,14 +80,14 @@ class SsePipe:
     # ---- what the dispatcher sees
 
     async def receive(self) -> bytes:
-        """The next line; none when the stream has ended."""
+        """Wait for the next line; b"" when the stream has ended."""
         while not (line := self.receive_nowait()) and not self.end_reason:
             self._has_received = anyio.Event()
             await self._has_received.wait()
         return line
 
     def receive_nowait(self) -> bytes:
-        """A line that is there already; none when there is not."""
+        """Return a line that is there already, else b""; requests that failed before it go to `on_failure`."""
         self._has_taken.set()
         while self._received:
             found = self._received.popleft()
@@ -97,7 +97,11 @@ class SsePipe:
         return b""
 
     def send_nowait(self, data: bytes | memoryview) -> int:
-        """Post a message soon, if not too many wait already. Never takes half of one."""
+        """Queue a whole message to be posted, and return its size; 0 if too many wait.
+
+        Raises:
+            BrokenPipeError: the stream of events has ended.
+        """
         if self.end_reason:
             raise BrokenPipeError(self.end_reason)
         if len(self._outgoing) >= self._limits.calls_in_flight:
@@ -107,13 +111,13 @@ class SsePipe:
         return len(data)
 
     async def wait_until_sendable(self) -> None:
-        """Until there is room for another message."""
+        """Wait until there is room for another message."""
         while len(self._outgoing) >= self._limits.calls_in_flight:
             self._has_room = anyio.Event()
             await self._has_room.wait()
 
     async def attend(self) -> None:
-        """Read events and post messages, until the stream ends."""
+        """Receive events and post queued messages until the stream ends, which cancels the posts under way."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._post_all)
             while (event := await self._events.next()) is not None:
@@ -141,6 +145,7 @@ class SsePipe:
         self._has_received.set()
 
     async def _post_all(self) -> None:
+        """Post queued messages until cancelled, each in a task but `initialized`, which is awaited."""
         async with anyio.create_task_group() as posts:
             while True:
                 while not self._outgoing:
@@ -180,6 +185,7 @@ class SsePipe:
                 scope.cancel()
 
     async def _post(self, data: bytes, message: dict[str, Any]) -> None:
+        """Post a message within its time; raises nothing: a request that fails gets an error as its answer."""
         request_id = message.get("id") if "method" in message else None
         seconds = self._limits.connect_seconds if request_id is None else self._limits.call_seconds
         try:
@@ -198,6 +204,7 @@ class SsePipe:
             self._posting.pop(request_id, None)
 
     async def _post_repeatedly(self, data: bytes, method: str, seconds: float) -> None:
+        """Post a message, and again if the server is busy and that is safe. Raises `MCPError` or `ServerError`."""
         attempts = 0
         until = anyio.current_time() + seconds
         while True:
@@ -214,7 +221,7 @@ class SsePipe:
             await anyio.sleep(delay)
 
     def _fail(self, request_id: object, code: int, problem: str) -> None:
-        """Answer a request of ours in place of the server."""
+        """Answer a request of ours with an error in place of the server; without an id, only log it."""
         if request_id is None:
             _LOGGER.debug("Server %r did not take a message: %s", self._http.server, problem)
             return
@@ -222,13 +229,14 @@ class SsePipe:
         self._receive(encode_line({"jsonrpc": "2.0", "id": request_id, "error": error}))
 
     def _fail_with(self, request_id: object, error: ServerError) -> None:
-        """End a request of ours with what became of it, which is no word of the server."""
+        """Fail a request of ours with an error that is no word of the server; without an id, only log it."""
         if request_id is None:
             _LOGGER.debug("%s", error)
         else:
             self._receive(_Failure(request_id, error))
 
     def _checked_endpoint(self, data: bytes) -> httpx2.URL:
+        """Resolve the endpoint that the server named. Raises `ServerConnectError` if it is malformed or elsewhere."""
         server = self._http.server
         try:
             if len(data) > _MOST_ENDPOINT:
@@ -244,7 +252,7 @@ class SsePipe:
 
 
 def check_event_stream(server: str, response: httpx2.Response) -> None:
-    """Whether a stream of events was opened.
+    """Verify that a stream of events was opened, by the answer's status and content type.
 
     Raises:
         ServerConnectError: it was not.

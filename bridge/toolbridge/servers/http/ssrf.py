@@ -93,7 +93,7 @@ def literal_address(host: str) -> Address | None:
 
 
 def is_this_machine(host: str) -> bool:
-    """Whether a host is loopback by itself, without DNS."""
+    """Return whether a host is `localhost` or a literal loopback address. Uses no DNS."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -151,6 +151,7 @@ def check_reach(host: str, address: Address, *, nearest: Reach) -> Reach:
 
 
 def _never(address: Address) -> str:
+    """Say why an address is never reached ("a multicast address"); "" if it may be."""
     if address in _METADATA_ADDRESSES:
         return "a cloud metadata service"
     if address.is_link_local:
@@ -193,7 +194,7 @@ def _within_shorter_prefixes(number: int) -> list[Address]:
 
 
 def _loose_ipv4(host: str) -> IPv4Address | None:
-    """One to four numbers, each decimal, hexadecimal or octal, the last one filling what is left."""
+    """Parse an IPv4 address of one to four decimal, hexadecimal or octal numbers; None if it is none."""
     numbers: list[int] = []
     parts = host.split(".")
     if len(parts) > 4:
@@ -213,6 +214,7 @@ def _loose_ipv4(host: str) -> IPv4Address | None:
 
 
 def _number(text: str) -> int | None:
+    """Parse a decimal, `0x` hexadecimal or `0` octal number; None if it is none."""
     if not text.isascii() or not 0 < len(text) <= 64:
         return None
     lower = text.lower()
@@ -297,10 +299,10 @@ def check_headers(headers: Mapping[str, str]) -> bool:
 
 
 def check_header(name: str, value: str) -> None:
-    """Refuses a header that can't be sent, or would be sent as more than one.
+    """Verify a header's name and value: it can be sent, as one header only.
 
     Raises:
-        HttpRuleError: names the header, never its value.
+        HttpRuleError: it can't; names the header, never its value.
     """
     if not _HEADER_NAME.fullmatch(name):
         raise HttpRuleError(
@@ -310,7 +312,7 @@ def check_header(name: str, value: str) -> None:
 
 
 def check_header_value(name: str, value: str) -> None:
-    """Refuse a value that can't be sent, or would be sent as more than one header.
+    """Verify a header's value: printable ASCII, not too long, without spaces at its ends.
 
     Raises:
         HttpRuleError: names the header, never its value.
@@ -340,7 +342,7 @@ def same_origin(meant: httpx2.URL, other: httpx2.URL) -> bool:
 
 
 def redirected(sent: httpx2.Request, response: httpx2.Response) -> httpx2.URL | None:
-    """The target of a redirect; None if the response is none.
+    """Return the checked target of a redirect; None if the response is none. Sends nothing.
 
     Raises:
         HttpRuleError: it leads to another origin, or would not be the same request any more.
@@ -366,10 +368,10 @@ def redirected(sent: httpx2.Request, response: httpx2.Response) -> httpx2.URL | 
 
 
 def check_authorization_url(text: str) -> httpx2.URL:
-    """Verify the URL of a sign-in page.
+    """Verify the URL of a sign-in page, as one that carries secrets, and return it.
 
     Raises:
-        HttpRuleError: it is not https, nor this machine.
+        HttpRuleError: it is refused: not https and not this machine, or against another rule.
     """
     return check_url(text, secrets=True)
 

@@ -43,6 +43,8 @@ async def open_http(
 ) -> AsyncGenerator[ServerChannel]:
     """Open a channel to a server by streamable HTTP. Nothing is sent before the first request.
 
+    Leaving the context ends the session at the server.
+
     Args:
         server: its configuration.
         headers: its headers, with references resolved.
@@ -73,7 +75,9 @@ async def open_sse(
     client_secret: str | None = None,
     store: TokenStore | None = None,
 ) -> AsyncGenerator[ServerChannel]:
-    """Open a channel to a server of the older transport. The caller bounds the time.
+    """Open a channel to a server of the older transport; waits for its endpoint. The caller bounds the time.
+
+    A busy server is asked again. For the parameters, see `open_http`.
 
     Raises:
         ServerConnectError: against the rules, not reached, or no server of this kind.
@@ -95,6 +99,7 @@ async def open_sse(
 
 
 async def _sse_channel(http: HttpClient, response: httpx2.Response, limits: ServerLimits) -> ServerChannel:
+    """Wait for the server's endpoint in the stream, and build the channel. Raises `ServerConnectError` without one."""
     pipe = SsePipe(http, response, limits)
     await pipe.find_endpoint()
     dispatcher = LineDispatcher(pipe, limits.message_bytes)
@@ -111,7 +116,9 @@ async def sign_in_to(
     client_secret: str | None = None,
     store: TokenStore | None = None,
 ) -> bool:
-    """Have a person sign in to a server now; False if the server wanted no sign-in.
+    """Have a person sign in to a server now, by sending it a harmless request; false if no sign-in was wanted.
+
+    The server's own time is bounded, the person's is not.
 
     Raises:
         ServerError: nobody signed in, or the server was not reached.
@@ -150,6 +157,11 @@ async def _open_client(
     client_secret: str | None,
     store: TokenStore | None,
 ) -> AsyncGenerator[HttpClient]:
+    """Open a client for one server within the context; it signs in unless an `Authorization` header is configured.
+
+    Raises:
+        ServerConnectError: a header or the URL is against the rules.
+    """
     try:
         secrets = check_headers(headers)
     except HttpRuleError as error:
@@ -194,6 +206,7 @@ async def _tasks_beside() -> AsyncGenerator[anyio.abc.TaskGroup]:
 
 
 def _checked_url(server: ServerConfig, *, secrets: bool) -> httpx2.URL:
+    """Return the server's URL if requests may go to it. Raises `ServerConnectError` otherwise."""
     try:
         return check_url(server.url or "", secrets=secrets)
     except HttpRuleError as error:

@@ -56,7 +56,7 @@ class Launch:
 
 @asynccontextmanager
 async def open_stdio(server_name: str, launch: Launch, limits: ServerLimits) -> AsyncGenerator[ServerChannel]:
-    """Start a server; leaving the context ends its whole process tree.
+    """Start a server's process; leaving the context ends its whole process tree, and waits for that.
 
     Only the dispatcher's `run` needs a background task, so an error in the context is raised unwrapped.
 
@@ -101,7 +101,7 @@ def find_executable(server: ServerConfig, path: str) -> str:
 
 
 def link_target(server: ServerConfig, executable: str, directory: str) -> str | None:
-    """The target of a command in the project or the server's directory, if it is a symbolic link; else None.
+    """Return the target of a symbolic link that is the command, in the project or the server's directory; else None.
 
     Links elsewhere are left out: package managers change them with each upgrade, which must not ask for approval again.
     """
@@ -148,6 +148,7 @@ def _search(name: str, path: str) -> str | None:
 
 
 def _checked(server: ServerConfig, file: str) -> str:
+    """Return a file's path if it is an executable regular file. Raises `ServerConnectError`, with advice, otherwise."""
     shown = for_terminal(file)
     if not os.path.exists(file):
         home = " A `~` is not expanded: write the whole path." if (server.command or "").startswith("~") else ""
@@ -160,6 +161,7 @@ def _checked(server: ServerConfig, file: str) -> str:
 
 
 def _not_found(server: ServerConfig, command: str, path: str) -> ServerConnectError:
+    """Build the error for a command that is not on the PATH, with advice on how to install it."""
     shown = for_terminal(command)
     if " " in command:
         fix = "Put the program into `command` and its arguments into `args`."

@@ -54,7 +54,7 @@ class LineReader:
         self._overlong_size = 0
 
     def feed(self, chunk: bytes) -> list[Line | OverlongLine]:
-        """Add bytes, and return the lines that they complete."""
+        """Add bytes, and return the lines that they complete, without newlines; of an overlong line, its two ends."""
         *ends, begun = chunk.split(b"\n")
         lines: list[Line | OverlongLine] = []
         for end in ends:
@@ -68,10 +68,11 @@ class LineReader:
         return lines
 
     def rest(self) -> Line | OverlongLine:
-        """The bytes after the last newline."""
+        """Return the bytes after the last newline as a line, and forget them; may be empty."""
         return self._take()
 
     def _add(self, piece: bytes) -> None:
+        """Append to the unfinished line; above the limit, keep only its two ends."""
         if self._overlong_head is not None:
             self._overlong_size += len(piece)
             # From here on the array holds the line's last bytes only.
@@ -85,6 +86,7 @@ class LineReader:
             self._begun = self._begun[-END_BYTES:]
 
     def _take(self) -> Line | OverlongLine:
+        """Finish and return the unfinished line, and begin an empty one."""
         begun, self._begun = self._begun, bytearray()
         if self._overlong_head is None:
             return begun
@@ -138,7 +140,7 @@ class WriteQueue:
         return self._waiting_bytes > self._max_waiting_bytes
 
     def send(self, data: bytes) -> QueuedLine | None:
-        """Write or queue a line; a queued one is returned, and can be withdrawn.
+        """Write a line at once, or queue and return it, so that it can be withdrawn; None if it was written.
 
         Raises:
             OSError: the pipe has no reader any more.
@@ -224,7 +226,7 @@ class Pipes:
         self.close(self.child_stdin, self.child_stdout, self.child_stderr)
 
     async def read(self, end: int) -> bytes:
-        """Wait for the next bytes; empty at the end."""
+        """Wait for the next bytes; empty at the end, on an error, and once the pipe is closed."""
         while True:
             if end not in self._open:
                 return b""
@@ -237,7 +239,7 @@ class Pipes:
                 return b""
 
     def read_nowait(self, end: int) -> bytes:
-        """Bytes that are there already; empty when there are none."""
+        """Return bytes that are there already; empty if there are none, on an error, and once the pipe is closed."""
         try:
             return os.read(end, _CHUNK) if end in self._open else b""
         except OSError:
@@ -257,10 +259,10 @@ class Pipes:
             return 0
 
     async def wait_until_writable(self) -> None:
-        """Wait until stdin may have room.
+        """Wait until stdin may have room; returns at once if it is closed.
 
         Raises:
-            OSError: it is closed.
+            BrokenPipeError: it is closed meanwhile.
         """
         try:
             if self.stdin in self._open:
@@ -311,7 +313,7 @@ _MAX_READ_AT_ONCE = 1024 * 1024
 
 
 async def start_process(server: str, launch: Launch) -> ServerProcess:
-    """Start a server's process.
+    """Start a server's process in a session of its own, with a mark in its environment. The caller must close it.
 
     Raises:
         ServerConnectError: the system would not start it; says why and what to do.
@@ -395,9 +397,10 @@ class ServerProcess:
         return "; ".join(parts)
 
     async def close(self, seconds: float) -> None:
-        """End its process tree: close stdin, SIGTERM after a moment, SIGKILL after `seconds` more.
+        """End its process tree: close stdin, SIGTERM after a moment, SIGKILL after `seconds` more. Logs if that fails.
 
         Takes less than `seconds` + 2 s. Run it shielded; if it is cancelled all the same, it kills the tree at once.
+        A second call returns at once.
         """
         if self._closing:
             return
@@ -426,7 +429,10 @@ class ServerProcess:
         self._tree.signal(number, leader_ended=self._exited)
 
     async def _gone_within(self, seconds: float, *, killing: bool = False) -> bool:
-        """Wait for the process tree to exit; drains its pipes so it can't block on a write. False at the timeout."""
+        """Wait for the process tree to exit, draining its pipes so that it can't block; False at the timeout.
+
+        With `killing`, sends SIGKILL to what is left at each scan.
+        """
         deadline = anyio.current_time() + seconds
         next_scan = 0.0
         while True:
@@ -457,6 +463,7 @@ class ServerProcess:
 
 
 def _signal_name(number: int) -> str:
+    """Return a signal's name, as SIGTERM, or "signal 99" if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:

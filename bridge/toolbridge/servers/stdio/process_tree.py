@@ -59,7 +59,7 @@ class ProcessTree:
         self._session_is_ours = True
 
     def scan(self, *, leader_ended: bool) -> bool:
-        """Find the tree's processes; False when none is left."""
+        """Find the tree's processes and remember them for `signal`; False when none is left. Blocks briefly."""
         table = process_table()
         if table is None:
             return self._group_answers() or not leader_ended
@@ -76,7 +76,7 @@ class ProcessTree:
         return bool(found)
 
     def signal(self, number: signal.Signals, *, leader_ended: bool) -> None:
-        """Signal every process of the last scan that still lives."""
+        """Signal the server's process group, and each living process of the last scan. Errors are ignored."""
         if not leader_ended or self._session_is_ours:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._leader, number)
@@ -87,11 +87,13 @@ class ProcessTree:
                     os.kill(member.pid, number)
 
     def _is_marked(self, one: Member) -> bool:
+        """Return whether a process has our mark in its environment. Always False outside Linux."""
         if sys.platform != "linux" or int(one.started) < self._started:  # most are older than the server
             return False
         return self._mark in _environment(one.pid)
 
     def _group_answers(self) -> bool:
+        """Return whether the leader's process group still has a process; if not, its id is no longer ours."""
         try:
             os.killpg(self._leader, 0)
         except ProcessLookupError:
@@ -102,7 +104,7 @@ class ProcessTree:
 
 
 def process_table() -> Table | None:
-    """All processes of the system; None if they can't be listed."""
+    """List all living processes of the system; None if they can't be listed. Blocks on /proc, or runs `ps`."""
     if sys.platform != "linux":
         return table_of_ps()
     try:
@@ -114,7 +116,7 @@ def process_table() -> Table | None:
 
 
 def table_of_ps() -> Table | None:
-    """All processes as `ps` lists them, without session ids."""
+    """List all processes by running `ps`, without session ids; None if it fails. Blocks for up to a second."""
     command = ["/bin/ps", "-A", "-o", "pid=,ppid=,pgid=,state=,lstart="]
     try:
         done = subprocess.run(  # noqa: S603  # no server text is in it
@@ -135,6 +137,7 @@ def _same(now: Member | None, known: Member) -> bool:
 
 
 def _add_descendants(found: dict[int, Member], table: Table) -> None:
+    """Add to `found`, in place, every process in the table that descends from one in it."""
     children: dict[int, list[Member]] = {}
     for member in table.values():
         children.setdefault(member.parent, []).append(member)
