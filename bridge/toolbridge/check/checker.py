@@ -75,7 +75,7 @@ TOO_LARGE = "The type check ran out of memory or stack."
 
 
 def unended(why: str = TOO_SLOW) -> CheckReport:
-    """The report of a check that exceeded its limits. Such a program is not run unchecked."""
+    """Returns the report of a check that exceeded its limits. Such a program is not run unchecked."""
     failure = Failure(
         "check_timeout",
         why,
@@ -88,19 +88,19 @@ def unended(why: str = TOO_SLOW) -> CheckReport:
 
 
 def problem(source: str, place: tuple[int, int], message: str, rule: str, stub: StubLine | None) -> Problem:
-    """A problem at a line and column, with an excerpt of the source."""
+    """Returns a problem at a line and column (`place`), with an excerpt of the source and the line of the stubs."""
     line, column = place
     return Problem(line, column, message, rule, excerpt(source, line, column), "" if stub is None else stub_text(stub))
 
 
 def stub_text(stub: StubLine) -> str:
-    """A line of the stubs, as shown to the model."""
+    """Returns a line of the stubs as shown to the model: with its position, truncated to 200 characters."""
     text = stub.text if len(stub.text) <= _MOST_STUB_LINE else stub.text[:_MOST_STUB_LINE] + "…"
     return f"The stub says ({stub.file}, line {stub.line}): {text}"
 
 
 def _also(problem: Problem) -> str:
-    """A further problem, with its own source line only: a model pays for every line."""
+    """Returns the text of a further problem, with its own source line only: a model pays for every line."""
     marked = problem.excerpt.split("\n")
     at = next((index for index, line in enumerate(marked) if line.startswith(">")), 0)
     shown = replace(problem, excerpt="\n".join(marked[at : at + 2]))
@@ -108,7 +108,7 @@ def _also(problem: Problem) -> str:
 
 
 def failure_of(problems: tuple[Problem, ...]) -> Failure | None:
-    """The failure of a program with these problems, which was not started."""
+    """Returns the failure of a program with these problems, which was not started; None without any."""
     if not problems:
         return None
     first, *others = problems
@@ -164,21 +164,24 @@ class SessionNames:
         return "\n".join([*self.imports, *self.declared.values()])
 
     def is_used_in(self, source: str) -> bool:
-        """Whether a program uses a host import of an earlier one."""
+        """Returns whether a program mentions a name that an earlier one imported from the host."""
         typed = {name for name, kind in self.declared.items() if kind.startswith("typeof import(")}
         for text in self.imports:
             typed.update(_WORD.findall(text))
         return bool(typed) and not typed.isdisjoint(_WORD.findall(source))
 
     def add(self, source: str, language: str, names: Iterable[tuple[str, str]]) -> None:
-        """Records a program that was run, and the names it declares."""
+        """Records a program that was run, and the names it declares, for the checks of later ones.
+
+        Of Python, also its host imports. Reads the first 200,000 characters.
+        """
         self.declared.update(names)
         self.words.update(_WORD.findall(source[:_MOST_CONTEXT]))
         if language == "python":
             self._add_imports(source[:_MOST_CONTEXT])
 
     def _add_imports(self, source: str) -> None:
-        """Records host imports, in order: a name may be imported, rebound, and imported again."""
+        """Records host imports and rebound names, in order: a name may be imported, rebound, and imported again."""
         from toolbridge.check.python.text import HOST_IMPORT, blank_strings, rebound_names
 
         code = blank_strings(source)
@@ -205,7 +208,10 @@ NO_TYPESCRIPT = (
 
 
 class Checker:
-    """Type-checks programs, each in a sandbox instance or process of its own. Caches the last reports."""
+    """Type-checks programs, each in a sandbox instance or process of its own.
+
+    Keeps the last 64 reports, and drops the first stored (FIFO, not LRU); those of sessions are never kept.
+    """
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -216,6 +222,8 @@ class Checker:
     async def prepare(self, language: str) -> None:
         """Loads the checker of a language, which may have to be compiled: outside of any run's time.
 
+        Blocks while compiling; does nothing if it is loaded. A missing image is left to the check to report.
+
         Raises:
             ToolbridgeError: the sandbox is closed.
         """
@@ -225,7 +233,7 @@ class Checker:
                 self.prepared |= {"javascript", "typescript"}
 
     def known(self, source: str, language: str, world: World) -> Checked | None:
-        """The cached report for the same program and stubs."""
+        """Returns the kept report for the same program and stubs; None without one."""
         return self._known.get(_key(source, language, world))
 
     async def check(
@@ -236,9 +244,10 @@ class Checker:
         session: SessionNames | None = None,
         limits: Limits = _USUAL_LIMITS,
     ) -> Checked:
-        """Type-checks a program within the time limit of a run.
+        """Type-checks a program within the time limit of a run, after `prepare`; returns a kept report at once.
 
         A checker that fails or is missing gives a warning; one that exceeds the limit gives an `unended` report.
+        The names of `session` are known to the program, but it is not changed.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or the installation is broken.
@@ -272,6 +281,11 @@ class Checker:
     async def _check(
         self, source: str, language: str, world: World, session: SessionNames | None, limits: Limits
     ) -> Checked:
+        """Type-checks a program, without a time limit and kept reports.
+
+        Raises:
+            GuestImageError: TypeScript's image is missing; JavaScript then gets a warning.
+        """
         from toolbridge.check.javascript import check_javascript
 
         is_too_long = len(source) > MOST_SOURCE
@@ -294,6 +308,7 @@ class Checker:
 
 
 def _key(source: str, language: str, world: World) -> tuple[object, ...]:
+    """Returns the cache key of a report: all that it depends on."""
     return (language, source, tuple(world.stubs.items()), world.modules, world.untyped)
 
 

@@ -67,12 +67,13 @@ class _ParsedStub(NamedTuple):
 
 
 def needed_stubs(stubs: Mapping[str, str], source: str) -> dict[str, NeededStub]:
-    """Drops the declarations that a program's words don't reach."""
+    """Returns the stubs without declarations that a program's words don't reach, and without comments."""
     words = {*_WORD.findall(source), *_ALWAYS}
     return {name: _needed(_parse(text), words) for name, text in stubs.items()}
 
 
 def _needed(stub: _ParsedStub, words: set[str]) -> NeededStub:
+    """Returns the part of a stub that some words reach; other functions stay as names of type `any`."""
     needed = _reachable(stub.uses, words)
     lines: list[_SourceLine] = []
     named_only: dict[str, int] = {}
@@ -88,7 +89,7 @@ def _needed(stub: _ParsedStub, words: set[str]) -> NeededStub:
 
 
 def _names(functions: Mapping[str, int]) -> Iterable[_SourceLine]:
-    """Dropped functions as constants of type `any`, one per line."""
+    """Yields dropped functions as constants of type `any`, one per line. Needs at least one."""
     *_, last = functions
     yield _SourceLine(0, " export const")
     for name, number in functions.items():
@@ -97,7 +98,7 @@ def _names(functions: Mapping[str, int]) -> Iterable[_SourceLine]:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _parse(text: str) -> _ParsedStub:
-    """Parses a stub, cached by its text."""
+    """Parses a stub into parts, without comments and blank lines. Keeps the last 64 results (LRU)."""
     bare = [line.rstrip() for line in without_comments(text).split("\n")]
     pieces: list[_StubPart] = []
     words: dict[str, set[str]] = {}
@@ -117,7 +118,7 @@ def _parse(text: str) -> _ParsedStub:
 
 
 def _last_line(bare: list[str], first: int) -> int:
-    """The index of a declaration's last line."""
+    """Returns the index of the last line of the declaration that begins in line `first`."""
     last = first
     for at in range(first + 1, len(bare)):
         if not bare[at]:
@@ -129,7 +130,7 @@ def _last_line(bare: list[str], first: int) -> int:
 
 
 def _reachable(uses: Mapping[str, frozenset[str]], words: set[str]) -> set[str]:
-    """The declared names that some words reach, transitively."""
+    """Returns the declared names that some words reach, through the declarations that mention others."""
     needed: set[str] = set()
     found = list(words & uses.keys())
     while found:
@@ -162,7 +163,11 @@ _NO_SUCH_NAME = {2304, 2552, 2580, 2581, 2582, 2583, 2584, 2591, 2592, 2593}
 async def check_javascript(
     source: str, language: str, world: World, session: SessionNames | None, ask: Callable[[str], Awaitable[RunResult]]
 ) -> Checked:
-    """Type-checks a program. A compiler that fails gives a warning only."""
+    """Type-checks a program; `ask` runs the compiler on a request.
+
+    A compiler that fails gives a warning, one that exceeds its limits an `unended` report.
+    A syntax error is in the report for TypeScript only: the JavaScript engine reports its own.
+    """
     mentioned = source if session is None else f"{source}\n{session.mentions}"
     needed = needed_stubs(world.stubs, mentioned)
     stubs = {name: stub.text.replace(*_PAIRS) if name == _BRIDGE else stub.text for name, stub in needed.items()}
@@ -196,7 +201,7 @@ class _Stubs(NamedTuple):
     needed: Mapping[str, NeededStub]
 
     def locate(self, stub: StubLine) -> StubLine:
-        """The position in the whole file of a line in the reduced stub."""
+        """Returns the position in the whole file of a line in the reduced stub; unknown lines unchanged."""
         if stub.file not in self.needed:
             return stub
         lines = self.needed[stub.file].lines
@@ -207,6 +212,7 @@ class _Stubs(NamedTuple):
 
 
 def _checked(answer: Answer, source: str, language: str, stubs: _Stubs) -> Checked:
+    """Returns the report on the compiler's answer: of several messages at a position, the first is the cause."""
     # The first message at a position is the cause.
     places = {(each.line, each.column): each for each in reversed(answer.mistakes)}
     mistakes = [each for each in answer.mistakes if places[each.line, each.column] is each]
@@ -216,6 +222,7 @@ def _checked(answer: Answer, source: str, language: str, stubs: _Stubs) -> Check
 
 
 def _problem(diagnostic: Complaint, source: str, stubs: _Stubs) -> Problem:
+    """Returns a diagnostic as a problem, with better messages for missing modules, exports and names."""
     message, world = diagnostic.message, stubs.world
     quoted = message.split("'")[1] if message.count("'") >= 2 else ""
     stub = None if diagnostic.stub is None else stubs.locate(diagnostic.stub)
@@ -231,7 +238,10 @@ def _problem(diagnostic: Complaint, source: str, stubs: _Stubs) -> Problem:
 
 
 def _missing_export(module: str, name: str, meant: str | None, world: World) -> str:
-    """The message for an unknown export, in the engine's own words."""
+    """Returns the message for an unknown export, in the engine's own words.
+
+    It suggests what is `meant`, else the nearest export, else lists up to 20.
+    """
     if meant:
         return f'module "{module}" has no export "{name}". Did you mean "{meant}"?'
     file = f"{module.removeprefix('host:').removesuffix('/async')}.d.ts"
@@ -244,6 +254,7 @@ def _missing_export(module: str, name: str, meant: str | None, world: World) -> 
 
 
 def _untyped(specifiers: tuple[str, ...]) -> str:
+    """Returns a `.d.ts` that declares these modules, and their async twins, as `any`."""
     both = [name for specifier in specifiers for name in (specifier, f"{specifier}/async")]
     modules = [f'declare module "{name}";' for name in both]
     required = [f'(id: "{name}"): any;' for name in both]

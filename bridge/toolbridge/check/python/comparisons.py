@@ -26,7 +26,7 @@ _MOST_LISTS = 50
 
 
 def constant_list_edits(program: Program) -> Iterator[Edit]:
-    """Rewrites lists of constants that are only iterated as tuples, whose constants the checker keeps apart."""
+    """Yields edits that turn lists of constants, only iterated, into tuples: the checker keeps their constants apart."""
     code = program.code
     for found, _ in zip(_LIST.finditer(code), range(_MOST_LISTS), strict=False):
         end = end_of_bracket(code, found.end())
@@ -39,7 +39,10 @@ def constant_list_edits(program: Program) -> Iterator[Edit]:
 
 
 def locate_wrong_constant(finding: TyFinding, wrong: list[str], program: Program) -> int | None:
-    """The index of a wrong constant that certainly reaches a finding's position."""
+    """Returns the index of the first wrong constant that certainly reaches a finding's position.
+
+    `wrong` has them as in the checker's notation. None in doubt, and for a long program.
+    """
     for constant in wrong if program.is_small else ():
         plain = constant.strip("\"'")
         quoted = [found.start() for found in re.finditer(rf"""(["']){re.escape(plain)}\1""", program.source)]
@@ -49,6 +52,7 @@ def locate_wrong_constant(finding: TyFinding, wrong: list[str], program: Program
 
 
 def _reaches(at: int, finding: TyFinding, program: Program) -> bool:
+    """Returns whether a constant at an index certainly reaches a finding's position, on every way through."""
     start = program.at(finding)
     end = program.index(finding.end_line, finding.end_column) if finding.end_line else start
     if start <= at < end:
@@ -65,13 +69,13 @@ def _reaches(at: int, finding: TyFinding, program: Program) -> bool:
 
 
 def _is_chosen(line: LogicalLine, start: int, code: str) -> bool:
-    """Whether a line is a conditional expression of constants, with no branch between it and the position."""
+    """Returns whether a line is a conditional expression of constants, with no branch between it and the position."""
     is_choice = re.search(r"\bif\b.*\belse\b", line.text) is not None and _BOUND.match(line.text) is not None
     return is_choice and line.end < start and not _TURN.search(code[line.end : start])
 
 
 def _is_iterated_to(line: LogicalLine, used: LogicalLine, start: int, program: Program) -> bool:
-    """Whether every constant of a line's list reaches a position in another line."""
+    """Returns whether every constant of a line's list reaches a position in another line."""
     bound = _BOUND.match(line.text)
     loop = line if bound is None else _loop(bound[1], used, program)
     if loop is None:
@@ -82,13 +86,14 @@ def _is_iterated_to(line: LogicalLine, used: LogicalLine, start: int, program: P
 
 
 def _loop(name: str, used: LogicalLine, program: Program) -> LogicalLine | None:
-    """The last loop over a variable up to a line."""
+    """Returns the last loop over a variable up to a line; None without one."""
     through = re.compile(rf"\bfor\b.*\bin[ \t]+{name}\b")
     lines = [each for each in program.logical_lines if each.start <= used.start and through.search(each.text)]
     return lines[-1] if lines else None
 
 
 def _is_constant_list(code: str, opening: int) -> bool:
+    """Returns whether the bracket holds constants only, and is a value: assigned, or after `in`."""
     end = end_of_bracket(code, opening)
     before = code[max(0, opening - 40) : opening].rstrip()
     is_value = before.endswith("=") or re.search(r"\bin\Z", before) is not None
@@ -96,11 +101,13 @@ def _is_constant_list(code: str, opening: int) -> bool:
 
 
 def _has_only_constants(code: str, opening: int, end: int) -> bool:
+    """Returns whether the parts of a bracket are all constants, of which it has at least one."""
     parts = [part.strip() for part in split_outside(code[opening + 1 : end - 1], ",")]
     return any(parts) and all(not part or _LONE_CONSTANT.fullmatch(part) for part in parts)
 
 
 def _is_iterated(code: str, start: int, end: int) -> bool:
+    """Returns whether a span is the whole operand of an `in`, as in a loop."""
     before = code[max(0, start - 20) : start]
     return (
         re.search(r"\bin\s+\Z", before) is not None
@@ -129,7 +136,11 @@ _MOST_ASSIGNMENTS = 8
 
 
 def may_be_digits(text: str, program: Program, depth: int = 0) -> bool:
-    """Whether an expression may be an integer in digits."""
+    """Returns whether an expression may be an integer in digits; true in doubt, and for a long program.
+
+    False for a string made by the program, and for a key or variable unlike an identifier's name. Follows variables
+    through two assignments (`depth` counts them).
+    """
     text = text.strip()
     if not program.is_small:
         return True
@@ -148,7 +159,7 @@ def may_be_digits(text: str, program: Program, depth: int = 0) -> bool:
 
 
 def _may_variable_be(name: str, program: Program, depth: int) -> bool:
-    """Whether a variable may be: by any of its assignments, or as a parameter."""
+    """Returns whether a variable may be digits: by any of its assignments or loops, or as a parameter."""
     assigned = re.findall(rf"(?<![\w.]){name}[ \t]*(?::[^=\n]*)?=(?!=)([^\n#]*)", program.source)
     looped = re.findall(rf"\bfor[ \t]+{name}[ \t]+in[ \t]+([^\n:#]*?)(?:\)|\]|\}}|:|\bif\b|$)", program.source)
     if len(assigned) + len(looped) > _MOST_ASSIGNMENTS:
@@ -189,13 +200,14 @@ class Comparison(NamedTuple):
 
 
 def comparisons(source: str, code: str) -> Iterator[Comparison]:
-    """The comparisons with constants; `code` is the source with blanked strings."""
+    """Yields the comparisons with constants: `==`, `in` and `match`; `code` is the source with blanked strings."""
     yield from _equality_comparisons(source, code)
     yield from _containment_comparisons(source, code)
     yield from _match_comparisons(source, code)
 
 
 def _equality_comparisons(source: str, code: str) -> Iterator[Comparison]:
+    """Yields `value == constant` and `value in (constants)`, and their negations."""
     for found in _EQUAL.finditer(code):
         constants, _ = _constants(source, code, found.end())
         operand = operand_before(code, found.start()) if constants else None
@@ -204,6 +216,7 @@ def _equality_comparisons(source: str, code: str) -> Iterator[Comparison]:
 
 
 def _containment_comparisons(source: str, code: str) -> Iterator[Comparison]:
+    """Yields `constant in value`, and its negation."""
     for found in _CONTAINED.finditer(code):
         start = code.rfind(code[found.start() - 1], 0, found.start() - 1) if code[found.start() - 1] in "\"'" else -1
         constant = _CONSTANT.match(source, start) if start >= 0 else None
@@ -214,6 +227,7 @@ def _containment_comparisons(source: str, code: str) -> Iterator[Comparison]:
 
 
 def _match_comparisons(source: str, code: str) -> Iterator[Comparison]:
+    """Yields the cases with constants of each `match`."""
     lines = logical_lines(code) if "match" in code and "case" in code else []
     for number, line in enumerate(lines):
         subject = _MATCH.match(line.text)
@@ -231,7 +245,7 @@ def _match_comparisons(source: str, code: str) -> Iterator[Comparison]:
 
 
 def _constants(source: str, code: str, at: int) -> tuple[tuple[str, ...], int]:
-    """The constants at an index (alone, in a bracket or separated by bars) and their end; none if mixed with values."""
+    """Returns the constants at an index (alone, in a bracket or with bars) and their end; none if mixed with values."""
     constant = _CONSTANT.match(source, at)
     if constant is not None:
         found, end = [constant[0]], constant.end()
@@ -256,7 +270,7 @@ def _constants(source: str, code: str, at: int) -> tuple[tuple[str, ...], int]:
 
 
 def operand_before(code: str, at: int) -> Span | None:
-    """The span of the operand before an operator, if it is the whole operand."""
+    """Returns the span of the name or call before an operator; None for a part of a larger operand."""
     near = code[max(0, at - _OPERAND_NEAR) : at]
     end = at - len(near) + len(near.rstrip())
     start = end
@@ -282,7 +296,7 @@ def operand_before(code: str, at: int) -> Span | None:
 
 
 def operand_at(code: str, at: int) -> Span | None:
-    """The span of the operand at an index: a name with its accesses and calls."""
+    """Returns the span of the operand at an index: a name with its accesses and calls; None for others."""
     end = at
     while end < len(code):
         word = re.compile(r"\.?\w+").match(code, end)
@@ -319,7 +333,7 @@ class Comparisons:
         ranges = [Span(program.at(each), program.index(each.end_line, each.end_column)) for each in redundant]
         found = list(islice(comparisons(program.source, program.code), _MOST)) if program.is_small else []
         self._all = found
-        self._query_edits = [each for each in found if self._is_suspect(each, ranges)]
+        self._query_edits = [each for each in found if self._is_worth_querying(each, ranges)]
 
     @property
     def spans(self) -> list[Span]:
@@ -327,11 +341,16 @@ class Comparisons:
         return [each.operand for each in self._query_edits]
 
     def mistakes(self, types: Mapping[Span, str]) -> list[Mistake]:
-        """The comparisons that are always false, given the types of their operands."""
+        """Returns the comparisons that are always false, given the types of their operands."""
         found = (self._classify(each, types.get(each.operand, "")) for each in self._query_edits)
         return [each for each in found if each is not None]
 
-    def _is_suspect(self, each: Comparison, ranges: list[Span]) -> bool:
+    def _is_worth_querying(self, each: Comparison, ranges: list[Span]) -> bool:
+        """Returns whether a comparison may be always false, so that its operand's type is queried.
+
+        It is if the checker reports it (`ranges`), in a `match`, or if the stubs give the field only other constants: in
+        a condition every field of its name, elsewhere one of them.
+        """
         if any(place.start <= each.operand.start and each.operand.end <= place.end for place in ranges):
             return True  # the checker reports it itself
         code = self._program.code
@@ -345,6 +364,7 @@ class Comparisons:
         return bool(without)
 
     def _classify(self, each: Comparison, kind: str) -> Mistake | None:
+        """Returns the mistake if a comparison is certainly false for an operand of this type; else None."""
         members = _members(kind, is_item=each.is_item)
         if not members or any(_may_equal(one, member) for one in each.constants for member in members):
             return None
@@ -364,7 +384,7 @@ class Comparisons:
         return mistake_at(place, self._declaring_line(each, constants), _message(each, members, kind))
 
     def _is_of_result(self, each: Comparison, members: set[str]) -> bool:
-        """Whether an operand's type comes from the stubs, and not from the program."""
+        """Returns whether an operand's type comes from the stubs, and not from the program."""
         program = self._program
         text = program.source[each.operand.start : each.operand.end]
         if any(not _NAME.match(member) and member not in program.constants for member in members):
@@ -378,7 +398,7 @@ class Comparisons:
         return len(assigned) == 1 and _TAKEN_BY_KEY.search(assigned[0]) is not None and not is_named_elsewhere
 
     def _is_overwritten(self, each: Comparison) -> bool:
-        """Whether the program may have assigned another value: `row["state"] = "late"`."""
+        """Returns whether the program may have assigned another value: `row["state"] = "late"`."""
         source = self._program.source
         text = source[each.operand.start : each.operand.end]
         key = _KEY.search(text)
@@ -392,7 +412,7 @@ class Comparisons:
         return bool(owners) and (is_written or text.startswith(tuple(f"{owner}[" for owner in owners)))
 
     def _is_default(self, constant: str) -> bool:
-        """Whether the program uses the constant as a default: `row.get("state", "none")`."""
+        """Returns whether the program uses the constant as a default: `row.get("state", "none")`."""
         if not constant.startswith(("'", '"')):
             return False
         text = re.escape(constant[1:-1])
@@ -400,7 +420,7 @@ class Comparisons:
         return re.search(given, self._program.source) is not None
 
     def _is_alternative(self, each: Comparison, members: set[str], constants: set[str]) -> bool:
-        """Whether the same line also compares with a possible value: `s == "done" or s == "closed"`."""
+        """Returns whether the same line also compares with a possible value: `s == "done" or s == "closed"`."""
         program = self._program
         # The checker excludes members that earlier comparisons of the line have narrowed.
         can_be = members.union(*(known for known in program.stubs.literals if constants and constants <= known))
@@ -414,7 +434,7 @@ class Comparisons:
         )
 
     def _fields(self, each: Comparison) -> list[StubLine]:
-        """The lines of the stubs that declare the field read by the operand."""
+        """Returns the lines of the stubs that declare fields of the name that the operand reads; often none."""
         text = self._program.source[each.operand.start : each.operand.end]
         key, attribute = _KEY.search(text), _ATTRIBUTE.search(text)
         name = key[2] if key else attribute[1] if attribute else ""
@@ -436,7 +456,7 @@ def _text(constant: str) -> str:
 
 
 def _members(kind: str, *, is_item: bool) -> set[str]:
-    """The members of a type, each literal by itself; empty if any is unknown."""
+    """Returns a type's members but None (with `is_item`, its items'), each literal by itself; empty if any is unknown."""
     plain = kind.rstrip("*")
     if is_item:
         inside = re.fullmatch(r"(?:list|Sequence|set|tuple)\[(.*)\]", plain, re.DOTALL)
@@ -455,6 +475,7 @@ def _members(kind: str, *, is_item: bool) -> set[str]:
 
 
 def _may_equal(constant: str, member: str) -> bool:
+    """Returns whether a constant may equal a value of a member: a literal, or a type of numbers."""
     text = _text(constant)
     if member in ("True", "False", *_WITHOUT_TEXTS):
         return not text.startswith('"')
@@ -462,6 +483,7 @@ def _may_equal(constant: str, member: str) -> bool:
 
 
 def _message(each: Comparison, members: set[str], kind: str) -> str:
+    """Returns the message for a comparison that is never true, with the nearest possible value, or all."""
     written = sorted(one for one in members if one.startswith('"'))
     said = " or ".join(_text(one) for one in each.constants[:3])
     guess = nearest(_text(each.constants[0])[1:-1], [one[1:-1] for one in written])

@@ -45,10 +45,11 @@ class Alternatives:
         return list(self._failing)
 
     def sure(self, types: Mapping[Span, str]) -> list[TyFinding]:
-        """The findings, without those about a value that may be another member, or whose type is unknown."""
+        """Returns the findings, without those about a value that may be another member, or whose type is unknown."""
         return [each for each in self._findings if not _names_member(each) or self._is_certain(each, types)]
 
     def _is_certain(self, finding: TyFinding, types: Mapping[Span, str]) -> bool:
+        """Returns whether every member of the value's whole type is wrong, or it has only one."""
         place = self._subjects.get(finding)
         members = _member_set(types.get(place, "")) if place is not None else set[str]()
         return place is not None and (len(members) == 1 or (bool(members) and members <= self._failing[place]))
@@ -59,7 +60,7 @@ def _names_member(finding: TyFinding) -> bool:
 
 
 def _subject_span(finding: TyFinding, program: Program) -> Span | None:
-    """The value that a finding is about."""
+    """Returns the span of the value that a finding is about; None if it is unknown or very long."""
     if not 0 < finding.line <= finding.end_line <= len(program.lines):
         return None
     start, end = program.at(finding), program.index(finding.end_line, finding.end_column)
@@ -74,13 +75,14 @@ def _subject_span(finding: TyFinding, program: Program) -> Span | None:
 
 
 def _wrong_members(finding: TyFinding) -> set[str]:
+    """Returns the members of a union type that the checker's message names as wrong."""
     names = QUOTED.findall(finding.message)
     is_index = _INDEX in finding.message
     return _member_set(names[-1] if is_index else names[0]) if names else set()
 
 
 def _member_set(text: str) -> set[str]:
-    """The non-null members of a union, each literal by itself."""
+    """Returns the members of a union but None, each literal by itself; empty for no text."""
     members: set[str] = set()
     if not text:
         return members
@@ -115,7 +117,10 @@ def mentions_coroutine(message: str) -> bool:
 
 
 def at_missing_await(mistake: Mistake, finding: TyFinding, program: Program) -> Mistake:
-    """The mistake at the call that lacks `await`, if it can be identified."""
+    """Returns the mistake at the call that lacks `await`, if it can be identified; else unchanged.
+
+    The line of the use is then in its message.
+    """
     if not program.is_small:
         return mistake
     start, end = program.at(finding), program.at(finding)
@@ -130,6 +135,7 @@ def at_missing_await(mistake: Mistake, finding: TyFinding, program: Program) -> 
 
 
 def _unawaited_call(program: Program, start: int, end: int) -> int | None:
+    """Returns the index of the call without `await` that a span uses, directly or by a variable; None in doubt."""
     code = program.code
     calls = list(islice(_unawaited_calls(program), _MOST_CALLS))
     if any(start <= at < end for at in calls):
@@ -143,7 +149,7 @@ def _unawaited_call(program: Program, start: int, end: int) -> int | None:
 
 
 def _unawaited_calls(program: Program) -> Iterator[int]:
-    """Calls of coroutine functions whose result is not awaited nearby."""
+    """Yields the indexes of calls of coroutine functions that are neither awaited nor passed on to be."""
     code = program.code
     own = {each.name for each in program.functions if each.is_async}
     for call in _CALL.finditer(code):
@@ -155,7 +161,7 @@ def _unawaited_calls(program: Program) -> Iterator[int]:
 
 
 def _is_handed_on(code: str, at: int) -> bool:
-    """Whether a coroutine is passed to a function that awaits it: `asyncio.gather(one(), *[other(x) for x in xs])`."""
+    """Returns whether a coroutine is passed to a function that awaits it: `asyncio.gather(one(), *[other(x) …])`."""
     for _ in range(_DEEPEST):
         opening = start_of_bracket_around(code, at)
         if opening is None:
@@ -167,7 +173,7 @@ def _is_handed_on(code: str, at: int) -> bool:
 
 
 def unawaited_gathers(program: Program) -> Iterator[Mistake]:
-    """`asyncio.gather(…)` whose results are used without `await`: to the checker, their type is unknown."""
+    """Yields `asyncio.gather(…)` whose results are used without `await`: to the checker, their type is unknown."""
     code = program.code
     is_asked = program.is_small and "asyncio" in code
     for found in islice(_GATHER.finditer(code), _MOST_CALLS) if is_asked else ():
@@ -180,6 +186,7 @@ def unawaited_gathers(program: Program) -> Iterator[Mistake]:
 
 
 def _are_results_used(at: int, before: str, line: LogicalLine, program: Program) -> bool:
+    """Returns whether a call's results are unpacked, iterated or indexed, without an `await` of its variable."""
     code = program.code
     if re.search(r"\bin\s+\Z", before) or re.match(r"[\w*() \t]+,[\w*(), \t]*=\s*\Z", code[line.start : at]):
         return True
@@ -223,9 +230,9 @@ _UNKNOWN_RULES = {"unknown-argument", "too-many-positional-arguments", "paramete
 
 
 def find_mistakes(findings: Iterable[TyFinding], program: Program, *, is_whole: bool = True) -> list[Mistake]:
-    """The mistakes among the findings, sorted, one per position.
+    """Returns the mistakes among the findings, sorted, one per position; none if the syntax is wrong.
 
-    With `is_whole`, also those found in the text alone.
+    Stops at 100. With `is_whole`, also those found in the text alone.
     """
     listed = list(findings)
     if has_syntax_error(listed):
@@ -258,7 +265,7 @@ def _deduplicate(mistakes: list[Mistake]) -> list[Mistake]:
 
 
 def _is_caught(finding: TyFinding, program: Program) -> bool:
-    """Whether the program catches the exception itself: `try: row["name"]`, `except KeyError:`."""
+    """Returns whether the program catches the exception itself: `try: row["name"]`, `except KeyError:`."""
     errors = _ERRORS.get(finding.rule, "")
     if finding.message.startswith("Argument to function") and program.stubs.function(
         QUOTED.findall(finding.message)[0]
@@ -277,6 +284,7 @@ def has_syntax_error(findings: Iterable[TyFinding]) -> bool:
 
 
 def _classify_import(finding: TyFinding, program: Program) -> Mistake | None:
+    """Classifies an import of an unknown module or member; None for an indented one from another package."""
     names = QUOTED.findall(finding.message)
     if not names:
         return None
@@ -291,6 +299,7 @@ def _classify_import(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _missing_module(finding: TyFinding, program: Program, module: str) -> Mistake:
+    """Returns the mistake of an import of an unknown host module, with the nearest one, or all."""
     known = [f"host.{name.removeprefix('host:').replace('-', '_')}" for name in program.world.modules]
     guess = nearest(module.removesuffix(".aio"), [*known, "host.bridge"])
     there = f"Did you mean '{guess}'?" if guess else f"There are: {', '.join([*known[:20], 'host.bridge'])}."
@@ -298,6 +307,7 @@ def _missing_module(finding: TyFinding, program: Program, module: str) -> Mistak
 
 
 def _missing_member(finding: TyFinding, program: Program, module: str, name: str) -> Mistake:
+    """Returns the mistake of an unknown member of a module, with the nearest one, or all."""
     members = program.stubs.functions(module)
     guess = nearest(name, members)
     if guess:
@@ -310,7 +320,7 @@ def _missing_member(finding: TyFinding, program: Program, module: str, name: str
 
 
 def _missing_types(program: Program) -> Iterator[Mistake]:
-    """Imports of types, which only the stubs have: a run would fail."""
+    """Yields imports of types, which only the stubs have: a run would fail."""
     for statement in islice(HOST_IMPORT.finditer(program.code), _MOST_MISTAKES):
         module = _IMPORTED_FROM.match(statement[0])
         if module is None or module[1] == "host.bridge":
@@ -332,6 +342,7 @@ def _classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_index(finding: TyFinding, program: Program) -> Mistake | None:
+    """Classifies a text as an index of a list or string, and a slice of a dictionary."""
     names = QUOTED.findall(finding.message)
     key, owner = names[-2], names[-1]
     if owner.startswith("dict[") and key.startswith("slice["):
@@ -348,6 +359,7 @@ def _classify_index(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_key(finding: TyFinding, program: Program) -> Mistake | None:
+    """Classifies an unknown key of a result; None if the program sets it, or a member of the union has it."""
     found = _KEY.match(finding.message)
     if found is None or found[1] in program.assigned_keys:
         return None
@@ -368,6 +380,7 @@ def _union_members(text: str) -> list[str]:
 
 
 def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
+    """Classifies an unknown attribute of a module or value; None if the program sets it, or in doubt."""
     names = QUOTED.findall(finding.message)
     if "has no" not in finding.message or names[-1] in program.assigned_attributes or program.has_dynamic_names:
         return None
@@ -390,7 +403,7 @@ def _classify_attribute(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_get(finding: TyFinding, program: Program) -> Mistake | None:
-    """`.get("titel").upper()`: reads a key that no result has, and uses the result."""
+    """Classifies `.get("titel").upper()`: reads a key that no result has, and uses the result."""
     asked = _USED_KEY.search(program.rest(finding).partition("\n")[0])
     if asked is None or asked[2] in program.assigned_keys or program.stubs.fields_named(asked[2]):
         return None
@@ -398,12 +411,13 @@ def _classify_get(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _is_uncertain(owner: str) -> bool:
-    """Whether a type is uncertain: None may have been reassigned, and a union is inferred."""
+    """Returns whether a type is uncertain: None, which may be reassigned, an inferred union, or an exception."""
     is_caught = re.fullmatch(r"(?:Base)?Exception|\w+Error", owner) is not None  # the exception may be a subclass
     return owner in ("None", "object") or len(split_outside(owner, " | ")) > 1 or is_caught
 
 
 def _classify_value(finding: TyFinding, program: Program) -> Mistake | None:
+    """Classifies an operation that a value's type lacks; None for unions and unknown types."""
     owners = QUOTED.findall(finding.message)
     types = [each for each in owners if not re.fullmatch(r"\W+|__\w+__", each)]
     awaited = next((each for each in types if each.startswith(("Coroutine[", "CoroutineType["))), "")
@@ -418,6 +432,7 @@ def _classify_value(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_name(finding: TyFinding, program: Program) -> Mistake | None:
+    """Classifies an undefined name; None in an annotation, or if it may be defined dynamically or earlier."""
     names = QUOTED.findall(finding.message)
     if not names or names[0] in program.known_words or program.has_dynamic_names or "NameError" in program.source:
         return None
@@ -432,7 +447,10 @@ def _classify_name(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_unused(finding: TyFinding, program: Program) -> Mistake | None:
-    """A coroutine without `await`: its call is never made. The guest awaits a program's last value."""
+    """Classifies a coroutine without `await`: its call is never made.
+
+    None for the program's last value, which the guest awaits.
+    """
     is_last = not program.code[program.index(finding.end_line, finding.end_column) :].strip()
     called = re.match(r"(?:\w+\.)*(\w+)\s*\(", program.code[program.at(finding) :][:_LONGEST_LINE])
     if is_last or called is None or not mentions_coroutine(finding.message):

@@ -61,7 +61,7 @@ class UserFunction:
 
 
 def logical_lines(code: str) -> list[LogicalLine]:
-    """The logical lines of source with blanked strings, without blank ones."""
+    """Returns the logical lines of source with blanked strings, without blank ones."""
     found: list[LogicalLine] = []
     start = 0
     for text in join_lines(code).split("\n"):
@@ -76,11 +76,15 @@ def logical_lines(code: str) -> list[LogicalLine]:
 
 
 def user_functions(code: str) -> list[UserFunction]:
-    """The functions with an indented body, in source with blanked strings."""
+    """Returns the first 100 functions with an indented body, in source with blanked strings.
+
+    Nested ones are included; one-line bodies and unusual formatting are left out.
+    """
     return list(islice(_find_functions(code, logical_lines(code)), _MOST_FUNCTIONS))
 
 
 def _find_functions(code: str, lines: list[LogicalLine]) -> Iterator[UserFunction]:
+    """Yields the functions with an indented body, in order of their headers."""
     for number, line in enumerate(lines):
         header = _HEADER.match(code, line.start)
         if header is None:
@@ -106,7 +110,7 @@ def _find_functions(code: str, lines: list[LogicalLine]) -> Iterator[UserFunctio
 
 
 def _block(lines: list[LogicalLine], header: int) -> tuple[LogicalLine, list[LogicalLine]]:
-    """The last line of a block, and its lines without nested functions and classes."""
+    """Returns the last line of the block after a header, and its lines without nested functions and classes."""
     own: list[LogicalLine] = []
     last = lines[header]
     inner: int | None = None
@@ -164,7 +168,7 @@ class Mistake(NamedTuple):
 
 
 def mistake_at(finding: TyFinding, stub: StubLine | None, message: str = "") -> Mistake:
-    """A mistake at a finding's position."""
+    """Returns a mistake at a finding's position, with its message unless another is given."""
     return Mistake(
         finding.line, finding.column, message or finding.message, finding.rule, stub, (finding.line, finding.column)
     )
@@ -186,7 +190,7 @@ class Program:
         self.stubs = PythonStubs(world.stubs)
 
     def rest(self, finding: TyFinding) -> str:
-        """The text from a finding's position on."""
+        """Returns the text from a finding's position on: up to 20 lines and 2000 characters; empty if invalid."""
         at = finding.line - 1
         if not 0 <= at < len(self.lines):
             return ""
@@ -195,7 +199,7 @@ class Program:
         return text[:_MOST_TEXT]
 
     def text_of(self, finding: TyFinding) -> str:
-        """The text of a finding's range; empty if its end is unknown."""
+        """Returns the text of a finding's range, up to 2000 characters; empty if its end is unknown."""
         if not 0 < finding.line <= finding.end_line <= len(self.lines):
             return ""
         return self.source[self.at(finding) : self.index(finding.end_line, finding.end_column)][:_MOST_TEXT]
@@ -227,13 +231,13 @@ class Program:
         return user_functions(self.code)
 
     def line_around(self, at: int) -> LogicalLine | None:
-        """The logical line at an index."""
+        """Returns the logical line at an index; None between lines."""
         index = bisect_right(self.logical_lines, at, key=lambda each: each.start) - 1
         line = self.logical_lines[index] if index >= 0 else None
         return line if line is not None and at < line.end else None
 
     def catches(self, at: int, errors: str) -> bool:
-        """Whether an index is in a `try` with an `except` that names one of these errors."""
+        """Returns whether an index is in a `try` with an `except` that names one of these errors (a pattern: `A|B`)."""
         line = self.line_around(at)
         indent = line.indent if line is not None else 0
         for index in range(bisect_right(self.logical_lines, at, key=lambda each: each.start) - 2, -1, -1):
@@ -246,7 +250,7 @@ class Program:
         return False
 
     def _names_error(self, index: int, errors: str) -> bool:
-        """Whether an `except` of the `try` in a line names one of these errors."""
+        """Returns whether an `except` of the `try` in the line of this index names one of these errors."""
         indent = self.logical_lines[index].indent
         for each in self.logical_lines[index + 1 :]:
             if each.indent < indent or (each.indent == indent and not each.text.startswith("except")):
@@ -256,7 +260,7 @@ class Program:
         return False
 
     def is_in_class(self, line: LogicalLine) -> bool:
-        """Whether a line is in a class body."""
+        """Returns whether a logical line is in a class body, or in a method."""
         indent = line.indent
         for each in reversed(self.logical_lines[: self.logical_lines.index(line)] if indent else []):
             if each.indent < indent:
@@ -271,7 +275,7 @@ class Program:
         return with_fstring_fields(self.source, self.code)
 
     def function_around(self, at: int) -> int | None:
-        """The index of the innermost function around a position."""
+        """Returns the index, in `functions`, of the innermost function around a position; None outside of all."""
         inside = [index for index, each in enumerate(self.functions) if each.colon < at <= each.end]
         return max(inside, key=lambda index: self.functions[index].start, default=None)
 
@@ -288,7 +292,7 @@ class Program:
         return self._line_starts[line - 1] + column - 1
 
     def position(self, index: int) -> tuple[int, int]:
-        """The line and column of an index in the source."""
+        """Returns the line and column, from 1, of an index in the source."""
         line = bisect_right(self._line_starts, index)
         return line, index - self._line_starts[line - 1] + 1
 
@@ -302,7 +306,10 @@ class Program:
         return sorted(name for name in set(_CALLED.findall(self.code)) if self.stubs.function(name))
 
     def result_field_stub(self, finding: TyFinding, kind: str) -> StubLine | None:
-        """The stub's line of the result field of this type that a finding's line reads by key."""
+        """Returns the stub's line of the result field of this type that a finding's line reads by key.
+
+        Of the tools called in that line, else in the program; None if no field fits, or several.
+        """
         line = self.rest(finding).partition("\n")[0]
         keys = [found[1] for found in _KEY.findall(line)]
         functions = [name for name in _CALLED.findall(line) if name in self._called] or self._called
@@ -329,7 +336,7 @@ class Program:
         return {*_ASSIGNED_ATTRIBUTE.findall(self.source), *_ASKED_ATTRIBUTE.findall(self.source)}
 
     def defines(self, name: str) -> bool:
-        """Whether it defines a function or class of this name, or the class of this method."""
+        """Returns whether it defines a function or class of this name, or for `A.__init__` the class `A`."""
         own = re.escape(name.removesuffix(".__init__").rpartition(".")[2])
         return re.search(rf"^\s*(?:async\s+def|def|class)\s+{own}\b", self.source, re.MULTILINE) is not None
 

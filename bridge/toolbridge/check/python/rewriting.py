@@ -62,12 +62,15 @@ class Rewriting:
         return list(accumulate((len(line) + 1 for line in self.source.split("\n")), initial=0))
 
     def position(self, index: int) -> tuple[int, int]:
-        """The line and column of an index in the program."""
+        """Returns the line and column, from 1, of an index in the program."""
         line = bisect_right(self._source_lines, index)
         return line, index - self._source_lines[line - 1] + 1
 
     def source_index(self, line: int, column: int) -> int | None:
-        """The index in the program of a line and column in the text; None if before the program."""
+        """Returns the index in the program of a line and column in the text.
+
+        None if it is before the program, or beyond the text.
+        """
         if not 0 < line < len(self._line_starts):
             return None
         at = self._line_starts[line - 1] + column - 1
@@ -79,7 +82,7 @@ class Rewriting:
 
 
 def relocated(findings: Iterable[TyFinding], rewriting: Rewriting) -> Iterator[TyFinding]:
-    """Findings in a rewritten program at their positions in the original, without those in added lines."""
+    """Yields findings in a rewritten program at their positions in the original, without those in added lines."""
     for each in findings:
         start = rewriting.source_index(each.line, each.column)
         end = rewriting.source_index(each.end_line, each.end_column)
@@ -118,12 +121,15 @@ _VAGUE = re.compile(r"\b(?:dict|list|Dict|List|Mapping)\b(?!\[)|\bAny\b|\bobject
 
 
 def is_vague(annotation: str) -> bool:
-    """Whether an annotation hides the type of a tool's result: `list[dict]`, `dict[str, Any]`."""
+    """Returns whether an annotation hides the type of a tool's result: `list[dict]`, `dict[str, Any]`."""
     return _VAGUE.search(annotation) is not None and _SPECIFIC.search(annotation) is None
 
 
 def result_edits(program: Program) -> Iterator[Edit]:
-    """Edits that reveal what user-defined functions return."""
+    """Yields edits that reveal what user-defined functions return.
+
+    Skips decorated and precisely annotated ones, and those with a `yield` or `return` that is not alone in its line.
+    """
     code = program.code
     for each in program.functions:
         if each.is_decorated or (each.returned and not is_vague(code[slice(*each.returned)].removeprefix("->"))):
@@ -142,7 +148,7 @@ def result_edits(program: Program) -> Iterator[Edit]:
 
 
 def _statement_start(line: LogicalLine, word: str) -> int | None:
-    """The index of a line's only `yield` or `return` statement; None if it is not alone."""
+    """Returns the index of a line's only `yield` or `return` statement; None if it is not alone."""
     found = _STATEMENT.match(line.text)
     is_alone = ";" not in line.text and len(re.findall(rf"\b{word}\b", line.text)) == 1
     is_statement = found is not None and is_alone and line.text.startswith(word, found.end())
@@ -150,6 +156,7 @@ def _statement_start(line: LogicalLine, word: str) -> int | None:
 
 
 def _generator_edits(program: Program, function: UserFunction) -> Iterator[Edit]:
+    """Yields edits that make a generator a function that returns a generator of the values' type."""
     code = program.code
     kind = "async_generator" if function.is_async else "generator"
     result = f"return {HELPERS}.{kind}({_VALUES})"
@@ -171,6 +178,7 @@ def _generator_edits(program: Program, function: UserFunction) -> Iterator[Edit]
 
 
 def _coroutine_edits(program: Program, function: UserFunction) -> Iterator[Edit]:
+    """Yields edits that make a coroutine function a plain one that returns an awaitable."""
     code = program.code
     indent = program.indent(function.lines[0])
     yield Edit(function.start, code.index("def", function.start), "")
@@ -196,7 +204,7 @@ _MOST = 100
 
 
 def collection_edits(program: Program) -> Iterator[Edit]:
-    """Edits that reveal the contents of dictionaries of lists or sets, and of `filter`."""
+    """Yields edits that reveal the contents of dictionaries of lists or sets, and of `filter`."""
     code = program.code
     filled: set[str] = set()
     for line in islice(program.logical_lines, _MOST * 10):
@@ -217,7 +225,7 @@ def collection_edits(program: Program) -> Iterator[Edit]:
 
 
 def _addition_edits(line: LogicalLine, code: str) -> Iterator[Edit]:
-    """`groups[key].append(row)` as `groups[key] = [row]`."""
+    """Yields edits that make `groups[key].append(row)` `groups[key] = [row]`; none for other lines."""
     start = re.match(r"\w+", line.text)
     if start is None:
         return
@@ -270,7 +278,7 @@ class TypeQueries:
         """The copies for the checker, by file name."""
 
     def types(self, answers: Mapping[str, list[TyFinding]]) -> dict[Span, str]:
-        """The types revealed, by span."""
+        """Returns the types revealed by the checker's answers, by span; spans without an answer are left out."""
         types: dict[Span, str] = {}
         for name, (group, copy) in zip(self.files, self._copies, strict=True):
             starts = {place.start: place for place in group}
@@ -284,13 +292,14 @@ class TypeQueries:
 
 
 def _span_at(at: int, starts: Mapping[int, Span], source: str) -> Span | None:
-    """The span that begins at an index, past opening brackets, which the checker doesn't count."""
+    """Returns the span that begins at an index, past opening brackets, which the checker doesn't count."""
     while at not in starts and at > 0 and source[at - 1] in "( \t\n":
         at -= 1
     return starts.get(at)
 
 
 def _query_edits(spans: Iterable[Span]) -> list[Edit]:
+    """Returns edits that put `reveal_type` around some spans."""
     edits: list[Edit] = []
     for place in spans:
         edits += [Edit(place.start, place.start, f"{_ASK}(("), Edit(place.end, place.end, "))")]
@@ -298,7 +307,10 @@ def _query_edits(spans: Iterable[Span]) -> list[Edit]:
 
 
 def _disjoint_groups(spans: Iterable[Span]) -> list[list[Span]]:
-    """Groups of spans that don't overlap: a query of a part may narrow the whole."""
+    """Returns up to three groups of spans that don't overlap: a query of a part may narrow the whole.
+
+    Spans that fit none are dropped.
+    """
     separate: list[list[Span]] = []
     for place in sorted(spans):
         group = next((each for each in separate if each[-1].end <= place.start), None)
@@ -346,7 +358,7 @@ class PairCalls:
         """The calls, to stand before the program."""
 
     def relocated(self, finding: TyFinding) -> TyFinding | None:
-        """A finding in the text at its position in the program; None if it is elsewhere."""
+        """Returns a finding about an input in the text at its position in the program; None for any other."""
         first = 1
         for pair in self._pairs:
             lines = pair.text.count("\n") + 1
@@ -361,6 +373,7 @@ class PairCalls:
 
 
 def _pairs(program: Program) -> list[_Pair]:
+    """Returns the pairs of `parallel` as calls; none if the program rebinds it. Tools must be in the stubs."""
     code, source = program.code, program.source
     renewed = rebound_names(code)
     if "parallel" in renewed or "bridge" not in source:
@@ -378,7 +391,7 @@ def _pairs(program: Program) -> list[_Pair]:
 
 
 def _pair_spans(code: str) -> Iterator[tuple[int, int]]:
-    """Spans that may contain pairs: a call's brackets, and the list passed to it by name."""
+    """Yields spans that may contain pairs: a call's brackets, and the list passed to it by name."""
     for call in islice(_PARALLEL.finditer(code), _MOST_CALLS):
         yield call.end(), end_of_bracket(code, call.end()) or call.end()
         named = _GIVEN.match(code, call.end())
@@ -389,6 +402,7 @@ def _pair_spans(code: str) -> Iterator[tuple[int, int]]:
 
 
 def _pair_call(source: str, start: int, end: int, function: str, number: int) -> _Pair:
+    """Returns the call of `function` with the input in a span, in a function whose number makes its name."""
     text = source[start:end]
     unknown = {name for name in _NAME.findall(text) if not keyword.iskeyword(name)} - {function.partition(".")[0]}
     head = f"def __pair_{number}({', '.join(sorted(unknown))}): {function}("
@@ -397,7 +411,10 @@ def _pair_call(source: str, start: int, end: int, function: str, number: int) ->
 
 
 def classify_parallel(finding: TyFinding, program: Program) -> Mistake | None:
-    """Classifies an overload mismatch of `parallel` by its options, of which the checker says nothing."""
+    """Classifies an overload mismatch of `parallel` by its options, of which the checker says nothing.
+
+    None if its options are right, or it may be another function.
+    """
     opening = program.code.find("(", program.at(finding))
     end = end_of_bracket(program.code, opening) if opening >= 0 else None
     if "`parallel`" not in finding.message or not program.is_small or program.defines("parallel") or end is None:

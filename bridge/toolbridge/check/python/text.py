@@ -49,7 +49,7 @@ def blank_strings(source: str) -> str:
 
 
 def with_fstring_fields(source: str, code: str) -> str:
-    """`code` (with blanked strings) with the replacement fields of f-strings put back."""
+    """Returns `code` (with blanked strings) with the replacement fields of f-strings put back."""
     parts: list[str] = []
     written = 0
     for text in _STRING_OR_COMMENT.finditer(source):
@@ -80,7 +80,10 @@ def join_lines(code: str) -> str:
 
 
 def end_of_bracket(code: str, at: int, farthest: int = _FARTHEST) -> int | None:
-    """The index after the matching bracket; None if none is near. Needs blanked strings."""
+    """Returns the index after the bracket that matches the one at an index. Needs blanked strings.
+
+    None if it is missing, or farther than `farthest`.
+    """
     awaited: list[str] = []
     for index in range(at, min(len(code), at + farthest)):
         character = code[index]
@@ -95,7 +98,10 @@ def end_of_bracket(code: str, at: int, farthest: int = _FARTHEST) -> int | None:
 
 
 def start_of_bracket_around(code: str, at: int) -> int | None:
-    """The index of the innermost bracket open at an index; None if none is near. Needs blanked strings."""
+    """Returns the index of the innermost bracket open at an index. Needs blanked strings.
+
+    None if there is none within 20,000 characters.
+    """
     depth = 0
     for index in range(at - 1, max(-1, at - _FARTHEST), -1):
         if code[index] in _CLOSING:
@@ -108,7 +114,7 @@ def start_of_bracket_around(code: str, at: int) -> int | None:
 
 
 def parts(code: str, opening: int, end: int) -> Iterator[tuple[int, int]]:
-    """The spans between the commas of a bracket."""
+    """Yields the spans between the commas of a bracket from `opening` to `end`; none for an empty bracket."""
     depth, start = 0, opening + 1
     for at in range(opening + 1, min(end - 1, opening + _FARTHEST)):
         if code[at] in "([{":
@@ -123,7 +129,7 @@ def parts(code: str, opening: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def split_outside(text: str, separator: str) -> list[str]:
-    """Splits at separators outside of brackets and strings."""
+    """Splits at separators outside of brackets and strings. `#` begins no comment."""
     code = blank_strings(text.replace("#", " "))
     depth = 0
     parts: list[str] = []
@@ -142,7 +148,10 @@ def split_outside(text: str, separator: str) -> list[str]:
 
 
 def rebound_names(code: str) -> set[str]:
-    """Names that a program may define, assign or delete, apart from host imports. Needs blanked strings."""
+    """Returns names that a program may define, assign or delete, apart from host imports.
+
+    Rather too many: keyword arguments are among them. Needs blanked strings.
+    """
     own = HOST_IMPORT.sub("", code)
     bound = [found for pattern in _BINDINGS for found in pattern.findall(own)]
     for line in own.split("\n"):
@@ -171,7 +180,7 @@ _HEAD = "from typing import Any as __Any, Unpack as __Unpack\n"
 
 
 def checkable_stubs(stubs: Mapping[str, str]) -> dict[str, str]:
-    """Rewrites the stubs for the checker."""
+    """Returns the stubs rewritten for the checker, by file name; `aio` modules are made anew."""
     made: dict[str, str] = {}
     for name, text in stubs.items():
         package = name.removesuffix("/__init__.pyi")
@@ -188,7 +197,10 @@ def checkable_stubs(stubs: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _checkable(text: str) -> str:
-    """Gives every function one signature, and closes every TypedDict."""
+    """Gives every function one signature, and closes every TypedDict; unchanged if a bracket is open.
+
+    Keeps the last 32 results (LRU).
+    """
     objects = {one or other for one, other in _OBJECT.findall(text)}
     code = blank_strings(text)
     made = [_HEAD]
@@ -214,7 +226,10 @@ def _checkable(text: str) -> str:
 
 
 def _combined_parameters(parameters: str, keywords: str | None, objects: set[str]) -> str:
-    """Parameters that accept keywords, one mapping, or both."""
+    """Returns parameters that accept keywords, one mapping, or both.
+
+    `keywords` are those of an overload; `objects` the names of TypedDicts.
+    """
     unpacked = _UNPACKED.fullmatch(parameters)
     if unpacked is not None:
         return f"({_INPUT_NAME}: {unpacked[1]} = ..., /, **more: __Unpack[{unpacked[1]}])"
@@ -229,7 +244,10 @@ def _combined_parameters(parameters: str, keywords: str | None, objects: set[str
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _awaited(checkable: str, package: str) -> str:
-    """The `aio` module: the package's functions as coroutine functions, with its types."""
+    """Returns the `aio` module: the package's functions as coroutine functions, with its types.
+
+    Keeps the last 32 results (LRU).
+    """
     code = blank_strings(checkable)
     types = [found[1] or found[2] or found[3] for found in _DECLARED.finditer(code)]
     lines = [_HEAD, *_IMPORTS.findall(checkable)]
@@ -256,7 +274,7 @@ class PythonStubs:
         self._files = {name: text.split("\n") for name, text in files.items()}
 
     def functions(self, module: str) -> list[str]:
-        """The names of a module's functions, without duplicates from overloads."""
+        """Returns the names of a module's functions, without duplicates from overloads; none if it is unknown."""
         lines = self._files.get(_stub_file(module)) or self._files.get(_stub_file(module.removesuffix(".aio"))) or []
         return list(dict.fromkeys(found[1] for line in lines if (found := _FUNCTION.match(line))))
 
@@ -266,34 +284,34 @@ class PythonStubs:
         return {found[1] for lines in self._files.values() for line in lines if (found := _FUNCTION.match(line))}
 
     def function(self, name: str, module: str = "") -> StubLine | None:
-        """The line that declares a function, of any module or of this one."""
+        """Returns the first line that declares a function, of any module or of this one; None without one."""
         if name not in self.function_names:
             return None
         wanted = None if not module else _stub_file(module.removesuffix(".aio"))
         return next(self._lines(re.compile(rf"^(?:async )?def {name}\("), wanted), None)
 
     def type(self, name: str) -> StubLine | None:
-        """The line that declares a type."""
+        """Returns the first line that declares an object type of this name; None without one."""
         if not name.isidentifier():
             return None
         return next(self._lines(_declaration_pattern(name)), None)
 
     def fields(self, name: str) -> list[str]:
-        """The fields of a type."""
+        """Returns the names of a type's fields; none if the stubs don't declare it."""
         declared = self.type(name)
         return [] if declared is None else [field for field, _ in self._field_lines(declared)]
 
     def lack(self, names: Iterable[str], key: str) -> bool:
-        """Whether all of these are types of the stubs, and none has this field."""
+        """Returns whether all of these are types of the stubs, and none has this field. True for no names."""
         declared = [list(self._lines(_declaration_pattern(name))) if name.isidentifier() else [] for name in names]
         return all(declared) and not any(self.field(each, key) for found in declared for each in found)
 
     def field(self, declared: StubLine, name: str) -> StubLine | None:
-        """The line of a type's field."""
+        """Returns the line of the field of this name in the type that a line declares; None without one."""
         return next((line for field, line in self._field_lines(declared) if field == name), None)
 
     def fields_named(self, name: str) -> list[StubLine]:
-        """The lines of all fields of this name."""
+        """Returns the lines of all fields of this name, of any type."""
         pattern = re.compile(rf"""\s+["']?{re.escape(name)}["']?\s*:""")
         return [StubLine(line.file, line.line, line.text.strip()) for line in self._lines(pattern)]
 
@@ -304,7 +322,7 @@ class PythonStubs:
         return [{each.strip() for each in split_outside(text, ",")} for text in found]
 
     def parameters(self, function: StubLine) -> list[str]:
-        """The names of a function's parameters."""
+        """Returns the names of a function's parameters: the fields of its input type, or its keywords."""
         declared = self._input_type(function)
         if declared is not None:
             return [field for field, _ in self._field_lines(declared)]
@@ -312,12 +330,12 @@ class PythonStubs:
         return [each for each in _NAMED.findall(inside) if each != "input"]
 
     def parameter(self, function: StubLine, name: str) -> StubLine | None:
-        """The line that declares a function's parameter."""
+        """Returns the line of a parameter in a function's input type; None without such a type or field."""
         declared = self._input_type(function)
         return None if declared is None else self.field(declared, name)
 
     def is_required(self, function: StubLine, name: str) -> bool:
-        """Whether a function's parameter is required."""
+        """Returns whether a function has this parameter, and requires it."""
         declared = self._input_type(function)
         if declared is not None:
             return self.is_required_field(declared, name)
@@ -326,7 +344,7 @@ class PythonStubs:
         return any(each.startswith(f"{name}: ") and not each.endswith(" = ...") for each in written)
 
     def is_required_field(self, declared: StubLine, name: str) -> bool:
-        """Whether a type's field is required."""
+        """Returns whether a type has this field, and requires it."""
         body = self._field_lines(declared)
         line = next((line for field, line in body if field == name), None)
         if line is None:
@@ -337,12 +355,15 @@ class PythonStubs:
         return not any("total=False" in each for each in (declared.text, *self._files[declared.file][last : last + 1]))
 
     def types(self, module: str) -> set[str]:
-        """The names of a module's types."""
+        """Returns the names of a module's types, aliases among them; none if it is unknown."""
         lines = self._files.get(_stub_file(module.removesuffix(".aio")), ())
         return {found[1] or found[2] for line in lines if (found := _TYPE.match(line))}
 
     def result_field(self, key: str, kind: str, functions: Iterable[str]) -> StubLine | None:
-        """The field of this name and type in what these functions return; None unless there is exactly one."""
+        """Returns the field of this name and type in what these functions return, at any depth.
+
+        None unless there is exactly one.
+        """
         found = {
             line
             for name in self._returned(functions)
@@ -351,7 +372,7 @@ class PythonStubs:
         return found.pop() if len(found) == 1 else None
 
     def _returned(self, functions: Iterable[str]) -> set[str]:
-        """The names in functions' return types, transitively."""
+        """Returns the names in functions' return types, and in the fields of these types."""
         seen: set[str] = set()
         waiting = [line.text.rpartition(" -> ")[2] for name in functions if (line := self.function(name))]
         while waiting:
@@ -362,16 +383,19 @@ class PythonStubs:
         return seen
 
     def _input_type(self, function: StubLine) -> StubLine | None:
+        """Returns the line that declares a function's input type, in the same file; None without one."""
         found = _INPUT.search(function.text)
         return next(self._lines(_declaration_pattern(found[1]), function.file), None) if found else None
 
     def _lines(self, pattern: re.Pattern[str], file: str | None = None) -> Iterator[StubLine]:
+        """Yields the lines that match at their start, of one file or of all."""
         for name, lines in self._files.items():
             for number, line in enumerate(lines, 1) if file in (None, name) else ():
                 if pattern.match(line):
                     yield StubLine(name, number, line)
 
     def _field_lines(self, declared: StubLine) -> list[tuple[str, StubLine]]:
+        """Returns the fields of the type that a line declares: their names and lines."""
         found: list[tuple[str, StubLine]] = []
         for number, line in enumerate(self._files[declared.file][declared.line :], declared.line + 1):
             if not line.startswith(" "):

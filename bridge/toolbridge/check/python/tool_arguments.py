@@ -71,11 +71,12 @@ class BuiltinCalls:
         return [each.place for each in self._calls]
 
     def mistakes(self, types: Mapping[Span, str]) -> list[Mistake]:
-        """The calls that fail, given the types of their arguments."""
+        """Returns the calls that fail, given the types of their arguments."""
         found = (self._classify(each, types.get(each.place, "")) for each in self._calls)
         return [each for each in found if each is not None]
 
     def _classify(self, call: _BuiltinCall, kind: str) -> Mistake | None:
+        """Returns the mistake if a call certainly fails for an argument of this type, from a tool; else None."""
         program = self._program
         text = program.source[call.place.start : call.place.end]
         if call.name in _ITEMS_FAIL:
@@ -91,7 +92,7 @@ class BuiltinCalls:
 
 
 def classify_builtin(finding: TyFinding, program: Program) -> Mistake | None:
-    """Classifies an argument of a built-in function."""
+    """Classifies an argument of a built-in function; None unless it is from a tool, and certainly wrong."""
     names = QUOTED.findall(finding.message)
     name = _METHOD.sub("", names[0]).rpartition(".")[2]
     found, text = names[-1], program.text_of(finding)
@@ -103,7 +104,7 @@ def classify_builtin(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def kind_of(text: str, program: Program) -> str:
-    """The kind of a type's values; empty if unknown, or for a union."""
+    """Returns the kind of a type's values (text, number, list, object); empty if unknown, or for a union."""
     members = split_outside(text.rstrip("*"), " | ")
     if len(members) > 1 or not members[0] or "Unknown" in text or "Any" in text:
         return ""
@@ -114,17 +115,19 @@ def kind_of(text: str, program: Program) -> str:
 
 
 def _is_of_result(kind: str, text: str, program: Program) -> bool:
-    """Whether a value comes from a tool's result; one that the program annotates may be anything."""
+    """Returns whether a value comes from a tool's result; one that the program annotates may be anything."""
     is_typed = any(program.stubs.type(word) for word in re.findall(r"\w+", kind))
     return is_typed or _TAKEN.search(text) is not None
 
 
 def _related_line(kind: str, finding: TyFinding, program: Program) -> StubLine | None:
+    """Returns the line of the stubs that declares a type named in `kind`, else the result field that was read."""
     named = (program.stubs.type(word) for word in re.findall(r"\w+", kind))
     return next((each for each in named if each is not None), None) or program.result_field_stub(finding, kind)
 
 
 def _builtin_call(finding: TyFinding, program: Program) -> _BuiltinCall | None:
+    """Returns a finding's call of an overloaded built-in, with the argument to query; None for other calls."""
     if finding.rule != "no-matching-overload":
         return None
     names = QUOTED.findall(finding.message)
@@ -204,7 +207,7 @@ class ValueTypes:
         """Whether the program defines a class of this name."""
 
     def may_assign(self, expected: str, found: str, *, none_allowed: bool = False, digits_allowed: bool = True) -> bool:
-        """Whether a value of the found type can be valid where another is expected.
+        """Returns whether a value of the found type can be valid where another is expected; true in doubt.
 
         With `none_allowed`, None is valid; without `digits_allowed`, a string is no long integer.
         """
@@ -220,7 +223,7 @@ class ValueTypes:
         )
 
     def wrong_constants(self, expected: str, found: str) -> list[str]:
-        """The constants of a literal type that are not valid; empty if the type has other members."""
+        """Returns the constants of a literal type that are not valid; empty if it has other members."""
         given = self._members(found)
         if any(one.name != "Literal" for one in given):
             return []
@@ -231,6 +234,7 @@ class ValueTypes:
         return [one.arguments[0] for one in given if not any(self._admits(other, one) for other in wanted)]
 
     def _members(self, text: str) -> list[_Type]:
+        """Parses a type in the checker's notation into its members, each literal by itself."""
         if text.startswith(_NO_VALUE) and " & " not in text:
             return [_Type("nothing", text, ())]
         members: list[_Type] = []
@@ -250,6 +254,7 @@ class ValueTypes:
         return "object" if self._is_object(name) else _KINDS.get(name, "")
 
     def _admits(self, wanted: _Type, given: _Type) -> bool:
+        """Returns whether a value of one member can be valid for another, as JSON; true for unknown types."""
         if not wanted.kind or not given.kind:
             return True
         if wanted.name == "Literal":
@@ -271,6 +276,7 @@ def _needs_digits(wanted: _Type, given: _Type) -> bool:
 
 
 def _parse_literal(value: str) -> _Type:
+    """Parses a constant in the checker's notation; an enum's member, or an omission, is of unknown kind."""
     if value.startswith(('"', "'")):
         return _Type("string", "Literal", (value,))
     if value.startswith(("b'", 'b"')):
@@ -289,7 +295,7 @@ def _admits_literal(wanted: _Type, given: _Type) -> bool:
 
 
 def _items(given: _Type) -> tuple[str, ...]:
-    """The types of an array's items, as far as known."""
+    """Returns the types of an array's items, as far as known."""
     if given.name == "tuple":
         return tuple(each for each in given.arguments if each not in ("...", "()"))
     others = {"range": ("int",), "dict_values": given.arguments[1:], "dict_items": ()}
@@ -316,7 +322,7 @@ _WITHOUT_LENGTH = re.compile(r"(?:int|float|bool|Literal\[-?\d+\])\*?")
 
 
 def classify_call(finding: TyFinding, program: Program) -> Mistake | None:
-    """Classifies a call with missing, unknown or too many arguments."""
+    """Classifies a call with missing, unknown or too many arguments; None if it may be right."""
     names = QUOTED.findall(finding.message)
     function = names[-1] if names else ""
     stub = program.stubs.function(function)
@@ -337,7 +343,7 @@ def classify_call(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _may_call_another(finding: TyFinding, program: Program, function: str) -> bool:
-    """Whether a call is by a variable, which may hold several functions: `for f in (one, other):`."""
+    """Returns whether a call is by a variable, which may hold several functions: `for f in (one, other):`."""
     if finding.rule == "missing-argument":
         called = program.rest(finding).partition("(")[0]
     else:
@@ -348,17 +354,19 @@ def _may_call_another(finding: TyFinding, program: Program, function: str) -> bo
 
 
 def _has_only_keywords(finding: TyFinding, program: Program) -> bool:
-    """Whether a call has keyword arguments only: the keys of a mapping are unknown."""
+    """Returns whether the first argument is by keyword, if any: the keys of a mapping are unknown."""
     _, opening, given = program.rest(finding).partition("(")
     return bool(opening) and _KEYWORD_FIRST.match(given) is not None
 
 
 def _classify_positional(finding: TyFinding, program: Program, function: str, stub: StubLine) -> Mistake | None:
+    """Returns the mistake of positional arguments; None if the only one may be a mapping."""
     is_sure = _LITERAL_FIRST.match(program.rest(finding)) is not None or not finding.message.endswith("got 1")
     return mistake_at(finding, stub, f"`{function}`: it takes keyword arguments, or one dict.") if is_sure else None
 
 
 def _unknown_argument_message(finding: TyFinding, program: Program, argument: str, stub: StubLine) -> str:
+    """Returns the message for an unknown argument, with the nearest parameter, or all."""
     parameters = program.stubs.parameters(stub)
     guess = nearest(argument, parameters)
     there = f"Did you mean `{guess}`?" if guess else f"It takes: {', '.join(parameters) or 'nothing'}."
@@ -366,7 +374,7 @@ def _unknown_argument_message(finding: TyFinding, program: Program, argument: st
 
 
 def classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
-    """Classifies an argument of the wrong type."""
+    """Classifies an argument, or a key's value, of the wrong type; None if the host may accept it."""
     names = QUOTED.findall(finding.message)
     if finding.message.startswith("Invalid argument to key"):
         return _classify_input_value(finding, program)
@@ -383,7 +391,7 @@ def classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_tool_argument(finding: TyFinding, program: Program, stub: StubLine, names: list[str]) -> Mistake | None:
-    """Classifies an argument of a tool."""
+    """Classifies an argument of a tool by the finding's quoted `names`; None if the host may accept it."""
     function, expected, found = names[0], names[-2], names[-1]
     rest = program.rest(finding)
     keyword = _KEYWORD.match(rest)
@@ -414,7 +422,7 @@ def _value_types(program: Program) -> ValueTypes:
 
 
 def _is_wrong(expected: str, found: str, program: Program, text: str, *, none_allowed: bool) -> bool:
-    """Whether a value, whose source begins with this text, is certainly invalid."""
+    """Returns whether a value, whose source begins with this text, is certainly invalid."""
     types = _value_types(program)
     if not types.may_assign(expected, found, none_allowed=none_allowed, digits_allowed=may_be_digits(text, program)):
         return True
@@ -438,7 +446,7 @@ def _classify_length(finding: TyFinding, program: Program, function: str, found:
 
 
 def classify_input_key(finding: TyFinding, program: Program) -> Mistake | None:
-    """Classifies a dictionary literal with a missing or unknown key."""
+    """Classifies a dictionary literal with a missing or unknown key; None if keys may come from elsewhere."""
     owner = next(iter(QUOTED.findall(finding.message)), "")
     stub = program.stubs.type(owner)
     missing, unknown = _MISSING_KEY.match(finding.message), _UNKNOWN_KEY.match(finding.message)
@@ -454,7 +462,7 @@ def classify_input_key(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _has_all_keys(finding: TyFinding, program: Program) -> bool:
-    """Whether all keys are in the literal: none from `**` or from keywords beside it."""
+    """Returns whether all keys are in the literal: none from `**` or from keywords beside it."""
     at = program.at(finding)
     opening = _OPENING.match(program.code, at)
     end = None if opening is None else end_of_bracket(program.code, opening.end() - 1)
@@ -466,7 +474,10 @@ def _has_all_keys(finding: TyFinding, program: Program) -> bool:
 
 
 def _classify_input_value(finding: TyFinding, program: Program) -> Mistake | None:
-    """Classifies a value of the wrong type in a dictionary literal."""
+    """Classifies a value of the wrong type in a dictionary literal; None if the host may accept it.
+
+    Raises IndexError or ValueError for an unexpected message.
+    """
     declared, owner, found = QUOTED.findall(finding.message)[:3]
     key = finding.message.split('"')[1]
     stub = program.stubs.type(owner)

@@ -76,10 +76,14 @@ async def run_bounded(
     memory_bytes: int,
     most_output: int,
 ) -> bytes:
-    """Runs a process and returns its standard output. Cancellation kills its process group.
+    """Runs a process and returns its standard output. Waits for its end; cancellation kills its process group.
+
+    It gets no input, and its error output is dropped.
 
     Raises:
-        ProcessFailed: it could not be started, crashed, used too much CPU time or wrote too much.
+        ProcessTooSlow: it exceeded its CPU time.
+        ProcessTooLarge: it aborted, as without memory or stack.
+        ProcessFailed: it could not be started, ended with another exit code, or wrote more than `most_output` bytes.
     """
     limits = [str(memory_bytes // 1024), str(int(cpu_seconds) + 1)]
     try:
@@ -112,6 +116,7 @@ async def run_bounded(
 
 
 async def _read_output(process: Process, most: int) -> bytes:
+    """Reads a process's standard output to its end. Raises ProcessFailed if it is longer than `most` bytes."""
     assert process.stdout is not None
     output = bytearray()
     async for chunk in process.stdout:
@@ -137,7 +142,7 @@ _ANY_STUB = "from typing import Any\ndef __getattr__(name: str) -> Any: ...\n"
 
 
 def find_ty() -> str | None:
-    """The path of `ty` in this installation, never elsewhere on the machine."""
+    """Returns the path of `ty` in this installation, never elsewhere on the machine; None if not installed."""
     try:
         from ty import find_ty_bin
 
@@ -149,7 +154,13 @@ def find_ty() -> str | None:
 async def check_python(
     source: str, world: World, session: SessionNames | None, *, cpu_seconds: float = 10.0
 ) -> CheckReport:
-    """Type-checks a program. A checker that fails gives a warning only. Text analysis runs in a worker thread."""
+    """Type-checks a program in one or two runs of `ty`. Text analysis runs in a worker thread.
+
+    A checker that is missing or fails gives a warning; one that exceeds its limits an `unended` report.
+
+    Raises:
+        OSError: the temporary project can't be written.
+    """
     ty = find_ty()
     if ty is None:
         return CheckReport(warning=NO_TY, is_checked=False, has_checker=False)
@@ -178,7 +189,7 @@ async def check_python(
 
 
 async def _in_thread(read: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Runs text analysis in a worker thread, abandoned at the run's deadline; the program's length bounds it."""
+    """Runs text analysis in a worker thread, abandoned when cancelled; the program's length bounds it."""
     from anyio.to_thread import run_sync
 
     return await run_sync(partial(read, *given, **named), abandon_on_cancel=True)
@@ -199,7 +210,7 @@ class _Analysis:
         self.files = {**self._queries.files, **self._trials.files}
 
     def report(self, answers: Mapping[str, list[TyFinding]]) -> CheckReport:
-        """The report, given the second pass's answers."""
+        """Returns the report, given the second pass's answers by file name: the first problems by position."""
         program, mistakes, types = self._program, self._mistakes, self._queries.types(answers)
         if mistakes:
             mistakes = find_mistakes(self._alternatives.sure(types), program)
@@ -210,12 +221,13 @@ class _Analysis:
 
 
 def _prepare(source: str, world: World, words: set[str]) -> tuple[Program, PairCalls, list[Edit]]:
+    """Reads a program: returns it with its calls of `parallel` and its edits for the checker."""
     program = Program(source, world, words)
     return program, PairCalls(program), _program_edits(program)
 
 
 def _program_edits(program: Program) -> list[Edit]:
-    """The edits of the program for the checker."""
+    """Returns the edits of the program for the checker; none for a long program."""
     if not program.is_small:
         return []
     return [*result_edits(program), *argument_edits(program), *constant_list_edits(program), *collection_edits(program)]
@@ -224,7 +236,10 @@ def _program_edits(program: Program) -> list[Edit]:
 async def _first_pass(
     ask: _Ask, program: Program, edits: Iterable[Edit], earlier: str, calls: PairCalls
 ) -> tuple[Rewriting, list[TyFinding]]:
-    """The checker's findings at their positions in the program, and the rewritten program."""
+    """Checks the rewritten program; returns it, and the findings at their positions in the original.
+
+    Raises what `ask` raises: ProcessFailed, ValueError, OSError.
+    """
     imported = f"import {HELPERS}\n" + earlier
     asked = Rewriting(program.source, edits, imported + calls.text)
     found = (await ask({"main.py": asked.text})).get("main.py", [])
@@ -234,7 +249,10 @@ async def _first_pass(
 
 
 async def _can_check_imports(ask: _Ask, world: World) -> bool:
-    """Whether the checker can check the stubs alone: then the program is too large, not the stubs."""
+    """Runs the checker on imports alone; returns whether that works.
+
+    Then the program is too large, not the stubs.
+    """
     names = (specifier.removeprefix("host:").replace("-", "_") for specifier in world.modules)
     with suppress(ProcessFailed, ValueError):
         await ask({"imports.py": "".join(f"import host.{name}\n" for name in names)})
@@ -243,11 +261,12 @@ async def _can_check_imports(ask: _Ask, world: World) -> bool:
 
 
 async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str, str]) -> dict[str, list[TyFinding]]:
-    """Runs the checker over these files; returns its findings by file name.
+    """Runs the checker over these files, in a temporary project; returns its findings by file name.
 
     Raises:
         ProcessFailed: it exceeded a limit, or crashed.
         ValueError: its output was malformed.
+        OSError: the project can't be written.
     """
     from anyio import CancelScope, to_thread
 
@@ -268,6 +287,7 @@ async def _ask(ty: str, world: World, cpu_seconds: float, programs: Mapping[str,
 
 
 def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
+    """Returns the command that checks these programs in the project of a directory."""
     return [
         *(ty, "check", "--project", str(directory / "program"), "--python", str(directory / "environment")),
         *("--python-version", "3.14", "--python-platform", "linux"),
@@ -276,6 +296,7 @@ def _command(ty: str, directory: Path, programs: Iterable[str]) -> list[str]:
 
 
 def _project_files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
+    """Returns the files of the checker's project: stubs, programs, settings and an empty environment."""
     files = {f"program/{name}": text for name, text in checkable_stubs(world.stubs).items()}
     files[f"program/{ANY_MODULE}.pyi"] = _ANY_STUB
     files[f"program/{HELPERS}.pyi"] = HELPERS_STUB
@@ -292,6 +313,7 @@ def _project_files(world: World, programs: Mapping[str, str]) -> dict[str, str]:
 
 
 def _write_project(files: Mapping[str, str]) -> Path:
+    """Writes files into a new private directory and returns it. Removes it and raises OSError if that fails."""
     directory = Path(tempfile.mkdtemp(prefix="toolbridge-check-"))  # mode 0700
     try:
         for folder in sorted({os.path.dirname(name) for name in files}):
@@ -309,7 +331,7 @@ def _remove_project(directory: Path) -> None:
 
 
 def _parse_findings(output: bytes) -> dict[str, list[TyFinding]]:
-    """Parses the checker's output: findings by file name.
+    """Parses the checker's output; returns its findings by file name.
 
     Raises:
         ValueError: it is malformed.
@@ -324,6 +346,7 @@ def _parse_findings(output: bytes) -> dict[str, list[TyFinding]]:
 
 
 def _parse_finding(fields: Any) -> TyFinding:
+    """Parses one finding. Raises KeyError, TypeError, AttributeError or ValueError if it is malformed."""
     rule = str(fields["check_name"])
     begin, end = (fields["location"]["positions"][name] for name in ("begin", "end"))
     message = str(fields["description"]).removeprefix(f"{rule}: ")

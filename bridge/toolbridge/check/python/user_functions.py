@@ -59,7 +59,7 @@ class Use(NamedTuple):
 
 
 def parameters_of(function: UserFunction, code: str) -> list[Parameter] | None:
-    """The parameters of a function; None if they can't be read, or it is a method."""
+    """Returns the parameters of a function; None if they can't be read, or it is a method."""
     found: list[Parameter] = []
     is_positional = True
     for start, end in parts(code, *function.parameters):
@@ -76,7 +76,7 @@ def parameters_of(function: UserFunction, code: str) -> list[Parameter] | None:
 
 
 def uses_of(function: UserFunction, parameters: list[Parameter], program: Program) -> list[Use] | None:
-    """The uses of a function; None if one can't be read."""
+    """Returns the uses of a function in the program; None if one of them can't be read as a call."""
     code = program.code_with_fields
     name = re.escape(function.name)
     uses: list[Use] = []
@@ -98,7 +98,10 @@ def uses_of(function: UserFunction, parameters: list[Parameter], program: Progra
 
 
 def _iterated_argument(parameters: list[Parameter], name: tuple[int, int], code: str) -> dict[str, Argument] | None:
-    """The argument for a function in `map(name, values)`, `filter(name, values)` or `sorted(values, key=name)`."""
+    """Returns the argument for a function in `map(name, values)`, `filter(name, values)` or `sorted(values, key=name)`.
+
+    `name` is the span of its name. None for any other use.
+    """
     opening = start_of_bracket_around(code, name[0])
     end = end_of_bracket(code, opening) if opening is not None else None
     called = _LAST_NAME.search(code, max(0, (opening or 0) - 40), opening or 0)
@@ -119,7 +122,7 @@ def _iterated_argument(parameters: list[Parameter], name: tuple[int, int], code:
 
 
 def arguments_of(parameters: list[Parameter], call: tuple[int, int], code: str) -> dict[str, Argument] | None:
-    """A call's arguments by parameter; None if they can't be read."""
+    """Returns a call's arguments by parameter; None if they can't be read. `call` is the span of its brackets."""
     given: dict[str, Argument] = {}
     names = {each.name for each in parameters}
     positional = [each.name for each in parameters if each.is_positional]
@@ -139,7 +142,7 @@ def arguments_of(parameters: list[Parameter], call: tuple[int, int], code: str) 
 
 
 def argument_edits(program: Program) -> Iterator[Edit]:
-    """Edits that reveal the types of arguments in user-defined functions."""
+    """Yields edits that reveal the types of arguments in user-defined functions."""
     number = 0
     shared: dict[int, set[str]] = {}
     for function in program.functions:
@@ -160,7 +163,10 @@ def argument_edits(program: Program) -> Iterator[Edit]:
 
 
 def _known(function: UserFunction, program: Program) -> Iterator[tuple[Parameter, list[Argument]]]:
-    """The parameters without a precise annotation, with the argument of every call."""
+    """Yields the parameters without a precise annotation, with the argument of every call.
+
+    None of a function that is decorated, rebound, named like a tool, or has a use that can't be read.
+    """
     code = program.code
     is_rebound = re.search(rf"(?<![\w.]){function.name}[ \t]*=(?!=)", code)
     if function.is_decorated or program.stubs.function(function.name) or is_rebound:
@@ -181,13 +187,14 @@ def _known(function: UserFunction, program: Program) -> Iterator[tuple[Parameter
 
 
 def _is_callable(argument: Argument, program: Program) -> bool:
+    """Returns whether an argument is the name of a tool, or of a function or class of the program."""
     text = program.code[argument.start : argument.end].strip()
     name = text.rpartition(".")[2]
     return program.stubs.function(name) is not None or program.defines(name) if name.isidentifier() else False
 
 
 def _is_within_iterable(argument: Argument, program: Program) -> bool:
-    """Whether it is in a comprehension's iterable, where assignment expressions are forbidden, or in a lambda."""
+    """Returns whether it is in a lambda or a comprehension's iterable, which can't have assignment expressions."""
     code, at = program.code_with_fields, argument.start
     line_start = max(code.rfind("\n", 0, at), at - _FARTHEST)
     if "lambda" in code[line_start:at]:
@@ -200,7 +207,7 @@ def _is_within_iterable(argument: Argument, program: Program) -> bool:
 
 
 def _is_in_unusual_place(argument: Argument, program: Program) -> bool:
-    """Whether a call is in a class body, or in a function with unusual formatting."""
+    """Returns whether a call is in a class body, or in a function with unusual formatting."""
     line = program.line_around(argument.start)
     return line is None or bool(re.match(r"(?:async[ \t]+)?def\b", line.text)) or program.is_in_class(line)
 
@@ -214,7 +221,10 @@ def edits_for(
     *,
     instead: str = "",
 ) -> Iterator[Edit]:
-    """The edits for one parameter, whose arguments in some calls are assigned to a variable."""
+    """Yields the edits for one parameter, whose arguments in some calls are assigned to a variable.
+
+    `instead` is put before the argument's text.
+    """
     first = function.lines[0]
     kinds = sorted({each.has_many for each in arguments})
     values = [f"{HELPERS}.item({variable}_all)" if has_many else variable for has_many in kinds]
@@ -230,7 +240,10 @@ def edits_for(
 
 
 def _constant_type(constant: re.Match[str] | None) -> str:
-    """The type of a constant: other calls may pass other values."""
+    """Returns the call that widens a constant to its type; empty for no constant.
+
+    Other calls may pass other values.
+    """
     if constant is None:
         return ""
     text = constant[0].strip()
@@ -269,7 +282,7 @@ class TrialCalls:
         """The copies for the checker, by file name."""
 
     def mistakes(self, answers: Mapping[str, list[TyFinding]]) -> list[Mistake]:
-        """The calls after which the checker finds a mistake in the function."""
+        """Returns the calls after which the checker finds a mistake in the function, at most one per line."""
         found: list[Mistake] = []
         for name, (each, copy) in zip(self.files, self._copies, strict=True):
             findings = [one for one in relocated(answers.get(name, []), copy) if self._is_new(one, each)]
@@ -282,12 +295,14 @@ class TrialCalls:
         return found
 
     def _is_new(self, finding: TyFinding, tried: _Trial) -> bool:
+        """Returns whether a finding is in the tried function, and was not there before the trial."""
         if (finding.line, finding.column, finding.rule) in self._known or finding.rule == "invalid-syntax":
             return False
         return tried.function.colon < self._program.at(finding) <= tried.function.end
 
 
 def _trials_of(findings: Iterable[TyFinding], program: Program) -> Iterator[_Trial]:
+    """Yields a trial for each finding about an argument of a user-defined function, if its type is no union."""
     mismatched = (each for each in findings if each.rule == "invalid-argument-type")
     about_functions = (each for each in mismatched if each.message.startswith("Argument to function"))
     for each in islice(about_functions, _MOST_LOOKED_AT):
@@ -303,7 +318,7 @@ def _trials_of(findings: Iterable[TyFinding], program: Program) -> Iterator[_Tri
 
 
 def _argument(finding: TyFinding, function: UserFunction, program: Program) -> tuple[Parameter, Argument] | None:
-    """The parameter and the argument of a finding."""
+    """Returns the parameter and the argument of a finding; None if the function changes or tests the parameter."""
     at = program.at(finding)
     parameters = parameters_of(function, program.code)
     uses = uses_of(function, parameters, program) if parameters else None
@@ -321,6 +336,7 @@ def _argument(finding: TyFinding, function: UserFunction, program: Program) -> t
 
 
 def _trial_edits(tried: _Trial, program: Program) -> Iterator[Edit]:
+    """Yields the edits that give the parameter the argument's type, in place of its annotation."""
     given = QUOTED.findall(tried.finding.message)[-1]
     text = program.source[tried.argument.start : tried.argument.end]
     # A string that is no number: a literal that can't be taken for one.
