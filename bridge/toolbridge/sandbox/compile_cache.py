@@ -27,7 +27,10 @@ _LOOK_SECONDS = 0.05
 
 @contextlib.contextmanager
 def compile_turn(path: str, seconds: float = _MOST_SECONDS) -> Generator[None]:
-    """Holds a lock file between processes; proceeds without it where file locks are not supported."""
+    """Holds a lock file between processes, and removes it at the end; blocks for `seconds` at most.
+
+    Proceeds without the lock after that time, or where file locks are not supported.
+    """
     descriptor = _taken(path, time.monotonic() + seconds)
     try:
         yield
@@ -39,7 +42,7 @@ def compile_turn(path: str, seconds: float = _MOST_SECONDS) -> Generator[None]:
 
 
 def _taken(path: str, until: float) -> int | None:
-    """Locks the file; None if locks are not supported, or the wait timed out."""
+    """Locks the file, waiting for other processes; None if locks are not supported, or at `until` (monotonic clock)."""
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     while time.monotonic() < until:
         try:
@@ -67,7 +70,7 @@ _OPEN_FILES = "/proc/self/fd"
 
 
 def entry_key(*facts: str) -> str:
-    """The hash of an entry's sources, as in its name."""
+    """Hashes the sources of an entry to the key in its name."""
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()[:32]
 
 
@@ -89,7 +92,7 @@ class CompileCache:
 
     @contextlib.contextmanager
     def find(self, key: str) -> Generator[Entry | None]:
-        """Opens a verified entry, or None; damaged or foreign entries are removed where possible."""
+        """Holds a verified entry open in the context, or None; removes damaged or foreign entries where possible."""
         found = self._open(key)
         if found is None:
             yield None
@@ -102,6 +105,7 @@ class CompileCache:
             os.close(descriptor)
 
     def _open(self, key: str) -> tuple[str, int] | None:
+        """Opens a verified entry and marks it as used; removes those that can't be trusted. None if there is none."""
         with contextlib.suppress(OSError):  # store() reports why, if it matters
             for path in _entries(self._trusted_directory(create=False), key):
                 descriptor = _open_trustworthy(path)
@@ -113,7 +117,7 @@ class CompileCache:
         return None
 
     def store(self, key: str, code: bytes) -> str | None:
-        """Stores compiled code; returns its path, or None if there is no private directory for it."""
+        """Stores compiled code and removes old entries; returns its path, or None and logs a warning if it can't."""
         try:
             directory = self._trusted_directory(create=True)
             path = os.path.join(directory, f"{key}-{_digest(key, code)}{SUFFIX}")
@@ -128,7 +132,10 @@ class CompileCache:
         return path
 
     def turn(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Locks out other processes while an image is compiled, so that they find it in the cache."""
+        """Locks out other processes while an image is compiled, so that they find it in the cache.
+
+        Blocks for two minutes at most; does nothing without a private directory.
+        """
         try:
             # The name makes clean-up remove it.
             path = os.path.join(self._trusted_directory(create=True), f"{key}.turn.tmp")
@@ -137,11 +144,12 @@ class CompileCache:
         return compile_turn(path)
 
     def discard(self, path: str) -> None:
-        """Removes an unusable entry."""
+        """Removes an unusable entry; ignores errors."""
         with contextlib.suppress(OSError):
             os.unlink(path)
 
     def _trusted_directory(self, *, create: bool) -> str:
+        """Returns the cache's directory, made on `create`; raises OSError if there is none that is private."""
         directory = self._directory if self._directory is not None else cache_directory()
         if not os.path.isabs(directory) and self._directory is None:
             raise UnsafePathError("there is no home directory")
@@ -149,6 +157,7 @@ class CompileCache:
 
 
 def _entries(directory: str, key: str) -> Iterator[str]:
+    """Yields the paths of a key's entries in a directory."""
     for name in os.listdir(directory):
         if name.startswith(key + "-") and _ENTRY.fullmatch(name):
             yield os.path.join(directory, name)
@@ -183,7 +192,7 @@ def _digest(key: str, code: bytes) -> str:
 
 
 def _remove_unused(directory: str, keep: str, now: Callable[[], float] = time.time) -> None:
-    """Removes entries of other versions, and leftovers of interrupted writers, after a month."""
+    """Removes entries and leftovers of interrupted writers that were not used for a month."""
     for name in os.listdir(directory):
         path = os.path.join(directory, name)
         if path == keep or not (_ENTRY.fullmatch(name) or name.endswith(".tmp")):

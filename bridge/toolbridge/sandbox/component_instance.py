@@ -74,6 +74,7 @@ class ComponentInstance:
             raise
 
     def _instantiate(self, image: ComponentImage) -> None:
+        """Instantiates the image and looks up its `run`; raises EngineError if either fails."""
         instance = ctypes.addressof(self._instance)
         error = components.component_linker_instantiate(image.linker, self._context, image.component, instance)
         if error:
@@ -107,6 +108,7 @@ class ComponentInstance:
         return FIRST, self.memory.receive(address, len(self._outcome))
 
     def _call(self, frame: bytes) -> bytes:
+        """Calls `run` on this thread and returns the outcome frame; raises GuestTrap if the guest was stopped."""
         argument, result = components.ComponentValue(), components.ComponentValue()
         components.set_string(argument, frame)
         library.context_set_epoch_deadline(self._context, _EACH_TICK)
@@ -138,6 +140,7 @@ class ComponentInstance:
 
 
 def _trap(message: str) -> GuestTrap:
+    """Makes a GuestTrap of the library's message: a stack overflow, a denied WASI function, or a crash."""
     if _STACK_EXHAUSTED.search(message):
         return GuestTrap(STACK_OVERFLOW, message)
     denied = _DENIED.search(message)
@@ -166,7 +169,7 @@ module.sleep(1)
 
 
 def check_component(engine: Engine, image: ComponentImage) -> None:
-    """Tries a compiled image with two small programs.
+    """Tries a compiled image with two small programs; blocks until they have run.
 
     Raises:
         EngineError: it can block its host, or has clocks or random numbers that were not granted.
@@ -184,6 +187,7 @@ def check_component(engine: Engine, image: ComponentImage) -> None:
 
 
 def _run(engine: Engine, image: ComponentImage, source: str) -> RunResult:
+    """Runs a program in a new guest without host functions, and blocks until its result."""
     from toolbridge.sandbox.sandbox import wait_for  # which imports the engine, and so this module
 
     def no_loop(_task: object) -> None:

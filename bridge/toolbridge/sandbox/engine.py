@@ -49,7 +49,7 @@ class EpochTicker:
         return self._thread is not None and self._wake.is_set()
 
     def enter(self) -> None:
-        """Counts a run as active, and wakes the ticker."""
+        """Counts a run as active, and starts or wakes the ticker."""
         with self._lock:
             self._active += 1
             if self._thread is None:
@@ -64,6 +64,7 @@ class EpochTicker:
             self._active -= 1
 
     def _tick(self) -> None:
+        """Runs forever on the ticker's thread: advances epoch and ticks while runs are active, else sleeps."""
         idle = 0
         counted_until = time.monotonic()
         while True:
@@ -111,12 +112,14 @@ _MODULE = _Form(library.module_new, library.module_serialize, library.module_des
 
 
 def _component() -> _Form:
+    """Returns the functions for components; imported here, as only Python runs need them."""
     from toolbridge.boundary import component_imports as components
 
     return _Form(components.component_new, components.component_serialize, components.component_deserialize_file)
 
 
 def _new_engine() -> int:
+    """Creates Wasmtime's engine with our settings; raises EngineError where it has no support."""
     config = library.config_new()
     library.config_epoch_interruption_set(config, True)
     library.config_async_stack_size_set(config, _FIBER_STACK_BYTES)
@@ -184,7 +187,7 @@ class Engine:
         return ready
 
     def guests(self, language: str, memory_bytes: int, on_compile: CompileNotice | None = None) -> Guests:
-        """The guests of a language, each with at most so much memory; its image is compiled if need be.
+        """Returns the guests of a language, each with at most so much memory. Blocks while its image is compiled.
 
         Raises:
             GuestImageError: the image is missing or damaged.
@@ -199,7 +202,7 @@ class Engine:
         return Guests(self, partial(pool.take, memory_bytes), pool.put)
 
     def pool(self, language: str, on_compile: CompileNotice | None = None) -> InstancePool:
-        """The instance pool of a language.
+        """Returns the instance pool of a language, made on first use. Blocks while its image is compiled.
 
         Raises:
             GuestImageError: the image is missing or damaged.
@@ -210,7 +213,7 @@ class Engine:
         return pool
 
     def is_ready(self, language: str) -> bool:
-        """Whether an image is loaded: loading may take a dozen seconds."""
+        """Returns whether an image is loaded already: loading may take a dozen seconds."""
         return self._python is not None if language == "python" else language in self._ready
 
     def python_image(self, on_compile: CompileNotice | None = None) -> ComponentImage:
@@ -230,6 +233,7 @@ class Engine:
         return self._python
 
     def _check_python(self, component: int) -> None:
+        """Raises EngineError if a compiled Python image can block its host, or has clocks that were not granted."""
         from toolbridge.sandbox.component_instance import ComponentImage, check_component
 
         check_component(self, ComponentImage(self.pointer, component))
@@ -238,6 +242,7 @@ class Engine:
         return self._locks.setdefault(language, threading.Lock())
 
     def _link(self, module: int) -> Image:
+        """Resolves the imports of a compiled image; raises EngineError for one that we don't define."""
         pre = ctypes.c_void_p()
         library.check(library.linker_instantiate_pre(self._linker, module, ctypes.byref(pre)), "link the guest image")
         assert pre.value
@@ -251,7 +256,13 @@ class Engine:
         *,
         check: Callable[[int], None] | None = None,
     ) -> int:
-        """Loads code from the cache, or compiles it; `check` raises if newly compiled code must not be used."""
+        """Loads code from the cache, or compiles it (blocking) and stores it, after calling `on_compile`.
+
+        `check` raises if newly compiled code must not be used.
+
+        Raises:
+            GuestImageError: the image can't be read, or is damaged.
+        """
         key = _cache_key(image)
         module = self._find(key, form)
         if module is not None:
@@ -270,6 +281,7 @@ class Engine:
         return module
 
     def _find(self, key: str, form: _Form) -> int | None:
+        """Loads code from the cache; None if there is none. Discards an entry that can't be loaded."""
         with self._cache.find(key) as entry:
             if entry is None:
                 return None
@@ -279,6 +291,7 @@ class Engine:
             return module
 
     def _deserialise(self, path: str, form: _Form) -> int | None:
+        """Loads compiled code from a file; None if the library refuses it."""
         module = ctypes.c_void_p()
         error = form.deserialise(self.pointer, os.fsencode(path), ctypes.byref(module))
         if error:
@@ -287,6 +300,7 @@ class Engine:
         return module.value
 
     def _compile(self, image: GuestImage, form: _Form) -> int:
+        """Reads, verifies and compiles an image, for seconds; raises GuestImageError if it is unreadable or damaged."""
         try:
             with open(image.path, "rb") as file:
                 code = file.read()
@@ -302,6 +316,7 @@ class Engine:
 
 
 def _find_image(language: str) -> GuestImage:
+    """Returns the built image of a language; raises GuestImageError if it is missing or its manifest damaged."""
     try:
         image = guest_image(language)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -312,6 +327,7 @@ def _find_image(language: str) -> GuestImage:
 
 
 def _cache_key(image: GuestImage) -> str:
+    """Returns the key of an image in the compile cache: a hash of image, library, settings and platform."""
     facts = os.stat(library.LIBRARY_PATH)
     build = f"{library.WASMTIME_VERSION} {facts.st_size} {facts.st_mtime_ns}"
     machine = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
@@ -329,7 +345,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_engine() -> Engine:
-    """The engine of this process, created on first use."""
+    """Returns the engine of this process, created on first use. Thread-safe."""
     global _shared
     if _shared is None:
         with _shared_lock:

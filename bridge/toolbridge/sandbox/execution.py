@@ -77,7 +77,7 @@ class Execution:
         self._put_aside: tuple[RunSteps, Asked | None] | None = None
 
     def _abandon_at(self) -> float:
-        """When to stop waiting for the run (monotonic clock)."""
+        """Returns when to give up (monotonic clock): soon after the run's end or deadline, or its call's timeout."""
         calling, ended_at = self.state.calling, self.state.ended_at
         deadline = self.state.deadline
         if calling is not None:
@@ -88,13 +88,13 @@ class Execution:
         return deadline + GRACE_SECONDS
 
     def poll_seconds(self) -> float:
-        """Seconds to wait before the next `abandon_if_stuck`."""
+        """Returns the seconds to wait before the next `abandon_if_stuck`, at most a quarter."""
         return min(max(self._abandon_at() - monotonic(), 0.01), 0.25)
 
     def run_until_wait(self) -> bool:
         """Runs on this thread until the end, a host call or a tick; returns whether it was the end (fast path).
 
-        Otherwise the run is suspended until `begin` or `discard`.
+        Otherwise the run is suspended until `begin` or `discard`; one that looks like making calls isn't even begun.
         """
         words = self._dialect.words_of_calls
         if words is None or any(word in self._source for word in words):
@@ -107,7 +107,7 @@ class Execution:
         return False
 
     def begin(self, on_done: Callable[[], None]) -> None:
-        """Starts or resumes the run on a guest thread; `on_done` is called on that thread at the end."""
+        """Starts or resumes the run on a guest thread, without waiting; `on_done` is called there at the end."""
         self._on_done = on_done
         steps, asked = self._put_aside or (self._execute(here=False), None)
         self._put_aside = None
@@ -130,7 +130,7 @@ class Execution:
             raise
 
     def discard(self) -> bool:
-        """Ends a suspended run; returns whether there was one."""
+        """Ends a run that `run_until_wait` suspended; returns whether there was one."""
         aside, self._put_aside = self._put_aside, None
         if aside is None:
             return False
@@ -140,7 +140,7 @@ class Execution:
     # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def can_run_on_loop(self) -> bool:
-        """Whether the run may take steps on an event loop's thread: no host function of it blocks."""
+        """Returns whether the run may take steps on an event loop's thread: no host function of it blocks."""
         if self._dialect.words_of_calls is None:
             return False
         functions = [each for module in self._host.modules.values() for each in module.values()]
@@ -208,6 +208,10 @@ class Execution:
     # ── on the thread that takes the steps ───────────────────────────────────────────────────────────────────────
 
     def _execute(self, *, here: bool) -> RunSteps:
+        """Runs in a new instance and keeps the result, or what was raised; then calls `on_done`.
+
+        `here`: in steps, on a thread that guest code must not block.
+        """
         self._engine.ticker.enter()
         instance: GuestInstance | None = None
         try:
@@ -229,6 +233,7 @@ class Execution:
             self._on_done()
 
     def _finish(self, result: RunResult | None, error: BaseException | None) -> None:
+        """Sets the result or error, unless there is one already. Thread-safe."""
         with self._lock:  # the guest thread and `abandon_if_stuck` may race: the first wins
             if self._result is None and self._error is None:
                 self._result, self._error = result, error
@@ -236,7 +241,7 @@ class Execution:
     def _run_in(
         self, instance: GuestInstance, *, here: bool
     ) -> Generator[Asked | None, int | None, tuple[RunResult, bool]]:
-        """Returns the run's result, and whether the instance can be reused."""
+        """Runs in this instance; returns the result, and whether the instance can be reused."""
         state = self.state
         if state.ending is not None:
             return self._ended_result(state.calls()), True
@@ -256,7 +261,7 @@ class Execution:
         return result or self._result_of("limit", too_deep, instance), True
 
     def _read_outcome(self, instance: GuestInstance, pointer: int, length: int) -> RunResult | None:
-        """Decodes the outcome frame; None if Python's recursion limit is in the way."""
+        """Reads the outcome frame, and makes the result; None if Python's recursion limit is in the way."""
         if length > self._limits.frame_bytes:
             message = f"The run's value is {length} bytes, more than the limit of {self._limits.frame_bytes}."
             return self._result_of("limit", f"{message} Return less: filter or summarise.", instance)
@@ -276,6 +281,7 @@ class Execution:
     # ── results ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _outcome_result(self, outcome: OutcomeFrame, instance: GuestInstance) -> RunResult:
+        """Makes the result for an outcome: its value, or its failure in the terms of the program's language."""
         calls = self.state.calls()
         if outcome.error is None:
             return self._make_result(calls, instance, value=outcome.value)
@@ -289,6 +295,7 @@ class Execution:
         return self._make_result(calls, instance, failure=failure)
 
     def _trapped_result(self, trap: GuestTrap) -> RunResult:
+        """Makes the result for a trap: why the host ended the run, else a denial, stack overflow or crash."""
         if self.state.ending is not None:
             return self._ended_result(self.state.calls())
         if trap.denied:
@@ -299,6 +306,7 @@ class Execution:
         return self._result_of("crashed", "The guest's engine stopped unexpectedly.", None)
 
     def _ended_result(self, calls: tuple[CallRecord, ...]) -> RunResult:
+        """Makes the result of a run that the host ended, noting the calls already made."""
         ending = self.state.ending
         assert ending is not None
         kind: FailureKind = ending.kind  # pyright: ignore[reportAssignmentType]  # written by RunState only
@@ -306,6 +314,7 @@ class Execution:
         return self._make_result(calls, None, failure=Failure(kind, ending.message, notes=notes))
 
     def _result_of(self, kind: FailureKind, message: str, instance: GuestInstance | None) -> RunResult:
+        """Makes the result of a failed run, noting the calls already made."""
         calls = self.state.calls()
         notes = notes_of_calls(calls)
         return self._make_result(calls, instance, failure=Failure(kind, message, notes=notes))
@@ -318,6 +327,7 @@ class Execution:
         value: object = None,
         failure: Failure | None = None,
     ) -> RunResult:
+        """Makes a result from value or failure, with the output and the resources used so far."""
         state, memory_bytes = self.state, instance.memory.size if instance is not None else 0
         usage = Usage(
             wall_seconds=monotonic() - state.began,
@@ -334,7 +344,7 @@ def fresh_seed() -> bytes:
 
 
 def _cancel_all() -> None:
-    """At exit: no guest may call into an interpreter that shuts down."""
+    """Cancels all runs at exit, and waits half a second: no guest may call into an interpreter that shuts down."""
     executions = list(_active)
     for execution in executions:
         execution.cancel()
@@ -410,6 +420,7 @@ class LoopRun:
         return self._execution.result()
 
     async def _drive(self) -> None:
+        """Answers the guest's requests, until the run has ended; its computing goes to a guest thread."""
         import anyio.lowlevel
 
         self._advance(None)
@@ -435,6 +446,7 @@ class LoopRun:
             await anyio.lowlevel.checkpoint()
 
     def _advance(self, answer: int | None) -> None:
+        """Sends the guest an answer, runs it, and keeps its next request."""
         try:
             self._asked = self._steps.send(answer)
         except StopIteration:
@@ -464,7 +476,7 @@ class LoopRun:
             raise
 
     def _compute(self, on_done: Callable[[], None]) -> None:
-        """Takes steps on a guest thread."""
+        """Takes steps on a guest thread until a request that only the loop can answer; then posts `on_done` to it."""
         asked: Asked | None = None
         with contextlib.suppress(StopIteration):
             while asked is None or asked.operation in _ANSWERED_ANYWHERE:

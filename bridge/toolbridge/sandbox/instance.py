@@ -50,7 +50,7 @@ class FiberCall:
         )
 
     def answer(self) -> tuple[int, int | None, int | None]:
-        """The result; or an error, or a trap, which the caller has to free."""
+        """Returns the result; or an error, or a trap, which the caller has to free."""
         return self._answer.number, self._error.value, self._trap.value
 
     def close(self) -> None:
@@ -157,6 +157,7 @@ class Instance:
         library.store_limiter(self._store, memory_bytes, _UNLIMITED, 1, 4, 1)
 
     def _instantiate(self) -> None:
+        """Instantiates the image; raises EngineError if the library or the image's own start fails."""
         trap = c_void_p()
         error = library.instance_pre_instantiate(
             self._image.pre, self._context, ctypes.addressof(self._instance), ctypes.byref(trap)
@@ -166,6 +167,7 @@ class Instance:
             raise EngineError("instantiate the guest", _describe_trap(trap.value).args[0])
 
     def _find_export(self, name: bytes) -> ctypes.Array[c_uint64] | None:
+        """Looks up an export of the instance; None if there is none of this name."""
         found = _ExternBuffer()
         is_there = library.instance_export_get(
             self._context, ctypes.addressof(self._instance), name, len(name), ctypes.addressof(found)
@@ -173,12 +175,18 @@ class Instance:
         return found if is_there else None
 
     def _export(self, name: bytes) -> ctypes.Array[c_uint64]:
+        """Looks up an export of the instance; raises EngineError if there is none of this name."""
         found = self._find_export(name)
         if found is None:
             raise EngineError("instantiate the guest", f"the image doesn't export {name.decode()}")
         return found
 
     def _find_inbox(self) -> tuple[int, int]:
+        """Asks the guest for the address and capacity of its inbox; zeros if it has none.
+
+        Raises:
+            EngineError: the inbox lies outside its memory.
+        """
         function = self._find_export(b"inbox")
         if function is None:
             return 0, 0
@@ -188,7 +196,10 @@ class Instance:
         return pointer, length
 
     def _call(self, function: ctypes.Array[c_uint64], argument: int, ticks: int) -> int:
-        """Calls an export on this thread's own stack; `ticks`: epoch ticks until the callback."""
+        """Calls an export on this thread's own stack; raises GuestTrap if the guest was stopped.
+
+        `ticks`: epoch ticks until the callback.
+        """
         slots = (c_uint64 * 2)(argument)
         trap = c_void_p()
         library.store_epoch_deadline_callback(self._store, epoch_callback, None, library.NO_FINALIZER)
@@ -217,6 +228,7 @@ class Instance:
         return _unpack(self._run_through(state, len(frame)))
 
     def _run_through(self, state: RunState, frame_bytes: int) -> int:
+        """Runs the program on this guest thread to its end, blocking; returns the packed place of the outcome."""
         function = self._export(b"run")
         state.memory = self.memory
         current.run = state
@@ -232,6 +244,7 @@ class Instance:
     def _run_in_steps(
         self, state: RunState, frame_bytes: int, mailbox: Mailbox
     ) -> Generator[Asked | None, int | None, int]:
+        """Runs the program on a fiber, in steps; returns the packed place of the outcome. Raises GuestTrap."""
         function = self._export(b"run_inbox")
         state.memory = self.memory
         call = FiberCall(self._context, ctypes.addressof(function) + _EXTERN_PAYLOAD, frame_bytes)
@@ -279,6 +292,7 @@ def _proceed(call: FiberCall, state: RunState) -> bool:
 
 
 def _answer(packed: int, error: int | None, trap: int | None) -> int:
+    """Returns `packed`; raises GuestTrap for an error or trap, which it frees."""
     if error:
         raise GuestTrap(None, library.take_error(error))
     if trap:
@@ -287,11 +301,12 @@ def _answer(packed: int, error: int | None, trap: int | None) -> int:
 
 
 def _unpack(packed: int) -> tuple[int, int]:
-    """Pointer and length."""
+    """Splits a packed place into pointer and length."""
     return packed & 0xFFFFFFFF, packed >> 32
 
 
 def _describe_trap(trap: int) -> GuestTrap:
+    """Makes a GuestTrap of the library's trap, which it frees."""
     code = c_uint8()
     has_code = library.trap_code(trap, ctypes.byref(code))
     message = library.ByteVector()
@@ -356,6 +371,7 @@ class InstancePool:
             instance.close()
 
     def _can_reuse(self, instance: Instance) -> bool:
+        """Restores an instance if the pool has room; False if that failed, or first has to be tried."""
         if self._works is None:
             with self._lock:
                 if self._works is None:
@@ -383,7 +399,7 @@ class InstancePool:
             self._works = restored and instance.memory.read(0, len(content)) == content
 
     def _restore(self, instance: Instance) -> bool:
-        """Restores every written page; returns whether it could."""
+        """Restores every written page; returns whether it could: not if the instance has grown or written much."""
         fresh, memory = self._fresh, instance.memory
         assert fresh is not None
         size = len(fresh)

@@ -149,7 +149,7 @@ class SourceLines:
         return len(encoded[: byte - 1].decode("utf-8", "ignore")) + 1
 
     def excerpt(self, line: int, column: int | None) -> str:
-        """Formats the lines around a place, with a marker at line and column."""
+        """Formats the lines around a place, with a marker at line and column; empty for a line that doesn't exist."""
         if not 1 <= line <= self._count:
             return ""
         first = max(1, line - _CONTEXT_LINES)
@@ -178,6 +178,7 @@ class SourceLines:
         return self._text[start:] if end < 0 else self._text[start:end]
 
     def _start(self, line: int) -> int:
+        """Returns the offset of an existing line's first character."""
         ends = line - 1
         if not ends:
             return 0
@@ -189,7 +190,7 @@ class SourceLines:
 
 
 def excerpt(source: str, line: int, column: int | None, ends: tuple[str, ...] = JAVASCRIPT_LINE_ENDS) -> str:
-    """As `SourceLines.excerpt`, for one place."""
+    """Formats the lines around one place, as `SourceLines.excerpt` does."""
     return SourceLines(source, ends).excerpt(line, column)
 
 
@@ -231,7 +232,7 @@ _NOT_DEFINED = re.compile(r"^'?([\w$]+)'? is not defined$")
 def describe_javascript(
     kind: FailureKind, error: GuestError, source: str, calls: Sequence[CallRecord], *, extra_notes: Sequence[str] = ()
 ) -> Failure:
-    """Makes the failure for an error of the guest: message, line, excerpt, notes."""
+    """Makes the failure for an error that the JavaScript guest reported: message, line, excerpt, notes."""
     lines = SourceLines(source)
     frames = [
         (function, line, lines.character_column(line, column))
@@ -256,7 +257,7 @@ def describe_javascript(
 
 
 def _program_frames(stack: str) -> list[tuple[str, int, int]]:
-    """The program's own stack frames (function, line, column), without the prelude's."""
+    """Returns the program's own stack frames (function, line, column in bytes), without the prelude's."""
     frames: list[tuple[str, int, int]] = []
     for text in stack.split("\n"):
         match = _JAVASCRIPT_FRAME.match(text)
@@ -266,11 +267,13 @@ def _program_frames(stack: str) -> list[tuple[str, int, int]]:
 
 
 def _javascript_frame_text(function: str, line: int, column: int) -> str:
+    """Formats a stack frame: its place, and its function unless that is anonymous."""
     place = f"line {line}, column {column}"
     return f"{function} ({place})" if function and function not in ("<anonymous>", "<eval>") else place
 
 
 def _javascript_hints(error: GuestError, source: str) -> list[str]:
+    """Returns a hint on repairing this error, if there is one."""
     if source.lstrip().startswith("```"):
         return ["Hint: the program begins with a Markdown fence (```): give the code alone."]
     if error.message.startswith("BigInt are forbidden"):
@@ -282,11 +285,12 @@ def _javascript_hints(error: GuestError, source: str) -> list[str]:
 
 
 def hint_for_missing_name(name: str) -> str:
-    """The replacement here for a name of another runtime, or ''."""
+    """Returns what to use here in place of another runtime's name; empty for other names."""
     return _ELSEWHERE.get(name, "")
 
 
 def _undefined_name_hint(name: str, source: str) -> str:
+    """Returns the hint for an undefined name: its replacement here, a similar name, or to declare it."""
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]
     guess = _nearest_name(name, source)
@@ -303,7 +307,7 @@ def _nearest_name(name: str, source: str) -> str | None:
 
 
 def notes_of_calls(calls: Sequence[CallRecord]) -> tuple[str, ...]:
-    """Notes the host calls already made, which a repaired program must not repeat."""
+    """Returns a note that lists the host calls already made, which a repaired program must not repeat; or nothing."""
     made = [call for call in calls if call.sent and call.outcome not in _NEVER_MADE]
     if not made:
         return ()
@@ -377,7 +381,7 @@ _PYTHON_FRAME = re.compile(r"^at (?:(.{0,200}) \()?main\.py:(\d{1,9}):(\d{1,9})\
 def describe_python(
     kind: FailureKind, error: GuestError, source: str, calls: Sequence[CallRecord], *, extra_notes: Sequence[str] = ()
 ) -> Failure:
-    """The failure for an error that the guest reported."""
+    """Makes the failure for an error that the Python guest reported: message, line, excerpt, notes."""
     lines = SourceLines(source, PYTHON_LINE_ENDS)
     frames = _frames(error.stack, lines)
     line, column = (frames[0][1], frames[0][2]) if frames else (None, None)
@@ -397,7 +401,7 @@ def describe_python(
 
 
 def _frames(stack: str, lines: SourceLines) -> list[tuple[str, int, int]]:
-    """The program's own frames, innermost first: function, line, column."""
+    """Returns the program's own stack frames, innermost first: function, line, column in characters."""
     frames: list[tuple[str, int, int]] = []
     for text in stack.split("\n"):
         match = _PYTHON_FRAME.match(text)
@@ -408,11 +412,13 @@ def _frames(stack: str, lines: SourceLines) -> list[tuple[str, int, int]]:
 
 
 def _python_frame_text(function: str, line: int, column: int) -> str:
+    """Formats a stack frame: its place, and its function unless that is the module."""
     place = f"line {line}, column {column}"
     return f"{function} ({place})" if function and function != "<module>" else place
 
 
 def _python_hints(kind: FailureKind, error: GuestError, source: str) -> list[str]:
+    """Returns a hint on repairing this error, if there is one."""
     if source.lstrip().startswith("```"):
         return ["Hint: the program begins with a Markdown fence (```): give the code alone."]
     if kind == "syntax" and error.message.startswith("'return' outside function"):

@@ -44,10 +44,11 @@ _CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without importing inspect
 
 
 def host_modules(modules: Modules) -> HostModules:
-    """Validates `modules={"host:demo": {"add": add}}`.
+    """Validates `modules={"host:demo": {"add": add}}`, and tells plain from async functions.
 
     Raises:
         HostModuleError: a module or function can't be offered to guest code.
+        MisuseError: it is not a mapping.
     """
     if not isinstance(modules, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError("modules", modules, 'a mapping such as {"host:demo": {"add": add}}')
@@ -69,6 +70,7 @@ def host_modules(modules: Modules) -> HostModules:
 
 
 def _host_function(specifier: str, name: str, function: Callable[..., Any]) -> HostFunction:
+    """Validates one export of a module; raises HostModuleError if its name or value can't be one."""
     if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name) or name in _RESERVED_EXPORTS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise HostModuleError(specifier, f"{name!r} can't be the name of an export")
     if not callable(function):
@@ -169,14 +171,18 @@ class Sandbox:
         limits: Limits | None = None,
         host: HostSide | None = None,
     ) -> Session:
-        """Opens a guest that keeps its state from one program to the next. Limits apply to each run."""
+        """Opens a guest that keeps its state from one program to the next. Limits apply to each run.
+
+        Raises:
+            SandboxClosedError: the sandbox is closed.
+        """
         self._check_open()
         session = Session(self._run_sync, self._run, limits or self._limits, host, _dialect(language))
         self._sessions.add(session)
         return session
 
     def close(self) -> None:
-        """Ends every run, session and call, for good."""
+        """Ends every run, session and call, for good, without waiting for them."""
         self._closed = True
         for execution in list(self._runs):
             execution.cancel()
@@ -204,6 +210,11 @@ class Sandbox:
         session: Session | None,
         dialect: Dialect | None = None,
     ) -> RunResult:
+        """Runs a program and blocks until its result; TypeScript's types are removed before, in a run of their own.
+
+        Raises:
+            ToolbridgeError: an argument is invalid, the sandbox is closed, or the installation is broken.
+        """
         limits = limits or self._limits
         check_types(source, limits, seed)
         refused = _too_large(source, limits)
@@ -219,7 +230,7 @@ class Sandbox:
             if isinstance(erased, RunResult):
                 return erased
         scheduler = TaskScheduler(limits, self._loop.post)
-        execution = self._execution(
+        execution = self._new_execution(
             source, limits, seed, session, scheduler, dialect=dialect, erased=erased, spent=spent
         )
         try:
@@ -241,6 +252,7 @@ class Sandbox:
         erased: str | None = None,
         spent: Usage = _NOTHING_SPENT,
     ) -> RunResult:
+        """Runs a program; its calls are tasks of this event loop. Otherwise as `_run_sync`."""
         from anyio import create_task_group
 
         limits = limits or self._limits
@@ -263,7 +275,7 @@ class Sandbox:
             inbox = LoopTasks(calls)
             try:
                 scheduler = TaskScheduler(limits, inbox.post)
-                execution = self._execution(
+                execution = self._new_execution(
                     *(source, limits, seed, session, scheduler),
                     dialect=dialect,
                     host=host,
@@ -286,7 +298,7 @@ class Sandbox:
         return outcome
 
     async def _prepare(self, dialect: Dialect, limits: Limits) -> Guests:
-        """Loads an image, compiling it if need be, on a worker thread."""
+        """Loads an image, compiling it if need be, on a worker thread; returns the supply of its guests."""
         engine = shared_engine()
         if not engine.is_ready(dialect.image):
             from anyio import to_thread
@@ -318,7 +330,7 @@ class Sandbox:
 
         return await self._run(request, compiler.checking(run), compiler.COMPILER_SEED, None, compiler.COMPILER)
 
-    def _execution(
+    def _new_execution(
         self,
         source: str,
         limits: Limits,
@@ -332,6 +344,13 @@ class Sandbox:
         spent: Usage = _NOTHING_SPENT,
         guests: Guests | None = None,
     ) -> Execution:
+        """Validates seed and memory limit, and registers a run in `_runs`, without starting it.
+
+        Without `guests`, blocks while the image is loaded or compiled.
+
+        Raises:
+            ToolbridgeError: the sandbox is closed, an argument is invalid, or there is no such image.
+        """
         self._check_open()
         if seed is not None and len(seed) != 32:
             raise SeedError(len(seed))
@@ -358,6 +377,7 @@ class Sandbox:
 
 
 def _dialect(language: str) -> Dialect:
+    """Looks up a language; raises LanguageError for an unknown one."""
     dialect = DIALECTS.get(language)
     if dialect is None:
         raise LanguageError(language, tuple(DIALECTS))
@@ -365,6 +385,7 @@ def _dialect(language: str) -> Dialect:
 
 
 def _dialect_of(session: Session | None, dialect: Dialect | None) -> Dialect:
+    """Returns the session's dialect, or the given one if there is no session."""
     found = session.dialect if session is not None else dialect
     assert found is not None
     return found
@@ -381,6 +402,7 @@ def check_types(source: object, limits: object, seed: object) -> None:
 
 
 def _too_large(source: str, limits: Limits) -> RunResult | None:
+    """Returns the failed result of a program over the limit of frames, else None."""
     # Escaped as JSON a program grows; what counts is what would cross the boundary.
     if len(source) <= limits.frame_bytes // 8:
         return None

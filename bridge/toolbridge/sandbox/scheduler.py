@@ -55,7 +55,11 @@ class GuestThreads:
         self._idle: list[DeadlineQueue[Job]] = []
 
     def submit(self, job: Job) -> None:
-        """Runs `job` on a guest thread. The job must not raise."""
+        """Runs `job` on a guest thread, without waiting for it. The job must not raise. Thread-safe.
+
+        Raises:
+            EngineError: no thread can be started.
+        """
         with self._lock:
             if self._idle:
                 self._idle.pop().put(job)
@@ -72,6 +76,7 @@ class GuestThreads:
                 threading.stack_size(before)
 
     def _work(self, inbox: DeadlineQueue[Job]) -> None:
+        """Runs the jobs of one guest thread, until it has been idle for ten seconds."""
         while True:
             try:
                 job = inbox.take(monotonic() + _IDLE_SECONDS)
@@ -116,7 +121,7 @@ class TaskScheduler:
         return await self._answer(call, self._invoke(call) if begun is None else begun)
 
     def cancel(self) -> None:
-        """Cancels all pending calls."""
+        """Cancels all pending calls, without waiting for them. Thread-safe."""
         if self._used:
             self._used = False
             self._spawn(self._cancel_scopes)
@@ -126,6 +131,8 @@ class TaskScheduler:
             scope.cancel()
 
     def _schedule(self, call: PendingCall, deliver: Deliver, invoke: Callable[[], Awaitable[Any]]) -> None:
+        """Starts a task that awaits `invoke()` and delivers its reply; if the loop is closed, delivers an error now."""
+
         async def task() -> None:
             import anyio
 
@@ -143,6 +150,7 @@ class TaskScheduler:
             deliver(call, Reply(failed(error)))
 
     async def _perform(self, call: PendingCall, invoke: Callable[[], Awaitable[Any]]) -> Reply:
+        """Awaits a call's reply. A call that guest code doesn't wait for first awaits the semaphore and room for it."""
         import anyio
 
         call.began = perf_counter()
@@ -157,6 +165,7 @@ class TaskScheduler:
             return await self._answer(call, invoke())
 
     async def _answer(self, call: PendingCall, value: Awaitable[Any]) -> Reply:
+        """Awaits a call's value within its timeout; returns the reply, also for an error. Raises only cancellation."""
         seconds = self._limits.call_seconds
         try:
             if call.function.keeps_time:
@@ -176,6 +185,7 @@ class TaskScheduler:
             return Reply(failed(error.error if isinstance(error, _RaisedError) else error))
 
     async def _invoke(self, call: PendingCall) -> Any:
+        """Calls the function and awaits its value; a plain function runs on a daemon thread."""
         function = call.function.function
         if call.function.is_async:
             given = function(*call.arguments)
@@ -188,6 +198,9 @@ async def _on_a_thread(function: Callable[[], Any]) -> Any:
     """Runs a plain function in a daemon thread. Cancelling abandons the thread.
 
     Not a worker thread of anyio: a stuck function must not keep the process alive.
+
+    Raises:
+        _RaisedError: the function raised.
     """
     import anyio
 
@@ -277,12 +290,13 @@ class LoopTasks:
         self._event.set()
 
     def _start(self, task: Task) -> None:
+        """Starts a task in the group, on the loop's thread; does nothing after `close`."""
         # In the loop's callback, not in a waiting task: the call starts one turn of the loop sooner.
         if not self._is_closed:
             self._context.run(self._group.start_soon, task)
 
     async def wait(self) -> None:
-        """Waits for `wake`."""
+        """Waits for `wake`, which may have come before."""
         await self._event.wait()
         self._event = self._new_event()
 
@@ -299,11 +313,13 @@ class _LoopThread:
         self.inbox = ready.get()
 
     def stop(self) -> None:
+        """Makes the loop's thread end, without waiting for it."""
         self.is_stopped = True
         with contextlib.suppress(RuntimeError):  # it has ended before
             self.inbox.wake()
 
     def _run(self, ready: SimpleQueue[LoopTasks]) -> None:
+        """Runs an event loop until `stop`; puts its inbox into `ready`."""
         import anyio
 
         async def serve() -> None:
@@ -327,7 +343,7 @@ class BackgroundLoop:
         self._closed = False
 
     def post(self, task: Task) -> None:
-        """Starts a task on the loop. Thread-safe.
+        """Starts a task on the loop, after starting its thread if need be. Thread-safe.
 
         Raises:
             RuntimeError: the loop is closed.
@@ -341,7 +357,7 @@ class BackgroundLoop:
         thread.inbox.post(task)
 
     def close(self) -> None:
-        """Stops the loop; pending calls are cancelled."""
+        """Stops the loop, without waiting for it; pending calls are cancelled."""
         self._closed = True
         if self._thread is not None:
             self._thread.stop()
@@ -351,7 +367,11 @@ class BackgroundLoop:
 
 
 def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
-    """Thread-safe `call_soon` of the running loop (asyncio or trio)."""
+    """Returns the thread-safe `call_soon` of the running loop (asyncio or trio).
+
+    Raises:
+        RuntimeError, ImportError: this thread runs no event loop.
+    """
     try:
         import asyncio
 
@@ -363,7 +383,7 @@ def event_loop_poster() -> Callable[[Callable[[], Any]], Any]:
 
 
 def is_in_event_loop() -> bool:
-    """Whether this thread runs an event loop, of asyncio or trio."""
+    """Returns whether this thread runs an event loop, of asyncio or trio."""
     try:
         event_loop_poster()
     except (ImportError, RuntimeError):

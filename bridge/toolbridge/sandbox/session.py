@@ -81,7 +81,7 @@ class Session:
             self._end()
 
     def check_open(self) -> None:
-        """Raises what a run would, if the session is closed.
+        """Raises SandboxClosedError if the session is closed.
 
         Raises:
             SandboxClosedError: it is.
@@ -90,7 +90,7 @@ class Session:
             raise SandboxClosedError("session")
 
     def close(self) -> None:
-        """Frees the guest. A run that is under way ends first."""
+        """Frees the guest, and refuses further runs. A run that is under way ends first."""
         with self._lock:
             self._closed = True
             instance, self._instance = self._instance, None
@@ -114,6 +114,12 @@ class Session:
         self.close()
 
     def _begin(self) -> bool:
+        """Marks the session as busy; returns whether a guest with state is there.
+
+        Raises:
+            SandboxClosedError: it is closed.
+            SessionBusyError: another run is under way.
+        """
         with self._lock:
             if self._closed:
                 raise SandboxClosedError("session")
@@ -127,6 +133,7 @@ class Session:
             self._busy = False
 
     def _noted(self, result: RunResult, had_state: bool) -> RunResult:
+        """Adds a note to a failed result if the guest's state was lost in that run."""
         if result.failure is None or not had_state or self._instance is not None:
             return result
         return replace(result, failure=replace(result.failure, notes=(*result.failure.notes, _STATE_LOST)))
@@ -134,7 +141,7 @@ class Session:
     # ---- for the run, on whichever thread it is
 
     def take_instance(self, new_instance: Callable[[], GuestInstance]) -> GuestInstance:
-        """The session's guest, for one run: it comes back through `keep_instance`, or not at all."""
+        """Takes the session's guest for one run, or makes one: it comes back through `keep_instance`, or not at all."""
         with self._lock:
             instance, self._instance = self._instance, None
         if instance is not None and self._process != os.getpid():
@@ -144,7 +151,7 @@ class Session:
         return instance if instance is not None else new_instance()
 
     def keep_instance(self, instance: GuestInstance) -> None:
-        """The guest survived its run."""
+        """Keeps a guest that survived its run; frees it if the session is closed."""
         with self._lock:
             if not self._closed and self._instance is None:
                 self._instance = instance

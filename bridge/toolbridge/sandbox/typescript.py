@@ -78,7 +78,10 @@ def request(
     names: Mapping[str, str] | None = None,
     known: Iterable[str] = (),
 ) -> str:
-    """The program that the compiler's image runs: one call, with everything it is told as data."""
+    """Returns the program that the compiler's image runs: one call, with everything it is told as data.
+
+    `names` and `known`: what earlier programs of the session declared, with and without types.
+    """
     told = {
         "source": source,
         "language": language,
@@ -93,18 +96,21 @@ def request(
 
 
 def checking(run: Limits) -> Limits:
-    """The limits of a check: its time is the run's own, its memory is not."""
+    """Returns the limits of a check: its time is the run's own, its memory is not."""
     return COMPILER_LIMITS.with_(wall_seconds=run.wall_seconds, cpu_seconds=run.cpu_seconds)
 
 
 def erasing(source: str, run: Limits, *, is_session: bool) -> tuple[str, Limits, bytes, None, Dialect]:
-    """What is run in order to remove a program's types. Its time is the program's own; its memory is not."""
+    """Returns what to run, as arguments for `Sandbox._run`, in order to remove a program's types.
+
+    Its time is the program's own; its memory is not.
+    """
     limits = checking(run).with_(cpu_seconds=min(COMPILER_LIMITS.cpu_seconds, run.cpu_seconds))
     return request(source, "typescript", is_session=is_session), limits, COMPILER_SEED, None, COMPILER
 
 
 def erased(result: RunResult, source: str) -> str | RunResult:
-    """The program without its types, or the result of a run that can't be."""
+    """Returns the program without its types, or the failed result of a run whose types can't be removed."""
     try:
         answer = read_answer(result)
     except ValueError as error:
@@ -117,10 +123,10 @@ def erased(result: RunResult, source: str) -> str | RunResult:
 
 
 def read_answer(result: RunResult) -> Answer | Failure:
-    """What the compiler answered; a failure if it could not.
+    """Validates the compiler's answer; returns its run's failure if it has none.
 
     Raises:
-        ValueError: the answer is none.
+        ValueError: the answer is malformed.
     """
     if result.failure is not None:
         return result.failure
@@ -135,7 +141,7 @@ def read_answer(result: RunResult) -> Answer | Failure:
 
 
 def syntax_failure(answer: Answer, source: str) -> Failure:
-    """The failure for a program that can't be read."""
+    """Makes the failure for a program that can't be read."""
     first = answer.syntax[0]
     others = [f"Also, at line {each.line}, column {each.column}: {each.message}" for each in answer.syntax[1:3]]
     return Failure(
@@ -149,7 +155,7 @@ def syntax_failure(answer: Answer, source: str) -> Failure:
 
 
 def _erasure_failure(failure: Failure) -> Failure:
-    """The failure for a program whose types could not be removed: too large, or made to be slow."""
+    """Makes the failure for a program whose types could not be removed: too large, or made to be slow."""
     reason = failure.message.split("\n")[0]
     return replace(
         failure,
@@ -164,30 +170,35 @@ def _erasure_failure(failure: Failure) -> Failure:
 
 
 def _object(value: object) -> dict[str, Any]:
+    """Returns a value that is an object; raises ValueError for another."""
     if type(value) is not dict:
         raise ValueError("the compiler's answer is no object")
     return cast("dict[str, Any]", value)
 
 
 def _text(value: object) -> str:
+    """Returns a value that is a text; raises ValueError for another."""
     if type(value) is not str:
         raise ValueError("the compiler's answer has something else where text should be")
     return value
 
 
 def _number(value: object) -> int:
+    """Returns a value that is a number; raises ValueError for another."""
     if type(value) is not int:
         raise ValueError("the compiler's answer has something else where a number should be")
     return value
 
 
 def _complaints(value: object) -> tuple[Complaint, ...]:
+    """Validates a list of problems, and keeps the first ten; raises ValueError for a malformed one."""
     if type(value) is not list:
         raise ValueError("the compiler's answer has no list of problems")
     return tuple(_complaint(_object(each)) for each in cast("list[Any]", value)[:_MOST_PROBLEMS])
 
 
 def _complaint(fields: Mapping[str, Any]) -> Complaint:
+    """Validates one problem, truncating its message; raises ValueError if it is malformed."""
     stub = fields.get("stub")
     return Complaint(
         code=_number(fields.get("code")),
