@@ -26,7 +26,7 @@ _MOST_LISTS = 50
 
 
 def constant_list_edits(program: Program) -> Iterator[Edit]:
-    """Yields edits that turn lists of constants, only iterated, into tuples: the checker keeps their constants apart."""
+    """Yields edits that make tuples of lists of constants only iterated: the checker keeps tuples' items apart."""
     code = program.code
     for found, _ in zip(_LIST.finditer(code), range(_MOST_LISTS), strict=False):
         end = end_of_bracket(code, found.end())
@@ -348,8 +348,8 @@ class Comparisons:
     def _is_worth_querying(self, each: Comparison, ranges: list[Span]) -> bool:
         """Returns whether a comparison may be always false, so that its operand's type is queried.
 
-        It is if the checker reports it (`ranges`), in a `match`, or if the stubs give the field only other constants: in
-        a condition every field of its name, elsewhere one of them.
+        It is if the checker reports it (`ranges`), in a `match`, or if the stubs give the field only other constants:
+        in a condition every field of its name, elsewhere one of them.
         """
         if any(place.start <= each.operand.start and each.operand.end <= place.end for place in ranges):
             return True  # the checker reports it itself
@@ -456,7 +456,7 @@ def _text(constant: str) -> str:
 
 
 def _members(kind: str, *, is_item: bool) -> set[str]:
-    """Returns a type's members but None (with `is_item`, its items'), each literal by itself; empty if any is unknown."""
+    """Returns a type's members but None (with `is_item`, its items'), each literal alone; empty if any is unknown."""
     plain = kind.rstrip("*")
     if is_item:
         inside = re.fullmatch(r"(?:list|Sequence|set|tuple)\[(.*)\]", plain, re.DOTALL)
