@@ -106,9 +106,7 @@ class RuntimeSession:
     async def __aenter__(self) -> RuntimeSession:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
 
@@ -232,6 +230,7 @@ class Runtime:
             self._warn(stray_patterns(self._current.config))
 
     def _warn(self, warnings: Iterable[str]) -> None:
+        """Logs warnings that were not logged before."""
         for warning in warnings:
             if warning not in self._warnings:
                 self._warnings.add(warning)
@@ -272,6 +271,7 @@ class Runtime:
         return RuntimeSession(self._sandbox, scope, language, check)
 
     def _scope(self, language: Language, limits: Limits, *, session: str | None = None) -> RunScope:
+        """Makes the scope of one run or session: its servers, rules and limits."""
         return RunScope(
             self._manager,
             rules=self._rules.get(language) or self._call_rules(language),
@@ -285,7 +285,7 @@ class Runtime:
         )
 
     def _call_rules(self, language: Language) -> CallRules:
-        """Rules of every call: options of `open_runtime` override the configuration."""
+        """Makes and caches a language's rules of calls: options of `open_runtime` override the configuration."""
         strict = self._options.get("strict_results")
         rules = self._rules[language] = CallRules(
             self._errors_as,
@@ -301,6 +301,7 @@ class Runtime:
         return self._options.get("errors") or self._current.config.errors
 
     def _check_open(self, language: str) -> None:
+        """Raises an error unless the language is known and the runtime is open."""
         if language not in get_args(Language):
             raise LanguageError(language, get_args(Language))
         if self._state == "new":
@@ -310,21 +311,21 @@ class Runtime:
 
     @property
     def config(self) -> Config:
-        """The current configuration, merged from all sources; without servers while the gateway is off."""
+        """Returns the current configuration, merged from all sources; without servers while the gateway is off."""
         return self._current.config if self._current.is_on else replace(self._current.config, gateway=False)
 
     @property
     def catalog(self) -> Catalog:
-        """Every exposed tool of every server whose listing is known."""
+        """Returns every exposed tool of every server whose listing is known."""
         return self._manager.catalog
 
     @property
     def servers(self) -> ServerManager:
-        """The server manager: states, listings and connections."""
+        """Returns the server manager: states, listings and connections."""
         return self._manager
 
     def stub_set(self, language: StubLanguage, *, detail: Detail = "full") -> StubSet:
-        """Generates the stubs, with manifest and diagnostics."""
+        """Generates the stubs of known listings, with manifest and diagnostics; LanguageError for another language."""
         if language not in get_args(StubLanguage):
             raise LanguageError(language, get_args(StubLanguage), of_stubs=True)
         return self._stubs_of(self.catalog, language, detail=detail)
@@ -333,11 +334,11 @@ class Runtime:
         return generate(catalog, language=language, detail=detail, errors=self._errors_as, cache=self._stub_cache)
 
     def stubs(self, language: StubLanguage, *, detail: Detail = "full") -> Mapping[str, str]:
-        """Generates the stubs that a program is written against: file name → text."""
+        """Generates the stubs that a program is written against: file name → text; LanguageError as by `stub_set`."""
         return self.stub_set(language, detail=detail).files
 
     def list_modules(self) -> tuple[modules.ModuleSummary, ...]:
-        """Lists every module, also of servers that were never connected."""
+        """Lists every module, also of servers that were never connected; connects none."""
         return modules.list_modules(self.catalog, self._manager.statuses())
 
     def module_info(self, specifier: str, *, language: StubLanguage = "typescript") -> details.ModuleInfo:
@@ -352,11 +353,11 @@ class Runtime:
         return info
 
     def search(self, query: str, *, limit: int = 10) -> tuple[SearchHit, ...]:
-        """Finds the tools that match a query best."""
+        """Finds the tools that match a query best; the first search of a catalog blocks to build its index."""
         return self.prepared_search(query, limit=limit)()
 
     def prepared_search(self, query: str, *, limit: int = 10) -> Callable[[], tuple[SearchHit, ...]]:
-        """Returns a search of the current catalog, for a worker thread."""
+        """Returns a search of the current catalog, for a worker thread; MisuseError if the query is no text."""
         if not isinstance(query, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MisuseError("query", query, "a text")
         catalog = self.catalog
@@ -372,7 +373,7 @@ class Runtime:
         return system_prompt(self.catalog, language=language, budget=budget, form=form, known=known, errors=errors)
 
     async def start_all(self) -> tuple[ServerStatus, ...]:
-        """Connects all enabled servers concurrently, so that the catalog is complete."""
+        """Connects all enabled servers concurrently, so that the catalog is complete; failures are in the statuses."""
         statuses = await self._manager.start_all()
         self._rule_warnings()
         return statuses
@@ -398,7 +399,7 @@ class Runtime:
         self._rule_warnings()
 
     async def _follow(self, *, reread_pins: bool = False) -> None:
-        """Applies the current servers to gate and manager, here and in the runtimes made by `for_task`."""
+        """Applies the current servers to gate and manager, here and in runtimes of `for_task`; closes lost ones."""
         self._apply()
         runtimes = [each for each in self._of_tasks if each._current.is_below(self._current)]
         for runtime in runtimes:
@@ -439,12 +440,12 @@ class Runtime:
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """The reason for each server's presence, by name."""
+        """Returns the reason for each server's presence, by name."""
         return self._current.reasons
 
     @property
     def prompt(self) -> RenderedPrompt | None:
-        """The rendered prompt that brings its sections' servers."""
+        """Returns the rendered prompt that brings its sections' servers; None without one."""
         return self._current.prompt
 
     def for_task(
