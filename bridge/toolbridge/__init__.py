@@ -41,7 +41,8 @@ def _elsewhere(name: str) -> str:
 
     if not name.startswith("_") and importlib.util.find_spec(f"toolbridge.{name}") is None:
         for module in _MODULES:
-            if hasattr(importlib.import_module(f"toolbridge.{module}"), name):
+            found = getattr(importlib.import_module(f"toolbridge.{module}"), name, None)
+            if getattr(found, "__module__", "").startswith("toolbridge."):
                 return f": it is toolbridge.{module}.{name}"
     return ""
 

@@ -12,6 +12,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -76,7 +77,8 @@ def call_in_thread(function: Callable[..., object], *arguments: object) -> None:
         try:
             anyio.from_thread.check_cancelled()
         except RuntimeError:
-            anyio.run(wait)
+            with ThreadPoolExecutor(1) as own_loop:  # this thread may be an event loop's own
+                own_loop.submit(anyio.run, wait).result()
         else:
             anyio.from_thread.run(wait)
 

@@ -150,7 +150,8 @@ def _mismatch(function: Any, name: str, arguments: tuple[object, ...], named: di
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = [each for each in signature.parameters.values() if each.name != "self" and each.kind not in variadic]
     known = [each.name for each in parameters]
-    for unknown in named.keys() - known:
+    takes_more = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
+    for unknown in () if takes_more else named.keys() - known:
         return unknown_argument(name, unknown, known)
     required = [each.name for each in parameters if each.default is each.empty]
     try:

@@ -187,7 +187,7 @@ def replace_file(path: AnyPath, content: bytes, *, mode: int = 0o600) -> None:
     """
     import tempfile
 
-    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix="new-", suffix=".tmp")
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".new-", suffix=".tmp")
     try:
         with open(descriptor, "wb") as file:
             file.write(content)

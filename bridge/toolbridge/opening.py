@@ -94,6 +94,7 @@ def _check_options(options: RuntimeOptions) -> None:
         raise MisuseError("pins", pins, '"lock", "none", or an object such as LockPins(…)')
 
 
+@reports_misuse
 def open_runtime(config: ConfigSource = None, **options: Unpack[RuntimeOptions]) -> Runtime:
     """Makes a runtime for a configuration: a Config, a file, or the one that is found (None). Use it with `async with`.
 

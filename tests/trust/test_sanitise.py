@@ -194,3 +194,8 @@ def test_a_symbol_may_be_in_colour_but_hides_nothing() -> None:
     assert for_terminal("❤️ ⚠️ ok") == "❤️ ⚠️ ok"
     assert for_terminal("❤️\ufe0f\ufe01") == "❤️\\ufe0f\\ufe01"
     assert for_terminal("a\ufe0f") == "a\\ufe0f"
+
+
+def test_an_indented_line_that_begins_with_at_is_no_stack_frame() -> None:
+    text = "Expected\n    at f (a.js:1:2)\n  at least 3\n  at most 100"
+    assert for_error(text) == "Expected at least 3 at most 100"

@@ -50,6 +50,10 @@ ENCODINGS: dict[str, Encoding] = {
     "url in small letters": percent,
     "html": html.escape,
     "html without quotes": lambda text: html.escape(text, quote=False),
+    "html by Go": lambda text: (
+        html.escape(text).replace("&#x27;", "&#39;").replace("&quot;", "&#34;").replace("+", "&#43;")
+    ),
+    "html by Handlebars": lambda text: html.escape(text).replace("`", "&#x60;").replace("=", "&#x3D;"),
     "html by Jinja": lambda text: html.escape(text).replace("&#x27;", "&#39;"),
     "base64": lambda text: base64.b64encode(text.encode()).decode(),
     "base64 behind a name": lambda text: base64.b64encode(f"me:{text}".encode()).decode(),

@@ -231,7 +231,7 @@ def call_question(use: ToolUse) -> Question:
     shown = given if len(given) <= _MOST_ARGUMENTS else f"{given[:_MOST_ARGUMENTS]}… ({len(given):,} characters)"
     text = (
         f"A program wants to call a tool.\nServer: {use.server}\nTool: {for_error(use.tool, limit=200)}\n"
-        f"ArgumentReader: {for_terminal(shown)}\nWhy you are asked: {for_error(use.reason)}"
+        f"Arguments: {for_terminal(shown)}\nWhy you are asked: {for_error(use.reason)}"
     )
     key = hashlib.sha256(f"{use.server}\0{use.tool}\0{given}".encode("utf-8", "replace")).hexdigest()
     choice = {"type": "string", "title": "Allow this call?", "enum": list(_GATE_CHOICES), "default": "no"}

@@ -178,7 +178,7 @@ def _cut(text: str, limit: int) -> str:
 
 # Stack traces and home directories: they tell a model the user's name and the layout of the host.
 
-_FRAME = re.compile(r"\s+at \S[^\n]*(?:[\d)>]|\{)$")
+_FRAME = re.compile(r"\s+at \S[^\n]*(?::\d+|:line \d+|\)|<anonymous>|\{)$")
 """A frame of JavaScript, Java or .NET: `    at f (file.js:1:2)`."""
 _TRACEBACK = "Traceback (most recent call last):"
 _GROUP_BORDER = re.compile(r"\s{0,80}[|+](?:[-+ ]*\d*[-+ ]*$| ?)")

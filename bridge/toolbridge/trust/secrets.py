@@ -31,6 +31,18 @@ _PIECE = 2**18
 # Left as they are by JavaScript's encodeURIComponent and encodeURI; Python's `quote` escapes them.
 _URI_SAFE = ("", "/", "!'()*", "!'()*;,/?:@&=+$#")
 _PERCENT = re.compile("%..")
+# HTML escaping of Python, PHP, Java, Go and Handlebars.
+_HTML_ESCAPES = tuple(
+    str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", **others})
+    for others in (
+        {},
+        {'"': "&quot;"},
+        {'"': "&quot;", "'": "&#39;"},
+        {'"': "&quot;", "'": "&#x27;"},
+        {'"': "&#34;", "'": "&#39;", "+": "&#43;"},
+        {'"': "&quot;", "'": "&#x27;", "`": "&#x60;", "=": "&#x3D;"},
+    )
+)
 
 Span = tuple[int, int]
 
@@ -180,15 +192,13 @@ def _parts(secret: str) -> Iterator[str]:
 
 def _encoded(secret: str) -> set[str]:
     """A secret in plain, URL, HTML, hex, base64, UTF-16 and as a list of bytes; each in JSON, and in JSON twice."""
-    import html
     import json
     from urllib.parse import quote, quote_plus
 
     raw = secret.encode("utf-8", "surrogatepass")
     urls = {*(quote(raw, safe=safe) for safe in _URI_SAFE), quote_plus(raw), "".join(f"%{byte:02X}" for byte in raw)}
     urls |= {_PERCENT.sub(lambda match: match[0].lower(), url) for url in urls}
-    escaped = html.escape(secret)
-    forms = {secret, *urls, escaped, escaped.replace("&#x27;", "&#39;"), html.escape(secret, quote=False)}
+    forms = {secret, *urls, *(secret.translate(escapes) for escapes in _HTML_ESCAPES)}
     forms |= {json.dumps(secret)[1:-1], "\0".join(secret)}
     if len(raw) >= _LEAST:
         wide = secret.encode("utf-16-le", "surrogatepass")
