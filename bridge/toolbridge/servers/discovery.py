@@ -62,7 +62,7 @@ def handshake_of(session: ClientSession, server: str) -> Listing:
 
 
 def announces_changes(session: ClientSession) -> bool:
-    """Whether the server promises notifications of changes to its tools."""
+    """Return whether the server promises notifications of changes to its tools."""
     capabilities = session.server_capabilities
     return bool(capabilities and capabilities.tools and capabilities.tools.list_changed)
 
@@ -269,7 +269,7 @@ def parse_pruned(line: bytes) -> Any:
 
 
 def _json(entry: object) -> str:
-    """An entry as JSON; empty when it is nested too deeply."""
+    """Return an entry as JSON; "" when it is nested too deeply."""
     try:
         return json.dumps(entry, ensure_ascii=False)
     except RecursionError:

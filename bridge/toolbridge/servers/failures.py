@@ -103,7 +103,7 @@ def call_failure(
 
 
 def innermost(error: BaseException) -> BaseException:
-    """The error inside nested exception groups, as task groups raise them; of several, the first."""
+    """Return the error inside nested exception groups, as task groups raise them; of several, the first."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
@@ -114,7 +114,7 @@ def _end_suffix(end: str, secrets: Collection[str]) -> str:
 
 
 def _message_and_data(error: MCPError) -> str:
-    """An error's message and its data: some servers describe the problem only in the data."""
+    """Return an error's message and its data: some servers describe the problem only in the data."""
     message, details = error.error.message, _details(error.error.data)
     return f"{message}: {details}" if details and details not in message else message
 
@@ -135,7 +135,7 @@ def _details(data: Any) -> str:
 
 
 def _message(error: BaseException) -> str:
-    """An error's text; of a validation error, the mismatching fields without their values."""
+    """Return an error's text, or its type; of a validation error, the first mismatches without their values."""
     if not isinstance(error, ValidationError):
         return str(error) or type(error).__name__
     found = error.errors(include_url=False, include_input=False, include_context=False)

@@ -466,7 +466,7 @@ class InboundMessages:
 
 
 def _float(value: object) -> float | None:
-    """A number that fits a float, or None."""
+    """Convert a number to a float; None for a boolean, another type, or an integer too large."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:

@@ -124,13 +124,13 @@ def request_message(
 
 
 def notification(method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A notification."""
+    """Build a notification."""
     message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     return message if params is None else {**message, "params": params}
 
 
 def cancellation(wire_id: RequestId) -> dict[str, Any]:
-    """The notification that a request is cancelled."""
+    """Build the notification that a request is cancelled."""
     params = {"requestId": wire_id, "reason": "the caller no longer waits for the answer"}
     return notification("notifications/cancelled", params)
 
@@ -224,7 +224,7 @@ class PendingRequests:
         self._requests[_key(request)] = request
 
     def progress_callback(self, token: object) -> ProgressFnT | None:
-        """The callback of the pending request with this progress token; None if there is none."""
+        """Return the callback of the pending request with this progress token; None if there is none."""
         key = request_key(token)
         request = None if key is None else self._requests.get(key)
         return request.report if request is not None and request.on_progress else None

@@ -133,7 +133,7 @@ _TEXTS = {
 
 
 def listing_to_json(listing: Listing) -> dict[str, Any]:
-    """A listing as it is stored on disk."""
+    """Return a listing in the form that is stored on disk; `live` is left out."""
     return {
         "server": listing.server,
         **{name: getattr(listing, field) for name, field in _TEXTS.items()},
@@ -159,6 +159,7 @@ def listing_from_json(server: str, stored: Mapping[str, Any]) -> Listing:
 
 
 def _tool_to_json(tool: ToolDefinition) -> dict[str, Any]:
+    """Return a tool as it is stored on disk, in the form in which servers list it."""
     fields = {
         "name": tool.name,
         "description": tool.description,

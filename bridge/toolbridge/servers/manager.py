@@ -132,7 +132,10 @@ class ServerManager(ServerRegistry):
     async def wait_for_approval(self, server: str, *, acquire: AcquireMode = "evict") -> None:
         """Begin to connect a server unless it is connected, and wait until its approval is decided or the attempt ends.
 
-        A refusal by this task's approver while joining is raised as a `ServerError`; other failures are not.
+        The attempt goes on in the background, and its failure is not raised.
+
+        Raises:
+            ServerError: it may not be connected, or this task's approver refused to join another task's attempt.
         """
         attempt = await self._connector.attempt(self._slot(server), acquire)
         if isinstance(attempt, Attempt):
@@ -162,7 +165,7 @@ class ServerManager(ServerRegistry):
         self._connector.pool.notify()
 
     def _leave(self, slot: Slot, *, has_used: bool = True) -> None:
-        """Count one user less and note the time of use; wakes tasks that wait to evict a server if none is left."""
+        """Count one user less and note the time of use; the last one wakes tasks that wait for a place in the pool."""
         slot.users -= 1
         if has_used:
             slot.last_used = monotonic()

@@ -107,7 +107,7 @@ class ConnectionPool:
 
 
 def _is_leaving(holder: Slot) -> bool:
-    """Whether it was closed, ended or failed, and is being cleaned up."""
+    """Return whether it was closed, ended or failed, and is being cleaned up."""
     is_settled = holder.attempt is not None and holder.attempt.is_settled
     return holder.closing or (is_settled and (holder.connection is None or holder.connection.ended))
 
@@ -117,7 +117,7 @@ def _is_idle(holder: Slot) -> bool:
 
 
 def _is_in_transition(holder: Slot) -> bool:
-    """Whether it is connecting, being cleaned up, or about to be idle."""
+    """Return whether it is connecting, being cleaned up, or used only for its listing and so idle in a moment."""
     return holder.connection is None or _is_leaving(holder) or 0 < holder.users == holder.listing_users
 
 
@@ -221,7 +221,7 @@ class Connector:
                 raise ServerClosedError(slot.name, "was closed by the host")
 
     def _check(self, slot: Slot) -> None:
-        """Raise `ServerClosedError` if a server may not be connected: all closed, removed or disabled."""
+        """Raise `ServerClosedError` for a disabled or removed server, or if all are closed; needs `open`."""
         if self._tasks is None:
             raise ToolbridgeError("A ServerManager connects inside `async with`.")
         if self.is_closed:

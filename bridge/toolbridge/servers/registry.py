@@ -110,7 +110,7 @@ class Slot:
 
     @property
     def host_tools(self) -> ToolServer | None:
-        """The in-process functions it is made of, if it is; such a server needs no process and no approval."""
+        """The in-process functions it is made of, else None; such a server needs no process and no approval."""
         found: object = self.server.server
         return found if isinstance(found, ToolServer) and self.server.origin.kind == "code" else None
 
@@ -193,7 +193,7 @@ class Slot:
         return self.admission.find_blocked(name)
 
     def blocked_tools(self) -> tuple[BlockedTool, ...]:
-        """All tools that would be exposed if their pins admitted them, by name."""
+        """Return all tools that would be exposed if their pins admitted them, by name."""
         admission = self.admission
         if admission is None or not (admission.blocked or admission.problem):
             return ()
@@ -201,7 +201,7 @@ class Slot:
         return tuple(tool for tool in found if tool is not None)
 
     def _allowed_names(self) -> frozenset[str]:
-        """The original names of the tools that the configuration allows, pinned or not."""
+        """Return the original names of listed tools that the configuration allows, pinned or not."""
         tools = () if self.listing is None else self.listing.tools
         if self.server.allow_tools is not None or self.server.deny_tools:
             tools = exposed_tools(self.name, tools, self.server.allow_tools, self.server.deny_tools)
@@ -339,7 +339,7 @@ class ServerRegistry:
         return self._slot(server).listing
 
     def listed(self) -> Catalog:
-        """The catalog of all listed tools, exposed or not."""
+        """Build the catalog of all listed tools of all servers, exposed or not."""
         listings = [(slot.name, slot.listing) for slot in self._slots.values()]
         return build_catalog(ServerListing(name, each.tools) for name, each in listings if each is not None)
 
@@ -383,7 +383,7 @@ class ServerRegistry:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog of every exposed tool of every enabled, listed server; cached until a listing or pin changes."""
+        """The catalog of every exposed tool of every enabled, listed server; cached until one of them changes."""
         catalog = self._catalog
         if catalog is None:
             listings = [slot.exposed() for slot in self._slots.values() if slot.server.enabled]

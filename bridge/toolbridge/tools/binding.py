@@ -300,7 +300,7 @@ def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspe
 
 
 def _is_keyword(key: str, value: object) -> bool:
-    """Whether an entry makes sense as one of a JSON Schema."""
+    """Return whether an entry makes sense as a keyword of a JSON Schema with this value."""
     if not isinstance(value, Mapping):
         return True
     if key in _OF_NAMES or key in _DEFINITIONS:
@@ -313,7 +313,7 @@ def _is_type(value: object) -> bool:
 
 
 def _of_shape(shape: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The JSON Schema of a raw shape: an argument is required unless it has a default, or says `"required": False`."""
+    """Return the JSON Schema of a raw shape; one is required unless it has a default or says `"required": False`."""
     optional = {name for name, each in shape.items() if "default" in each or each.get("required") is False}
     properties = {
         name: {key: value for key, value in each.items() if key != "required" or not isinstance(value, bool)}
@@ -399,6 +399,7 @@ def json_schema_of(adapter: TypeAdapter[Any], mode: str) -> dict[str, Any]:
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return pydantic's adapter of a type; imports pydantic only now."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)

@@ -41,7 +41,7 @@ class ToolServer:
         self._version = version
 
     def listing(self, server: str) -> Listing:
-        """The listing, known without a request."""
+        """Return the listing of all tools, which needs no request, for a server of this name."""
         definitions = tuple(each.definition for each in self.tools.values())
         return Listing(
             server, definitions, server_name=server, server_version=self._version, instructions=self._instructions

@@ -310,7 +310,7 @@ class KeptSignIn:
 
     @property
     def ends_soon(self) -> bool:
-        """Whether its token has ended, or is about to."""
+        """Whether its token has ended, or ends in 15 s or less; false without a token or a known end."""
         ends = self._context.token_expiry_time
         return self.token is not None and ends is not None and ends - _EARLY_SECONDS < time.time()
 

@@ -299,7 +299,7 @@ class Exchange:
 
 
 async def _refusal(response: httpx2.Response, *, has_session: bool) -> MCPError:
-    """The error of an answer with a status of 400 or more.
+    """Read the error of an answer with a status of 400 or more, and return it.
 
     Raises:
         SessionGoneError: the server no longer knows the session.
@@ -344,10 +344,10 @@ async def _error_in(response: httpx2.Response) -> tuple[MCPError | None, bool]:
 
 
 def _messages(value: Any, size: int) -> list[tuple[dict[str, Any], int]]:
-    """The messages in a body, which may be a batch.
+    """Return the JSON objects in a body, which may be a batch, each with an equal share of `size`.
 
     Raises:
-        BadAnswerError: there is no message in it.
+        BadAnswerError: there is none.
     """
     found = cast("list[Any]", value)[:_MAX_BATCH] if isinstance(value, list) else [value]
     messages = [cast("dict[str, Any]", each) for each in found if isinstance(each, dict)]
@@ -357,7 +357,7 @@ def _messages(value: Any, size: int) -> list[tuple[dict[str, Any], int]]:
 
 
 def _named(status: int) -> str:
-    """A status with its registered name; the server's own is untrusted."""
+    """Return a status with its registered name ("404 Not Found"); the server's own name is untrusted."""
     try:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

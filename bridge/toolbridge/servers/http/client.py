@@ -57,7 +57,7 @@ def may_be_repeated(method: str) -> bool:
 def retry_delay(
     method: str, status: int, retry_after: str | None, *, attempts: int, seconds_left: float
 ) -> float | None:
-    """The backoff before a request is sent again; None if it must not be.
+    """Return the backoff in seconds before a request is sent again; None if it must not be.
 
     Args:
         method: the JSON-RPC method.
@@ -86,7 +86,7 @@ def busy_delay(status: int, retry_after: str | None, *, attempts: int, seconds_l
 
 
 def parse_retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """The seconds that a `Retry-After` asks for; None if it is absent or nonsense."""
+    """Parse a `Retry-After`, in seconds or as a date, into seconds from `now`; None if it is absent or malformed."""
     if value is None:
         return None
     value = value.strip()

@@ -251,7 +251,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         return [address for address, _ in allowed]
 
     def _nearest(self, host: str) -> Reach:
-        """The nearest reach allowed: by configuration for the configured host, that host's own for all others."""
+        """Return the nearest reach allowed to a host: no host may be nearer than the configured one, once connected."""
         if host != self._configured_host:
             return Reach.PUBLIC if self._reach is None else self._reach
         if self._reach is not None:
@@ -259,7 +259,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         return Reach.LOOPBACK if is_this_machine(host) else Reach.PRIVATE
 
     async def _first_to_answer(self, addresses: Sequence[Address], port: int) -> httpcore2.AsyncNetworkStream:
-        """Happy Eyeballs: the connection to the first address that answers; earlier ones have a head start."""
+        """Connect to the first address to answer (Happy Eyeballs: each has a head start); closes late connections."""
         answered: list[httpcore2.AsyncNetworkStream] = []
         failures: list[Exception] = []
 
@@ -313,6 +313,7 @@ class _ClosedWhenCancelled(httpcore2.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> httpcore2.AsyncNetworkStream:
+        """Do the TLS handshake; close the connection if that fails or is cancelled."""
         try:
             return await self._stream.start_tls(ssl_context, server_hostname, timeout)
         except BaseException:
@@ -329,11 +330,7 @@ async def _close(stream: httpcore2.AsyncNetworkStream) -> None:
 
 
 async def _resolve(host: str, port: int) -> Sequence[Address]:
-    """Resolve a host to all of its addresses.
-
-    Raises:
-        httpcore2.ConnectError: it has none.
-    """
+    """Resolve a host to all of its addresses; a literal needs no DNS. Raises `httpcore2.ConnectError` without any."""
     literal = literal_address(host)
     if literal is not None:
         return [literal]
@@ -390,6 +387,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         through = None if self._proxy is None else _pool_proxy(self._proxy)
 
         def pool(kept: int) -> httpcore2.AsyncConnectionPool:
+            """Build a pool that keeps up to `kept` idle connections alive."""
             return httpcore2.AsyncConnectionPool(
                 ssl_context=tls,
                 proxy=through,
@@ -402,7 +400,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         self._kept, self._used_once = pool(connections), pool(0)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request.
+        """Send a request that the rules allow, and return the answer with its body unread.
 
         Raises:
             HttpRuleError, AddressRefusedError: it is not sent.
@@ -434,7 +432,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         await self._used_once.aclose()
 
     def _pool(self) -> httpcore2.AsyncConnectionPool:
-        """The pool to use: connections are reused only with a server that has kept one alive.
+        """Return the pool to use: connections are reused only with a server that has kept one alive.
 
         Others close them after each answer without saying so: a call that was sent in that moment would be lost, and
         could not be sent again. What comes first, connecting and listing, can be.
@@ -491,6 +489,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _pool_proxy(proxy: httpx2.Proxy) -> Any:
+    """Convert a proxy of httpx to one of httpcore."""
     return httpcore2.Proxy(
         url=httpcore2.URL(
             scheme=proxy.url.raw_scheme, host=proxy.url.raw_host, port=proxy.url.port, target=proxy.url.raw_path

@@ -66,7 +66,7 @@ class SsePipe:
         self._beside = 0
 
     async def find_endpoint(self) -> None:
-        """Read events until the server names its endpoint.
+        """Read events until the server names its endpoint, and store it. The caller bounds the time.
 
         Raises:
             ServerConnectError: it did not, or named a place that nothing is sent to.
@@ -163,13 +163,14 @@ class SsePipe:
                     self._post_beside(posts, data, message)
 
     def _post_beside(self, posts: anyio.abc.TaskGroup, data: bytes, message: dict[str, Any]) -> None:
-        """Post a notification in the background; dropped when too many are under way."""
+        """Post a notification or answer in a background task; dropped, and logged, when too many are under way."""
         if self._beside >= _MOST_BESIDE:
             self._fail(None, INTERNAL_ERROR, "too many before it were not answered")
             return
         self._beside += 1
 
         async def post() -> None:
+            """Post it, and uncount it."""
             try:
                 await self._post(data, message)
             finally:
@@ -178,7 +179,7 @@ class SsePipe:
         posts.start_soon(post)
 
     def _call_off(self, message: dict[str, Any]) -> None:
-        """Cancel the POST of a cancelled request."""
+        """Cancel the POST under way of a request that this message cancels; ignores other messages."""
         if message.get("method") == "notifications/cancelled":
             scope = self._posting.get(message.get("params", {}).get("requestId"))
             if scope is not None:

@@ -116,7 +116,7 @@ def check_host_name(host: str) -> None:
 
 
 def reach_of(address: Address) -> Reach:
-    """The reach of an address, and of any IPv4 address that is wrapped in it.
+    """Return the reach of an address, or the nearer one of an IPv4 address that is wrapped in it.
 
     Raises:
         AddressRefusedError: it is never reached.
@@ -166,7 +166,7 @@ def _never(address: Address) -> str:
 
 
 def _meanings(address: Address) -> list[Address]:
-    """The address itself first, and each IPv4 address that it may end at: mapped, translated or tunnelled."""
+    """Return the address itself first, then each IPv4 address that it may end at: mapped, translated or tunnelled."""
     meanings: list[Address] = [address]
     if isinstance(address, IPv6Address):
         number = int(address)
@@ -188,7 +188,7 @@ def _meanings(address: Address) -> list[Address]:
 
 
 def _within_shorter_prefixes(number: int) -> list[Address]:
-    """What an address means where a NAT64's prefix has 48, 56 or 64 bits: bits 64 to 71 are left out (RFC 6052)."""
+    """Decode the IPv4 addresses in a NAT64 address of a 48, 56 or 64 bit prefix; bits 64 to 71 are a gap (RFC 6052)."""
     without_gap = (number >> 64 << 56) | (number & (1 << 56) - 1)
     return [IPv4Address(without_gap >> (120 - prefix - 32) & 0xFFFF_FFFF) for prefix in (48, 56, 64)]
 
@@ -333,7 +333,7 @@ def origin(url: httpx2.URL) -> str:
 
 
 def same_origin(meant: httpx2.URL, other: httpx2.URL) -> bool:
-    """Whether a request for one URL may go to the other: the same origin, or the same host by https."""
+    """Return whether a request for `meant` may go to `other`: the same origin, or the same host by https."""
     if meant.raw_host != other.raw_host:
         return False
     if (meant.scheme, meant.port) == (other.scheme, other.port):

@@ -157,7 +157,7 @@ async def _open_client(
     client_secret: str | None,
     store: TokenStore | None,
 ) -> AsyncGenerator[HttpClient]:
-    """Open a client for one server within the context; it signs in unless an `Authorization` header is configured.
+    """Open a client for one server within the context, with OAuth unless it has an Authorization header or plain http.
 
     Raises:
         ServerConnectError: a header or the URL is against the rules.
@@ -196,7 +196,7 @@ async def _open_client(
 
 @asynccontextmanager
 async def _tasks_beside() -> AsyncGenerator[anyio.abc.TaskGroup]:
-    """A task group whose tasks never fail: errors of its body are raised unwrapped."""
+    """Open a task group whose tasks must not fail: an error of the context's body is raised unwrapped."""
     try:
         async with anyio.create_task_group() as tasks:
             yield tasks

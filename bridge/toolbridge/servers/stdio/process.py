@@ -294,7 +294,7 @@ class StderrTail:
         del self._tail[:-_KEPT_BYTES]
 
     def last_words(self, secrets: frozenset[str] = frozenset()) -> str:
-        """The last line that mentions an error, or else the last line. Not sanitised.
+        """Return the last line that mentions an error, or else the last line, or "". Not sanitised.
 
         Secrets are masked before the line is chosen: one may span several lines.
         """
@@ -387,7 +387,7 @@ class ServerProcess:
         self._tree.scan(leader_ended=True)
 
     def how_it_ended(self) -> str:
-        """Its exit status or signal and its last stderr line; may be empty. Not sanitised."""
+        """Return its exit status or signal and its last stderr line; may be empty. Not sanitised."""
         code = self._process.returncode
         parts: list[str] = []
         if code is not None:

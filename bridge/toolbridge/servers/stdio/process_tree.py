@@ -150,7 +150,7 @@ def _add_descendants(found: dict[int, Member], table: Table) -> None:
 
 
 def _member(pid: int) -> Member | None:
-    """One process; None when it is dead or a zombie. Linux only."""
+    """Read one process from /proc; None when it is dead or a zombie. Linux only."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             text = file.read()
@@ -164,7 +164,7 @@ def _member(pid: int) -> Member | None:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """A process's environment; empty if the process is gone or its environment isn't readable."""
+    """Read a process's environment; empty if the process is gone or its environment isn't readable. Linux only."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             return file.read().split(b"\0")
