@@ -48,10 +48,11 @@ _CLAIMS = {
 
 
 def shown_schema(schema: object, most: int = 20_000) -> Any:
-    """A server's JSON Schema, sanitised and truncated to about `most` characters; `…` marks a cut."""
+    """Copies a server's JSON Schema, sanitised and truncated to about `most` characters; `…` marks a cut."""
     left = most
 
     def shown(value: object, depth: int) -> Any:
+        """Copies one part, until nothing is left of `most` or the nesting is too deep."""
         nonlocal left
         left -= 8
         if left <= 0 or depth > _DEEPEST:
@@ -103,7 +104,7 @@ class ParameterInfo:
 
 
 def parameters_of(model: ModuleModel, language: StubLanguage) -> Mapping[str, tuple[ParameterInfo, ...]]:
-    """Identifier → parameters, for every function of a module."""
+    """Describes the parameters of every function of a module, at most 200 each: identifier → parameters."""
     by_name = {declaration.name: declaration.type for declaration in model.declarations}
     properties = {
         function.tool.identifier: _properties(function.input, by_name)[:MOST_PARAMETERS] for function in model.functions
@@ -119,7 +120,7 @@ def parameters_of(model: ModuleModel, language: StubLanguage) -> Mapping[str, tu
 
 
 def _properties(node: TypeNode, by_name: Mapping[str, TypeNode]) -> list[Property]:
-    """The properties of an input; those of all members if it is a union."""
+    """Lists the properties of an input; of a union, those of all members, merged by name."""
     members = _objects(node, by_name)
     if len(members) == 1:
         return list(members[0].properties)
@@ -138,6 +139,7 @@ def _properties(node: TypeNode, by_name: Mapping[str, TypeNode]) -> list[Propert
 
 
 def _objects(node: TypeNode, by_name: Mapping[str, TypeNode]) -> list[ObjectType]:
+    """Lists the object types that a type may be: follows names and unions, each name once."""
     found: list[ObjectType] = []
     seen: set[str] = set()
     waiting = [node]
@@ -156,7 +158,7 @@ def _objects(node: TypeNode, by_name: Mapping[str, TypeNode]) -> list[ObjectType
 def _type_texts(
     model: ModuleModel, every: Iterable[tuple[FunctionModel, Property]], language: StubLanguage
 ) -> list[str]:
-    """The types as compact stubs write them: each emitted as the result of a function without parameters."""
+    """Writes each property's type as compact stubs do: as the result of a function without parameters."""
     nothing = NamedType(_NO_INPUT.name)
     functions = tuple(
         replace(function, input=nothing, input_required=False, output=known.type, docs=NO_DOCS)
@@ -168,6 +170,7 @@ def _type_texts(
 
 
 def _parameter(function: FunctionModel, known: Property, type_text: str) -> ParameterInfo:
+    """Describes one property of a function's input, sanitised; `type_text` is its type."""
     noted = [note for note in known.docs.notes if note.startswith(_DEFAULT)]
     return ParameterInfo(
         name=clean_line(known.name, limit=_LONGEST_NAME),
@@ -180,7 +183,10 @@ def _parameter(function: FunctionModel, known: Property, type_text: str) -> Para
 
 
 def _default(function: FunctionModel, name: str) -> str | None:
-    """The default in the schema: the model omits it where the description states it."""
+    """Returns the default in the schema, as JSON: the model omits it where the description states it.
+
+    None without one.
+    """
     schema = plain_schema(function.tool.definition.input_schema)
     properties = schema.get("properties") if is_object(schema) else None
     known = properties.get(name) if is_object(properties) else None
@@ -206,7 +212,7 @@ class FunctionInfo:
     """Its server's annotations in words, and its original name if renamed."""
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON, for a model or a program."""
+        """Returns the description as JSON, names sanitised, for a model or a program."""
         return {
             **asdict(self),
             "tool": shown_name(self.tool),
@@ -235,7 +241,7 @@ class ModuleInfo:
     """Constraints that the types can't express, by tool."""
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON, for a model or a program."""
+        """Returns the description as JSON, names sanitised, for a model or a program."""
         facts = asdict(self)
         return {
             "module": facts.pop("specifier"),
@@ -253,7 +259,9 @@ def module_info(
     language: GuestLanguage = "typescript",
     errors: Errors = "raise",
 ) -> ModuleInfo | None:
-    """Describe one module, found by specifier, Python name, server name or a tool's full name; None if unknown.
+    """Describes one module, found by specifier, Python name, server name or a tool's full name; None if unknown.
+
+    Connects nothing. `language` is that of signatures, types and stub; `errors` is how calls report errors there.
 
     Raises:
         ValueError: there is no such language.
@@ -287,6 +295,7 @@ def module_info(
 
 
 def _functions(model: ModuleModel, signatures: list[str], language: StubLanguage) -> Iterator[FunctionInfo]:
+    """Yields the functions of a module; `signatures` has one line for each."""
     parameters = parameters_of(model, language)
     for function, signature in zip(model.functions, signatures, strict=True):
         tool = function.tool
@@ -302,6 +311,7 @@ def _functions(model: ModuleModel, signatures: list[str], language: StubLanguage
 
 
 def _notes(tool: ToolSpec, parameters: Sequence[ParameterInfo]) -> Iterator[str]:
+    """Yields a tool's original name if renamed, its annotations in words, and whether parameters are missing."""
     if tool.name != tool.identifier:
         yield f"its server calls it {shown_name(tool.name)!r}"
     for claim in claims_of(tool):
@@ -311,13 +321,14 @@ def _notes(tool: ToolSpec, parameters: Sequence[ParameterInfo]) -> Iterator[str]
 
 
 def claims_of(tool: ToolSpec) -> tuple[str, ...]:
-    """A tool's well-formed annotations, in words."""
+    """Returns a tool's well-formed annotations, in words: claims of its server that nothing verifies."""
     annotations = tool.definition.annotations
     # By identity: 1 equals True, and is malformed.
     return tuple(words for (hint, value), words in _CLAIMS.items() if annotations.get(hint) is value)
 
 
 def _stub(model: ModuleModel, language: StubLanguage, errors: Errors) -> str:
+    """Writes a module's stub; the compact form, cut to whole lines, if it has more than 200,000 characters."""
     if language == "python":
         from toolbridge_codegen.emit.pyi import emit_pyi
 
@@ -332,7 +343,7 @@ def _stub(model: ModuleModel, language: StubLanguage, errors: Errors) -> str:
 
 
 def cut_lines(text: str, limit: int, language: StubLanguage) -> str:
-    """Truncate a text to whole lines, and say how many are missing."""
+    """Truncates a text of more than `limit` characters to whole lines, and adds a comment with the number cut."""
     if len(text) <= limit:
         return text
     lines = text.splitlines(keepends=True)

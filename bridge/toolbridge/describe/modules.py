@@ -26,7 +26,7 @@ _BOUNDS = Bounds(nodes=5_000, seconds=0.5)
 
 
 def stub_language(language: GuestLanguage) -> StubLanguage:
-    """The stub language for a guest language.
+    """Returns the stub language for a guest language: JavaScript is described in TypeScript.
 
     Raises:
         ValueError: there is no such language.
@@ -37,7 +37,7 @@ def stub_language(language: GuestLanguage) -> StubLanguage:
 
 
 def signature_of(module: ModuleSpec, tool: ToolSpec, language: StubLanguage, *, errors: Errors = "raise") -> str:
-    """A tool's signature on one bounded line: `get_forecast(input: { location: string }): any`."""
+    """Writes a tool's signature on one bounded line: `get_forecast(input: { location: string }): any`."""
     silent = replace(tool, definition=replace(tool.definition, description="", title=""))
     model, _ = build_module(replace(module, tools=(silent,), instructions=""), bounds=_BOUNDS)
     return emit_compact(model, language, errors=errors).splitlines()[1]
@@ -64,14 +64,17 @@ _REPLACEMENT = re.compile(
 
 
 def summary_of(tool: ToolSpec) -> str:
-    """The first sentence of a tool's description, sanitised and bounded; marked if the tool is deprecated."""
+    """Returns the first sentence of a tool's description, else of its title, sanitised and bounded.
+
+    Begins with `Deprecated.` if the tool is deprecated and the sentence does not say so.
+    """
     text = clean_text(tool.definition.description) or clean_text(tool.definition.title)
     summary = one_line(first_sentence(text))
     return summary if "deprecated" in summary.lower() or not is_deprecated(tool) else f"Deprecated. {summary}".strip()
 
 
 def is_deprecated(tool: ToolSpec) -> bool:
-    """Whether a tool's annotations, schema, title or description mark it as deprecated."""
+    """Returns whether a tool's annotations, schema, title or description mark it as deprecated."""
     definition = tool.definition
     schema = plain_schema(definition.input_schema)
     if definition.annotations.get("deprecated") is True or (is_object(schema) and schema.get("deprecated") is True):
@@ -82,29 +85,29 @@ def is_deprecated(tool: ToolSpec) -> bool:
 
 
 def replacements_of(tool: ToolSpec) -> list[str]:
-    """Words of a deprecated tool's description that may name its replacement: `Use read_text_file instead.`"""
+    """Finds words in a tool's description that may name its replacement: `Use read_text_file instead.`; unsanitised."""
     return _REPLACEMENT.findall(tool.definition.description[:_LONGEST_READ])
 
 
 def count_of_tools(count: int | None) -> str:
-    """`1 tool`, `7 tools`."""
+    """Formats a number of tools: `1 tool`, `7 tools`."""
     return "1 tool" if count == 1 else f"{count} tools"
 
 
 def filter_lines(facts: Mapping[str, Any]) -> list[str]:
-    """The lines on a server's `allowTools` (an empty list exposes no tool) and `denyTools`."""
+    """Writes a server's `allowTools` (an empty list exposes no tool) and `denyTools`, a line each."""
     allowed, denied = facts["allowTools"], facts["denyTools"]
     lines = [] if allowed is None else [f"allowTools {for_error(', '.join(allowed), limit=1000) or 'none'}"]
     return [*lines, f"denyTools  {for_error(', '.join(denied), limit=1000)}"] if denied else lines
 
 
 def shown_name(name: str) -> str:
-    """A tool's original name, sanitised."""
+    """Sanitises a tool's original name, and truncates it to 100 characters."""
     return clean_line(name, limit=_LONGEST_NAME)
 
 
 def module_summary(module: ModuleSpec) -> str:
-    """The first sentence of a server's instructions, else its tool's summary or the names of its tools."""
+    """Returns the first sentence of a server's instructions, else its only tool's summary, else names of its tools."""
     for line in clean_text(module.instructions).splitlines():
         # Headings and fragments say less than the names of the tools.
         sentence = "" if line.startswith("#") else one_line(first_sentence(line))
@@ -116,7 +119,7 @@ def module_summary(module: ModuleSpec) -> str:
 
 
 def _some_names(names: list[str]) -> str:
-    """As many names as fit, spread over the whole list: neighbours are often alike."""
+    """Joins as many names as fit, spread over the whole list: neighbours are often alike."""
     count = len(names)
     while count > 1:
         chosen = [names[index * len(names) // count] for index in range(count)]
@@ -170,13 +173,13 @@ class ModuleSummary:
     """The state of the server, if known."""
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON, for a model or a program."""
+        """Returns the summary as JSON, for a model or a program."""
         facts = asdict(self)
         return {"module": facts.pop("specifier"), **facts}
 
 
 def list_modules(catalog: Catalog, known: Iterable[ServerStatusLike] = ()) -> tuple[ModuleSummary, ...]:
-    """All modules, sorted by server: those of the catalog, and those of known servers without a listing."""
+    """Lists all modules, sorted by server: those of the catalog, and those of `known` servers without a listing."""
     status = {each.name: each for each in known}
     found = [
         ModuleSummary(

@@ -67,32 +67,33 @@ _SYNONYM_GROUPS = (
 
 
 def words(text: str) -> list[str]:
-    """Tokenize a text: lower case, split at spaces, punctuation and underscores."""
+    """Splits a text into lower-case words, at spaces, punctuation and underscores."""
     return [word[:LONGEST_WORD] for word in _WORD.findall(text.lower())]
 
 
 def name_words(name: str) -> str:
-    """Tokenize an identifier, camelCase included; gives the words joined by spaces."""
+    """Splits an identifier, camelCase included; returns the words joined by spaces."""
     return " ".join(words(_CAMEL_CASE.sub(" ", name)))
 
 
 def query_words(query: str, most: int) -> list[str]:
-    """The distinct words of a query without stop words; with them if there is no other word."""
+    """Returns the first `most` distinct words of a query without stop words; with them if there is no other word."""
     every = list(dict.fromkeys(name_words(query).split()))
     return ([word for word in every if word not in _STOP_WORDS] or every)[:most]
 
 
 def folded(name: str) -> str:
-    """A name folded for comparison: `getForecast`, `get-forecast` and `get forecast` are equal."""
+    """Folds a name for comparison: `getForecast`, `get-forecast` and `get forecast` are equal."""
     return _NOT_ALPHANUMERIC.sub("", name).lower()
 
 
 def synonyms(word: str) -> tuple[str, ...]:
-    """Other words with the same meaning in names of tools."""
+    """Returns other words with the same meaning in names of tools."""
     return _SYNONYMS.get(word, ())
 
 
 def _synonyms_of(groups: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Maps each word of the groups to the other words of its groups."""
     related: dict[str, list[str]] = {}
     for group in groups:
         members = group.split()
@@ -127,7 +128,7 @@ class SearchRow:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The texts in the order of `WEIGHTS`."""
+        """Returns the texts in the order of `WEIGHTS`."""
         return astuple(self)
 
 
@@ -136,7 +137,7 @@ WEIGHTS = (10.0, 5.0, 3.0, 2.0, 1.0)
 
 
 def search_row(module: ModuleSpec, tool: ToolSpec) -> SearchRow:
-    """Extract the indexed text of one tool."""
+    """Extracts the indexed text of one tool, bounded and never shown."""
     definition = tool.definition
     return SearchRow(
         name=name_words(definition.name[:_LONGEST_NAME]),
@@ -148,13 +149,13 @@ def search_row(module: ModuleSpec, tool: ToolSpec) -> SearchRow:
 
 
 def _text_words(text: str, limit: int) -> str:
-    """A bounded text that FTS5 tokenizes as we do: ASCII as is (the fast path), else tokenized here."""
+    """Truncates a text for FTS5 to tokenize as we do: ASCII as it is (the fast path), else tokenized here."""
     text = text[:limit]
     return text if text.isascii() else " ".join(words(clean_text(text)))
 
 
 def _parameter_text(schema: object) -> str:
-    """Names and descriptions of an input schema's properties, breadth first, bounded."""
+    """Joins names and descriptions of an input schema's properties, breadth first, bounded."""
     texts: list[str] = []
     room = _LONGEST_PARAMETERS
     level: list[object] = [schema]
@@ -173,7 +174,7 @@ def _parameter_text(schema: object) -> str:
 
 
 def _properties(schema: object) -> list[tuple[str, object]]:
-    """The properties of an object, of an array's items, or of the first alternative."""
+    """Lists the properties of an object, of an array's items, or of the first alternative."""
     for _ in range(_LEVELS):
         if not is_object(schema):
             return []
@@ -224,7 +225,7 @@ class SearchIndex:
         self._connection.execute("COMMIT")
 
     def scores(self, word: str, *, is_prefix: bool = False) -> Scores:
-        """Score the rows that contain a word in any inflection, or a word with this prefix."""
+        """Scores the rows that contain a word in any inflection, or a word with this prefix: row → score."""
         # SECURITY: the word is quoted, so a query can't inject FTS5 syntax.
         term = '"{}"'.format(word.replace('"', '""').replace("\0", "")) + ("*" if is_prefix else "")
         weights = ", ".join(map(str, WEIGHTS))
@@ -264,7 +265,7 @@ class Spelling:
                 self._by_bigram.setdefault(bigram, []).append(number)
 
     def nearest(self, word: str, most: int = 2) -> tuple[str, ...]:
-        """The known words most similar to a misspelt one; none if none is close."""
+        """Returns at most `most` known words similar to a misspelt one, the best first; none if none is close."""
         if len(word) < 3:
             return ()
         shared = Counter(number for bigram in _bigrams(word) for number in self._by_bigram.get(bigram, ()))
@@ -322,7 +323,7 @@ class SearchHit:
     deprecated: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON, for a model or a program."""
+        """Returns the hit as JSON, names sanitised, for a model or a program."""
         return {
             "server": self.server,
             "tool": shown_name(self.tool),
@@ -356,9 +357,10 @@ class ToolSearch:
     def find(
         self, query: str, limit: int = 10, *, language: GuestLanguage = "typescript", errors: Errors = "raise"
     ) -> tuple[SearchHit, ...]:
-        """The best matches, best first; for an empty query, the first tools of the catalog.
+        """Returns the best matches, best first; for an empty query, the first tools of the catalog.
 
-        A query is words without syntax. A tool's own name ranks that tool first.
+        The first call builds
+        the index, and blocks. A query is words without syntax. A tool's own name ranks that tool first.
 
         Raises:
             ValueError: there is no such language.
@@ -374,6 +376,7 @@ class ToolSearch:
         return tuple(self._hit(number, ranked[number], style, deadline) for number in best)
 
     def _ranked(self, query: str) -> Scores:
+        """Scores every tool that matches a query: tool number → score."""
         index = self._index()
         words = query_words(query, _MOST_WORDS)
         ranked: Scores = {}
@@ -398,7 +401,7 @@ class ToolSearch:
         return ranked
 
     def _own_scores(self, index: SearchIndex, word: str, *, is_last: bool) -> Scores:
-        """The scores of a word; of its corrected spelling if nothing matches."""
+        """Returns the scores of a word; of its corrected spelling if nothing matches."""
         scores = index.scores(word)
         if is_last and len(word) > 1:
             _raise_to(scores, index.scores(word, is_prefix=True), _PREFIX)
@@ -408,7 +411,7 @@ class ToolSearch:
         return scores
 
     def _named(self, query: str) -> Iterator[tuple[float, int]]:
-        """The tools that a query names, with their bonus: exactly, or ignoring case and separators.
+        """Yields the tools that a query names, with their bonus: exactly, or ignoring case and separators.
 
         A deprecated tool needs its exact name (`read_file`, not `read file`); otherwise its successor ranks first.
         """
@@ -435,6 +438,7 @@ class ToolSearch:
 
     @cached_property
     def _by_name(self) -> dict[str, list[int]]:
+        """Maps each folded name to the tools that have it."""
         found: dict[str, list[int]] = {}
         for number, (module, tool) in enumerate(self._tools):
             for name in {folded(name) for name in _names(module, tool)}:
@@ -443,11 +447,12 @@ class ToolSearch:
 
     @cached_property
     def _successors(self) -> dict[int, tuple[int, ...]]:
-        """Deprecated tool → live tools of the same server that its description names as replacements."""
+        """Maps each deprecated tool to the live tools of its server that its description names as replacements."""
         deprecated = {number for number, (_, tool) in enumerate(self._tools) if is_deprecated(tool)}
         return {number: tuple(self._replacing(number, deprecated)) for number in deprecated}
 
     def _replacing(self, number: int, deprecated: set[int]) -> Iterator[int]:
+        """Yields the live tools of the same server that a deprecated tool's description names."""
         module, tool = self._tools[number]
         for name in replacements_of(tool):
             for other in self._by_name.get(folded(name), ()):
@@ -459,6 +464,7 @@ class ToolSearch:
         return Spelling(word for place in range(5) for row in self._rows for word in words(row.columns[place]))
 
     def _hit(self, number: int, score: float, style: _SignatureStyle, deadline: float) -> SearchHit:
+        """Makes a hit; after the deadline without the signature, unless that is cached."""
         module, tool = self._tools[number]
         lines = self._lines.get((number, style))
         if lines is None and time.monotonic() > deadline:
@@ -472,13 +478,13 @@ class ToolSearch:
 
 
 def _raise_to(scores: Scores, others: Scores, factor: float) -> None:
-    """Raise scores to those of another word, weighted, where these are greater."""
+    """Raises `scores`, in place, to those of another word times `factor`, where these are greater."""
     for number, score in others.items():
         scores[number] = max(scores.get(number, 0.0), factor * score)
 
 
 def _names(module: ModuleSpec, tool: ToolSpec) -> tuple[str, ...]:
-    """All names of a tool in code, configuration and logs, the likeliest first."""
+    """Lists the names of a tool in code, configuration and logs, the likeliest first."""
     return (
         tool.identifier,
         tool.name[:_LONGEST_QUERY],

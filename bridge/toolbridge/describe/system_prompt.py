@@ -80,7 +80,7 @@ _PYTHON_RETURN = 'A call that fails returns `{"error": str}` instead of a result
 
 
 def how_to_write(language: GuestLanguage, errors: Errors) -> str:
-    """The fixed part of the prompt, for a language and an error style."""
+    """Writes the fixed part of the prompt, for a language and an error style."""
     if language == "python":
         return _PYTHON.format(errors=_PYTHON_RAISE if errors == "raise" else _PYTHON_RETURN)
     name = "TypeScript" if language == "typescript" else "JavaScript"
@@ -118,7 +118,7 @@ _BEYOND = 0.25
 
 
 def count_tokens(text: str) -> int:
-    """Estimate the number of tokens of a text, without a tokenizer; at least one unless empty."""
+    """Estimates the number of tokens of a text, without a tokenizer; at least one unless empty."""
     total = 0.0
     for piece in _PIECES.finditer(text):
         kind = piece.lastgroup
@@ -153,7 +153,7 @@ class SystemPrompt:
     characters: int
 
     def as_json(self) -> dict[str, Any]:
-        """For a program to read."""
+        """Returns the prompt and its size as JSON, for a program."""
         return {"text": self.text, "form": self.form, "tokens": self.tokens, "characters": self.characters}
 
 
@@ -167,10 +167,11 @@ def system_prompt(
     how_to_search: str = HOW_TO_SEARCH,
     errors: Errors = "raise",
 ) -> SystemPrompt:
-    """Describe a catalog to a model.
+    """Describes a catalog to a model: how to write code, then the modules.
 
     `budget` is in tokens, None for the default. It chooses the form, and how many modules the search form lists; the
     full and compact forms, where they are asked for by name, are whole. What tells how to write code is always there.
+    `known` servers without a listing are named, and `how_to_search` tells the model how to find tools.
 
     Raises:
         ValueError: there is no such language or form.
@@ -215,18 +216,22 @@ class _PromptWriter:
         self._models: dict[str, ModuleModel] = {}
 
     def richest(self, budget: int) -> SystemPrompt:
+        """Writes the richest form that fits the budget; the search form in any case."""
         # The compact form first: where it is too long, the full one is too, and that takes longer to find out.
         compact = self.compact(budget)
         return (compact and self.full(budget)) or compact or self.search(budget)
 
     def full(self, budget: int | None) -> SystemPrompt | None:
+        """Writes the complete stubs; None if they exceed the budget."""
         return self._stubs("full", "## Modules\n", self._full_stub, budget)
 
     def compact(self, budget: int | None) -> SystemPrompt | None:
+        """Writes one line for each tool; None if that exceeds the budget."""
         heading = f"## Modules\n\nOne line for each tool; `…` stands for what is left out. {self._how_to_search}\n"
         return self._stubs("compact", heading, self._compact_stub, budget)
 
     def search(self, budget: int) -> SystemPrompt:
+        """Writes one line for each module, with its summary if all fit, else as many as fit."""
         if not self._modules:
             return _prompt("search", f"{self._start}\n## Modules\n\nThere are none now.\n")
         guide = f"Their tools are not listed here: look before you write. {self._how_to_search}"
@@ -241,7 +246,7 @@ class _PromptWriter:
     def _stubs(
         self, form: WrittenForm, heading: str, write: Callable[[ModuleModel], str], budget: int | None
     ) -> SystemPrompt | None:
-        """The modules' stubs; None as soon as the budget is exceeded."""
+        """Writes the modules' stubs with `write`; None as soon as the budget is exceeded."""
         room = None if budget is None else budget - count_tokens(self._start + heading)
         if room is not None and len(self._catalog.tools) * _LEAST_PER_TOOL > room:
             return None
@@ -260,6 +265,7 @@ class _PromptWriter:
         return prompt if budget is None or prompt.tokens <= budget else None
 
     def _model(self, module: ModuleSpec) -> ModuleModel:
+        """Builds the types of a module, once."""
         model = self._models.get(module.server)
         if model is None:
             model, _ = build_module(module)
@@ -270,6 +276,7 @@ class _PromptWriter:
         return emit_compact(model, self._language, errors=self._errors)
 
     def _full_stub(self, model: ModuleModel) -> str:
+        """Writes the complete stub of a module, without the asynchronous twin."""
         if self._language == "python":
             from toolbridge_codegen.emit.pyi import emit_pyi
 
@@ -282,6 +289,7 @@ class _PromptWriter:
         return text[: text.rindex("\ndeclare module ") + 1]
 
     def _line(self, module: ModuleSummary, *, with_summary: bool) -> str:
+        """Writes the line of one module."""
         name = module.python_module if self._language == "python" else module.specifier
         if module.tools is None:
             count = "tools not known before it is first used"
@@ -290,6 +298,7 @@ class _PromptWriter:
         return f"- `{name}` ({count}){': ' + module.summary if with_summary and module.summary else ''}\n"
 
     def _as_many_as_fit(self, room: int) -> str:
+        """Writes the lines of the first modules that fit, and how many are left out."""
         left = len(self._modules)
         lines: list[str] = []
         room -= count_tokens(_more(left))
@@ -308,7 +317,7 @@ def _more(modules: int) -> str:
 
 
 def _fenced(text: str, language: StubLanguage) -> str:
-    """A code block that nothing inside it can end: SECURITY: the fence is longer than any that a server wrote."""
+    """Makes a code block that nothing inside it can end: SECURITY: the fence is longer than any that a server wrote."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}{fence}\n"

@@ -56,13 +56,16 @@ class SafePattern:
     longest: int
 
     def refuses(self, text: str) -> bool:
-        """Whether the text surely doesn't match. One that is too long to tell is not refused."""
+        """Returns whether the text surely doesn't match. One that is too long to tell is not refused."""
         return len(text) <= self.longest and self.expression.search(text) is None
 
 
 @lru_cache(maxsize=1024)
 def safe_pattern(pattern: str) -> SafePattern | None:
-    """Compiles an ECMA-262 pattern; None if it could backtrack for long (ReDoS), or means something else in Python."""
+    """Compiles an ECMA-262 pattern; None if it could backtrack for long (ReDoS), or means something else in Python.
+
+    Never raises; cached.
+    """
     if len(pattern) > _LONGEST_PATTERN or _OTHER_MEANING.search(pattern):
         return None
     try:
@@ -83,9 +86,12 @@ def safe_pattern(pattern: str) -> SafePattern | None:
 
 
 def _in_python(pattern: str) -> str:
-    """An expression of ECMA-262 as one of Python's, for `re.ASCII`: `\\d`, `\\w` and `\\b` are the same then.
+    """Translates an expression of ECMA-262 to Python's, for `re.ASCII`: `\\d`, `\\w` and `\\b` are the same then.
 
     `$` is the end of the text alone, `.` stops at each of four line ends, and white space is Unicode's.
+
+    Raises:
+        _RefusedError: Python has no equivalent.
     """
     written: list[str] = []
     is_inside = False
@@ -98,11 +104,16 @@ def _in_python(pattern: str) -> str:
 
 
 def _is_anchored(tree: Any) -> bool:
+    """Returns whether an expression's tree begins with `^`."""
     return len(tree) > 0 and str(tree[0][0]) == "AT" and str(tree[0][1]) == "AT_BEGINNING"
 
 
 def _cost(tree: Any) -> tuple[int, int]:
-    """In how many ways a sequence can be tried at one place: a factor, and a power of the text's length."""
+    """Bounds the ways in which a sequence can be tried at one place: a factor, and a power of the text's length.
+
+    Raises:
+        _RefusedError: there are too many, or an operator is not allowed.
+    """
     ways, degree = 1, 0
     for operator, argument in tree:
         more, power = _cost_of(str(operator), argument)
@@ -113,6 +124,11 @@ def _cost(tree: Any) -> tuple[int, int]:
 
 
 def _cost_of(operator: str, argument: Any) -> tuple[int, int]:
+    """Bounds the ways of one operator, as `_cost` does.
+
+    Raises:
+        _RefusedError: there are too many, or the operator is not allowed.
+    """
     match operator:
         case "LITERAL" | "NOT_LITERAL" | "ANY" | "IN" | "AT":
             return 1, 0
@@ -128,6 +144,11 @@ def _cost_of(operator: str, argument: Any) -> tuple[int, int]:
 
 
 def _cost_of_repeat(least: int, most: Any, body: Any) -> tuple[int, int]:
+    """Bounds the ways of a repetition, as `_cost` does.
+
+    Raises:
+        _RefusedError: an endless repetition is inside it, or there are too many ways.
+    """
     ways, degree = _cost(body)
     if degree:
         raise _RefusedError
@@ -170,7 +191,7 @@ class CompiledSchema(NamedTuple):
 
 
 def compile_schema(root: object, inside: tuple[Any] | None = None) -> CompiledSchema:
-    """Compile a document's schema, or one inside it; `$ref` resolves within the document only."""
+    """Compiles the schema `root`, or one `inside` it (in a tuple); `$ref` resolves within `root` only. Never raises."""
     whole = dict(cast("Mapping[str, Any]", root)) if isinstance(root, Mapping) else root
     cleaner = _Cleaner(whole)
     schema = cleaner.clean(whole if inside is None else inside[0], 0)
@@ -187,7 +208,7 @@ class _Cleaner:
         self.notes: list[str] = []
 
     def all_definitions(self) -> dict[str, CleanSchema]:
-        """What the references met so far, and in what they mean, are names for."""
+        """Cleans the targets of all references met so far, and of those in them: name → schema."""
         definitions: dict[str, CleanSchema] = {}
         while self._waiting:
             name, schema = self._waiting.pop()
@@ -195,7 +216,7 @@ class _Cleaner:
         return definitions
 
     def clean(self, schema: Any, depth: int) -> CleanSchema:
-        """A schema without what can't be checked."""
+        """Copies a schema without the parts that can't be checked, and notes these."""
         if isinstance(schema, bool):
             return schema
         self._left -= 1
@@ -219,6 +240,7 @@ class _Cleaner:
         return {"anyOf": [{"type": ["null"]}, clean]} if schema.get("nullable") is True and clean else clean
 
     def _named(self, reference: str, holder: dict[str, Any]) -> str | None:
+        """Returns the name of a reference's target, which is cleaned later; None, with a note, if it is refused."""
         try:
             target = self._document.resolve(reference, holder).schema
         except RefusedReferenceError as error:
@@ -231,6 +253,7 @@ class _Cleaner:
         return name
 
     def _keyword(self, keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
+        """Copies one keyword into `clean` if it can be checked; else notes it. Unknown ones are dropped silently."""
         simple = _SIMPLE.get(keyword)
         if simple is not None:
             kept = simple(value)
@@ -244,25 +267,28 @@ class _Cleaner:
             structured(self, keyword, value, schema, clean, depth)
 
     def _pattern(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], _depth: int) -> None:
+        """Copies a safe `pattern`."""
         if isinstance(value, str) and self._is_safe(value):
             clean[keyword] = value
         else:
             self._note("'pattern' where it could take too long, or is not understood")
 
     def _one(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
+        """Copies a keyword whose value is one schema."""
         if isinstance(value, (dict, bool)):
             clean[keyword] = self.clean(value, depth)
         else:
             self._note(f"{keyword!r} where it is malformed")
 
     def _negation(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
+        """Copies `not` if its schema is understood without loss: leaving out a part would refuse valid values."""
         if _is_exact(value):
             clean[keyword] = self.clean(value, depth)
         else:
             self._note("'not' with more than simple conditions")
 
     def _others(self, keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Properties by pattern, and additional ones: which they are can only be told with safe patterns."""
+        """Copies `patternProperties` or `additionalProperties`: which they are can only be told with safe patterns."""
         patterns: Any = schema.get("patternProperties", {})
         if not is_object(patterns) or not all(self._is_safe(pattern) for pattern in patterns):
             self._note(f"{keyword!r} beside patterns that could take too long, or are not understood")
@@ -272,6 +298,7 @@ class _Cleaner:
             clean[keyword] = self.clean(value, depth)
 
     def _items(self, keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
+        """Copies `items` or `prefixItems`; a list of items (drafts up to 2019) becomes `prefixItems`."""
         if not is_list(value):
             if keyword == "items":
                 clean["items"] = self.clean(value, depth)
@@ -283,12 +310,14 @@ class _Cleaner:
                 clean["items"] = self.clean(schema["additionalItems"], depth)
 
     def _map(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
+        """Copies a keyword whose value is a map of schemas."""
         if is_object(value):
             clean[keyword] = {name: self.clean(each, depth) for name, each in value.items()}
         elif value != []:  # some languages write an empty object as a list
             self._note(f"{keyword!r} where it is malformed")
 
     def _choice(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
+        """Copies `allOf`, `anyOf` or `oneOf`; the last as `anyOf`."""
         if not is_list(value) or not value:
             self._note(f"{keyword!r} where it is malformed")
             return
@@ -304,6 +333,7 @@ class _Cleaner:
     def _dependencies(
         self, _keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int
     ) -> None:
+        """Splits `dependencies` into `dependentRequired` and `dependentSchemas`."""
         if not is_object(value):
             self._note("'dependencies' where it is malformed")
             return
@@ -315,6 +345,7 @@ class _Cleaner:
                 clean.setdefault("dependentSchemas", {}).setdefault(name, self.clean(each, depth))
 
     def _condition(self, _keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
+        """Copies `if`, `then` and `else` if the condition is understood without loss."""
         if not _is_exact(value):
             self._note("'if' with more than simple conditions")
             return
@@ -324,6 +355,7 @@ class _Cleaner:
                 clean[branch] = self.clean(schema[branch], depth)
 
     def _is_safe(self, pattern: str) -> bool:
+        """Returns whether a pattern is safe; False beyond the first 200 patterns of a schema."""
         known = self._patterns.get(pattern)
         if known is None:
             # To look at a pattern takes time, too.
@@ -331,6 +363,7 @@ class _Cleaner:
         return known
 
     def _note(self, what: str) -> None:
+        """Keeps a note on what is not checked, once; ten at most."""
         note = f"not checked: {what}"
         if note not in self.notes and len(self.notes) < _MOST_NOTES:
             self.notes.append(note)
@@ -356,6 +389,7 @@ _STRUCTURED: dict[str, Callable[[_Cleaner, str, Any, dict[str, Any], dict[str, A
 
 
 def _is_exact(schema: Any, depth: int = 0) -> bool:
+    """Returns whether a schema is understood without loss, so that it may be negated."""
     if isinstance(schema, bool):
         return True
     if not is_object(schema) or depth > 4 or not (schema.keys() - _SILENT) <= _EXACT:
@@ -371,34 +405,41 @@ def _is_exact(schema: Any, depth: int = 0) -> bool:
 
 
 def _kinds(value: Any) -> tuple[Any] | None:
+    """Checks `type`: one known type or a list of them."""
     kinds = value if is_list(value) else [value]
     return (kinds,) if kinds and all(isinstance(kind, str) and kind in KINDS for kind in kinds) else None
 
 
 def _strings(value: Any) -> tuple[Any] | None:
+    """Checks a list of strings, and removes repetitions."""
     return (list(dict.fromkeys(value)),) if is_list(value) and all(isinstance(each, str) for each in value) else None
 
 
 def _count(value: Any) -> tuple[Any] | None:
+    """Checks a whole number that is not negative."""
     number = _number(value)
     return (int(number[0]),) if number is not None and number[0] >= 0 and number[0] == int(number[0]) else None
 
 
 def _number(value: Any) -> tuple[Any] | None:
+    """Checks a finite number."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return (value,) if is_number and (isinstance(value, int) or math.isfinite(value)) else None
 
 
 def _step(value: Any) -> tuple[Any] | None:
+    """Checks a positive number."""
     number = _number(value)
     return number if number is not None and number[0] > 0 else None
 
 
 def _bound(value: Any) -> tuple[Any] | None:
+    """Checks a number, or a boolean as in draft 4."""
     return (value,) if isinstance(value, bool) else _number(value)  # draft 4: a boolean, see _finish_bounds
 
 
 def _needed(value: Any) -> tuple[Any] | None:
+    """Checks a map to lists of strings."""
     return (value,) if is_object(value) and all(_strings(each) is not None for each in value.values()) else None
 
 
@@ -421,7 +462,7 @@ _SIMPLE: dict[str, Callable[[Any], tuple[Any] | None]] = {
 
 
 def _finish_bounds(schema: dict[str, Any], clean: dict[str, Any]) -> None:
-    """Draft 4 says `"minimum": 0, "exclusiveMinimum": true` where later ones say `"exclusiveMinimum": 0`."""
+    """Converts draft 4's `"minimum": 0, "exclusiveMinimum": true` in `clean` to `"exclusiveMinimum": 0`."""
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(schema.get(exclusive), bool):
             clean.pop(exclusive, None)

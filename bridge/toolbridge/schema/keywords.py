@@ -26,12 +26,15 @@ _MAX_COMPARED = 1_000
 
 
 def kind_of_value(value: object) -> str:
-    """The JSON type of a value, `integer` for an int; empty if it has none."""
+    """Returns the JSON type of a value, `integer` for an int; empty if it has none."""
     return _KINDS.get(type(value), "")
 
 
 def fits_kind(value: object, kinds: list[str]) -> bool:
-    """Whether a value is of one of these types. An integer is a number, and 1.0 is an integer."""
+    """Returns whether a value is of one of these types. An integer is a number, and 1.0 is an integer.
+
+    True for a value without a JSON type.
+    """
     kind = kind_of_value(value)
     if kind in kinds or not kind:
         return True
@@ -45,7 +48,7 @@ def _is_number(value: object) -> bool:
 
 
 def _same(value: Any, other: Any) -> bool:
-    """Equal as JSON: in Python `True` is 1 as well."""
+    """Compares two JSON values: in Python, unlike in JSON, `True` equals 1."""
     if value != other:
         return False
     if type(value) is dict:
@@ -56,6 +59,7 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def _multiple(value: Any, step: Any) -> bool:
+    """Returns whether a number is a multiple of `step`, with a tolerance for floats; True for anything else."""
     if not _is_number(value):
         return True
     if type(value) is int and type(step) is int:
@@ -69,6 +73,7 @@ def _multiple(value: Any, step: Any) -> bool:
 
 
 def _unique(value: Any, wanted: bool) -> bool:
+    """Returns whether a list's members all differ; True for anything else, and for more than 1,000 members."""
     if not wanted or type(value) is not list or len(cast("list[Any]", value)) > _MAX_COMPARED:
         return True
     members = cast("list[Any]", value)
@@ -79,6 +84,7 @@ def _unique(value: Any, wanted: bool) -> bool:
 
 
 def _matches(value: Any, pattern: str) -> bool:
+    """Returns whether a text matches a pattern; True for anything else, and where the pattern can't safely be run."""
     if type(value) is not str:
         return True
     safe = safe_pattern(pattern)
@@ -86,7 +92,7 @@ def _matches(value: Any, pattern: str) -> bool:
 
 
 def _sized(kind: type) -> tuple[Callable[[Any, int], bool], Callable[[Any, int], bool]]:
-    """The minimum and maximum length of a type."""
+    """Makes the rules of the minimum and maximum length of a type, which accept values of other types."""
     return (
         lambda value, least: type(value) is not kind or len(value) >= least,
         lambda value, most: type(value) is not kind or len(value) <= most,
@@ -156,6 +162,7 @@ def _reference(validator: Validator, name: str, value: Any, _schema: dict[str, A
 def _properties(
     validator: Validator, wanted: dict[str, CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
+    """Validates each member that the schema names."""
     fits = True
     for name in value if len(value) < len(wanted) else wanted:
         if name in wanted and name in value:
@@ -164,6 +171,7 @@ def _properties(
 
 
 def _required(validator: Validator, names: list[str], value: Any, schema: dict[str, Any], path: Path) -> bool:
+    """Reports each name that the value lacks."""
     fits = True
     for name in names:
         if name not in value:
@@ -174,6 +182,7 @@ def _required(validator: Validator, names: list[str], value: Any, schema: dict[s
 def _additional_properties(
     validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path
 ) -> bool:
+    """Validates, or reports, each member that neither a name nor a pattern of the schema covers."""
     if wanted is True:
         return True
     known: dict[str, Any] = schema.get("properties", {})
@@ -191,6 +200,7 @@ def _additional_properties(
 
 
 def _matches_any(validator: Validator, patterns: dict[str, Any], name: str) -> bool:
+    """Returns whether a name matches one of the patterns; spends a step for each."""
     validator.spend(len(patterns))
     return any(_matches(name, pattern) for pattern in patterns)
 
@@ -198,6 +208,7 @@ def _matches_any(validator: Validator, patterns: dict[str, Any], name: str) -> b
 def _pattern_properties(
     validator: Validator, wanted: dict[str, CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
+    """Validates each member whose name surely matches a pattern."""
     fits = True
     for pattern, schema in wanted.items():
         safe = safe_pattern(pattern)
@@ -210,6 +221,7 @@ def _pattern_properties(
 
 
 def _property_names(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
+    """Reports each name that violates the schema `wanted`."""
     fits = True
     for name in value:
         if validator.violations_of(wanted, name, path):
@@ -220,6 +232,7 @@ def _property_names(validator: Validator, wanted: CleanSchema, value: Any, schem
 def _dependent_required(
     validator: Validator, wanted: dict[str, list[str]], value: Any, schema: dict[str, Any], path: Path
 ) -> bool:
+    """Reports each name that the value lacks beside a member which requires it."""
     return False not in [
         _required(validator, needed, value, schema, path) for name, needed in wanted.items() if name in value
     ]
@@ -228,6 +241,7 @@ def _dependent_required(
 def _dependent_schemas(
     validator: Validator, wanted: dict[str, CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
+    """Validates the value against the schema of each member that it has."""
     return False not in [validator.validate(schema, value, path) for name, schema in wanted.items() if name in value]
 
 
@@ -235,6 +249,7 @@ def _dependent_schemas(
 
 
 def _items(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
+    """Validates the items after those of `prefixItems`."""
     if wanted is True:
         return True
     indices = range(len(schema.get("prefixItems", ())), len(value))
@@ -244,11 +259,13 @@ def _items(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[s
 def _prefix_items(
     validator: Validator, wanted: list[CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
+    """Validates the first items, each against its own schema."""
     pairs = enumerate(zip(wanted, value, strict=False))
     return False not in [validator.validate(schema, member, (*path, index)) for index, (schema, member) in pairs]
 
 
 def _contains(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
+    """Reports the list if too few items fit; counts no further than `minContains`."""
     missing: int = schema.get("minContains", 1)
     for index, member in enumerate(value):
         if missing <= 0:
@@ -263,10 +280,12 @@ def _contains(validator: Validator, wanted: CleanSchema, value: Any, schema: dic
 
 
 def _all_of(validator: Validator, wanted: list[CleanSchema], value: Any, _schema: dict[str, Any], path: Path) -> bool:
+    """Validates the value against each schema."""
     return False not in [validator.validate(schema, value, path) for schema in wanted]
 
 
 def _any_of(validator: Validator, wanted: list[CleanSchema], value: Any, schema: dict[str, Any], path: Path) -> bool:
+    """Reports the violations of all branches if none fits; stops at the first that does."""
     branches: list[tuple[Violation, ...]] = []
     for branch in wanted:
         violations = validator.violations_of(branch, value, path)
@@ -277,12 +296,14 @@ def _any_of(validator: Validator, wanted: list[CleanSchema], value: Any, schema:
 
 
 def _not(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
+    """Reports the value if it fits `wanted`."""
     if validator.violations_of(wanted, value, path):
         return True
     return validator.report(Violation(path, "not", wanted, value, schema))
 
 
 def _if(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
+    """Validates the value against `then` or `else`."""
     branch = "else" if validator.violations_of(wanted, value, path) else "then"
     return validator.validate(schema.get(branch, True), value, path)
 
@@ -319,7 +340,7 @@ class _BudgetError(Exception):
 
 
 def validate(schema: CompiledSchema, value: Any, *, steps: int) -> ValidationResult:
-    """Validate a value; parts beyond the step budget are taken as valid."""
+    """Validates a value; parts beyond the step budget, or 0.2 seconds, are taken as valid."""
     validator = Validator(schema.definitions, steps)
     try:
         validator.validate(schema.schema, value, ())
@@ -343,10 +364,10 @@ class Validator:
         self._sink = self.found
 
     def validate(self, schema: CleanSchema, value: Any, path: Path) -> bool:
-        """Validate a value against a schema and report violations; False if there are any.
+        """Validates a value against a schema and reports violations; returns False if there are any.
 
         Raises:
-            _BudgetError: the budget is exhausted.
+            _BudgetError: the budget is exhausted, the nesting too deep, or enough violations are found.
         """
         if schema is True:
             return True
@@ -379,17 +400,19 @@ class Validator:
         return fits
 
     def spend(self, steps: int) -> None:
-        """Spend step budget.
+        """Takes steps off the budget.
 
         Raises:
-            _BudgetError: the budget is exhausted.
+            _BudgetError: the budget or the time is exhausted.
         """
         self._steps -= steps
         if self._steps < 0 or time.monotonic() > self._deadline:
             raise _BudgetError
 
     def report(self, violation: Violation) -> bool:
-        """Report a violation; returns False, for its caller to return.
+        """Keeps a violation; returns False, for its caller to return.
+
+        Inside a branch, those after the 20th are dropped.
 
         Raises:
             _BudgetError: there are enough violations.
@@ -401,7 +424,11 @@ class Validator:
         return False
 
     def violations_of(self, schema: CleanSchema, value: Any, path: Path) -> list[Violation]:
-        """The violations of a value in a branch, without reporting them."""
+        """Returns the violations of a value in a branch, without reporting them.
+
+        Raises:
+            _BudgetError: the budget is exhausted.
+        """
         inner: list[Violation] = []
         outer, self._sink = self._sink, inner
         self.validate(schema, value, path)

@@ -54,12 +54,14 @@ class ToolValidator:
 
     @cached_property
     def _input(self) -> CompiledSchema:
+        """Compiles the input schema, once."""
         schema = self._definition.input_schema
         # Arguments are an object in any case: a schema of any other type is ignored.
         return compile_schema(schema if kinds_of_type(schema.get("type", "object"))[0] & OBJECT else {})
 
     @cached_property
     def _output(self) -> CompiledSchema | None:
+        """Compiles the output schema, else the configured one, once; None without either."""
         schema = self._definition.output_schema
         if schema is None:
             return None if self._configured_schema is None else compile_schema(self._configured_schema)
@@ -76,16 +78,18 @@ class ToolValidator:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Parts of the schemas that are not validated, and why."""
+        """Returns the parts of the schemas that are not validated, and why; compiles both."""
         output = () if self._output is None else self._output.notes
         return tuple(dict.fromkeys((*self._input.notes, *output)))
 
     def argument_problems(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        """Validate arguments without repairing them; messages with paths, or none."""
+        """Validates arguments without repairing them; returns at most five messages with paths."""
         return messages(validate(self._input, arguments, steps=ARGUMENT_STEPS).violations)
 
     def prepare(self, arguments: Mapping[str, Any]) -> PreparedArguments:
-        """Validate and repair arguments.
+        """Validates arguments and returns them, repaired in a copy if need be.
+
+        Blocks for tens of milliseconds at worst.
 
         Two things are repaired where the schema leaves no doubt: a large integer that arrives as a string of digits,
         and null for a property that may be absent but not null. Guest code writes both.
@@ -101,7 +105,7 @@ class ToolValidator:
         return PreparedArguments(repaired, messages(result.violations), notes)
 
     def result_problem(self, value: Any) -> str:
-        """Validate a result as guest code gets it; one line, or empty.
+        """Validates a result as guest code gets it; returns one line, or "" if it is valid or there is no schema.
 
         Not for results with handles: in the place of a handle, the value has null.
         """
@@ -113,6 +117,7 @@ class ToolValidator:
         return "; ".join(messages(real, limit=3))
 
     def _repair(self, arguments: Any, result: ValidationResult) -> tuple[Any, ValidationResult, tuple[str, ...]]:
+        """Repairs a copy of arguments; returns it, the violations that are left, and notes on the repairs."""
         nulls: set[Path] = set()
         digits: set[Path] = set()
         for violation in result.violations[:_MAX_REPAIRS]:
@@ -145,7 +150,7 @@ class ValidatorCache:
         self._cached: OrderedDict[tuple[str, str], tuple[ToolDefinition, Schema | None, ToolValidator]] = OrderedDict()
 
     def of(self, tool: ToolSpec) -> ToolValidator:
-        """The validator of a tool as it is defined now."""
+        """Returns the validator of a tool as it is defined now: a cached one, unless the definition changed."""
         key = (tool.server, tool.definition.name)
         cached = self._cached.get(key)
         if cached is not None and cached[0] is tool.definition and cached[1] is tool.output_schema:
@@ -160,7 +165,7 @@ class ValidatorCache:
 
 
 def _is_integer_in_digits(violation: Violation) -> bool:
-    """Whether a string of digits is where only an integer may be."""
+    """Returns whether a violation is a string of digits where only a number may be."""
     if not isinstance(violation.value, str) or not _DIGITS.fullmatch(violation.value):
         return False
     if violation.keyword == "type":
@@ -173,7 +178,7 @@ def _is_integer_in_digits(violation: Violation) -> bool:
 
 
 def _repaired(value: Any, path: Path, nulls: set[Path], digits: set[Path]) -> Any:
-    """A copy without some null members, and with some strings of digits as integers."""
+    """Copies a value without the null members at some paths, and with strings of digits at others as integers."""
     if path in digits:
         return int(value)
     if isinstance(value, dict):
@@ -214,7 +219,7 @@ _MAX_BRANCHES = 5
 
 
 def fast_path(schema: CompiledSchema) -> FastPath | None:
-    """A fast path for a simple schema, at a tenth of the validator's cost; None for any other.
+    """Makes a check for a simple schema, at a tenth of the validator's cost; None for any other.
 
     Most tools take a few scalars, and return one or an object with any members: the values' types decide.
     """
@@ -235,7 +240,10 @@ def fast_path(schema: CompiledSchema) -> FastPath | None:
 
 
 def _closed_object(known: dict[str, frozenset[type]], required: frozenset[str]) -> FastPath:
+    """Makes the check of an object with these members only, by the types that each may have."""
+
     def fits(value: Any) -> bool:
+        """Returns whether the value surely is valid."""
         if type(value) is not dict:
             return False
         members = cast("dict[str, Any]", value)
@@ -248,7 +256,7 @@ def _closed_object(known: dict[str, frozenset[type]], required: frozenset[str]) 
 
 
 def _types(schema: CleanSchema) -> frozenset[type] | None:
-    """The Python types whose values are all valid; None if the schema has other conditions."""
+    """Returns the Python types whose values are all valid; None if the schema has other conditions."""
     if schema is True or schema == {}:
         return _ANY_TYPE
     if not isinstance(schema, dict) or len(schema) != 1:
@@ -270,19 +278,20 @@ _MAX_MESSAGE = 400
 
 
 def messages(violations: tuple[Violation, ...], limit: int = MAX_MESSAGES) -> tuple[str, ...]:
-    """The first few violations, one line each, without repetitions."""
+    """Writes the first `limit` violations, one sanitised line each, without repetitions."""
     lines = dict.fromkeys(_line(_best(violation)) for violation in violations)
     return tuple(islice(lines, limit))
 
 
 def _line(violation: Violation) -> str:
+    """Writes a violation with its path, sanitised and truncated."""
     where = path_text(violation.path)
     text = _message(violation)
     return clean_line(f"{where}: {text}" if where else text, limit=_MAX_MESSAGE)
 
 
 def path_text(path: Path) -> str:
-    """A path as an expression: `filter.tags[3]`."""
+    """Formats a path as an expression: `filter.tags[3]`; at most 20 steps."""
     parts: list[str] = []
     for step in path[:20]:
         if isinstance(step, int):
@@ -299,7 +308,7 @@ def _shown(value: Any) -> str:
 
 
 def _got(value: Any) -> str:
-    """A value with its type, where both help."""
+    """Formats a value with its type, where both help."""
     kind = kind_of_value(value)
     shown = _shown(value)
     if kind in ("null", ""):
@@ -308,6 +317,7 @@ def _got(value: Any) -> str:
 
 
 def _message(violation: Violation) -> str:  # noqa: PLR0911, PLR0912  # one line for each keyword
+    """Writes what is wrong, without the path."""
     value, wanted = violation.value, violation.wanted
     match violation.keyword:
         case "type":
@@ -354,11 +364,13 @@ def _message(violation: Violation) -> str:  # noqa: PLR0911, PLR0912  # one line
 
 
 def _size(violation: Violation, unit: str) -> str:
+    """Writes that a value has too few or too many of a unit."""
     bound = "fewer than the minimum of" if violation.keyword.startswith("min") else "more than the maximum of"
     return f"has {len(violation.value)} {unit}, {bound} {_shown(violation.wanted)}"
 
 
 def _listed(values: list[Any]) -> str:
+    """Lists the first ten values, and how many more there are."""
     some = ", ".join(_shown(value) for value in values[:_MAX_CHOICES])
     return some + (f" and {len(values) - _MAX_CHOICES} more" if len(values) > _MAX_CHOICES else "")
 
@@ -368,7 +380,7 @@ def _property_schema(schema: Mapping[str, Any], name: str) -> Any:
 
 
 def _kind_wanted(schema: Any) -> str:
-    """The type that a schema wants, in a few words; empty if it names none."""
+    """Returns the type that a schema wants, in a few words; empty if it names none."""
     if not isinstance(schema, Mapping):
         return ""
     known = cast("Mapping[str, Any]", schema)
@@ -383,6 +395,7 @@ def _kind_wanted(schema: Any) -> str:
 
 
 def _nearest_property(name: str, schema: Mapping[str, Any]) -> str:
+    """Suggests the known property most similar to an unknown one, else lists the known ones."""
     known: list[str] = [each for each in islice(schema.get("properties", {}), 200) if len(each) <= _MAX_VALUE]
     if not known:
         return "; there are no properties"
@@ -391,7 +404,7 @@ def _nearest_property(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def _best(violation: Violation) -> Violation:
-    """Of a choice, the first violation of the branch that was probably meant."""
+    """Returns, of a violated choice, the first violation of the branch that was probably meant; others as they are."""
     for _ in range(10):
         if violation.keyword != "anyOf" or not violation.branches:
             break
@@ -406,7 +419,7 @@ def _best(violation: Violation) -> Violation:
 
 
 def _distance(branch: tuple[Violation, ...], path: Path) -> tuple[int, int, int]:
-    """The distance of a value from a branch: another type, another variant, the number of violations."""
+    """Returns the distance of a value from a branch: another type, another variant, the number of violations."""
     at_root = [
         violation for violation in branch if violation.path == path and violation.keyword in ("type", "const", "enum")
     ]
@@ -415,7 +428,7 @@ def _distance(branch: tuple[Violation, ...], path: Path) -> tuple[int, int, int]
 
 
 def _constants(branch: tuple[Violation, ...], path: Path) -> list[Any]:
-    """The values that a branch of constants allows."""
+    """Lists the values that a branch of constants allows."""
     found: list[Any] = []
     for violation in branch:
         if violation.path == path and violation.keyword == "const":
