@@ -40,7 +40,10 @@ class ModuleStubs:
 
 
 class StubCache:
-    """Caches generated stubs with LRU eviction. Thread-safe; I/O errors are cache misses."""
+    """Caches generated stubs in memory and optionally in a directory, up to so many bytes each; evicts by LRU.
+
+    Thread-safe. I/O errors are cache misses.
+    """
 
     def __init__(
         self,

@@ -192,7 +192,7 @@ def plain_json(value: Any) -> str | None:
 
 
 def text_without_recursion(value: Any) -> str:
-    """A canonical text without recursion, for values deeper than Python's stack, or with members that JSON lacks."""
+    """Returns a canonical text of a value deeper than Python's stack, or with members that JSON lacks; no JSON."""
     parts: list[str] = []
     stack: list[tuple[bool, Any]] = [(True, value)]
     while stack:
@@ -272,7 +272,7 @@ def ts_key(name: str) -> str:
 
 
 def is_keyword_argument(name: str) -> bool:
-    """Whether a property can be a keyword argument, and a field of a class body.
+    """Returns whether a property can be a keyword argument, and a field of a class body.
 
     Letters beyond ASCII are excluded: Python normalises them, and the server would get another name. So are names with
     two leading underscores, which classes mangle.
@@ -352,6 +352,7 @@ def _is_visible(character: str) -> bool:
 
 
 def _typescript_character(character: str) -> str:
+    """Returns the character, escaped for a TypeScript string if it is invisible, a quote or a backslash."""
     if ord(character) > 0xFFFF and not _is_visible(character):
         return f"\\u{{{ord(character):x}}}"
     return _python_character(character)

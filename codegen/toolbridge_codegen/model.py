@@ -175,7 +175,7 @@ _LONGEST_MESSAGE = 300
 
 
 class Reporter:
-    """Collects a tool's diagnostics, and the JSON Pointers of visited schemas."""
+    """Collects a tool's diagnostics, up to `most` and one about the rest, and the JSON Pointers of visited schemas."""
 
     def __init__(self, server: str, tool: str, most: int) -> None:
         self._server = server

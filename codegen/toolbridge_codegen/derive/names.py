@@ -85,7 +85,7 @@ def singular(name: str) -> str:
 
 
 class TypeNames:
-    """Assigns the type names of one module. Deterministic for a given order of claims."""
+    """Assigns the type names of one module, none of them a tool's. Deterministic for a given order of claims."""
 
     def __init__(self, identifiers: Iterable[str]) -> None:
         # A class and a function can't share a name in Python.

@@ -147,7 +147,7 @@ def conditional_properties(
 
 
 def _evaluates_others(fact: dict[str, Any]) -> bool:
-    """Whether a fact exempts properties from the `unevaluatedProperties` beside its condition."""
+    """Returns whether a fact admits unlisted properties, so that an outer `unevaluatedProperties` does, too."""
     others = ("additionalProperties", "unevaluatedProperties")
     return any(keyword in fact and not admits_nothing(fact[keyword]) for keyword in others)
 

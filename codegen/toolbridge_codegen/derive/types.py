@@ -64,7 +64,7 @@ class Location(NamedTuple):
         return Location(f"{self.path}/additionalProperties", f"{self.name}Value", self.depth + 1)
 
     def member(self, keyword: str, name: str) -> Location:
-        """The location of a property."""
+        """Returns the location of a property's schema under a keyword."""
         return Location(
             f"{self.path}/{keyword}/{escape_token(name)}", self.name + (pascal_case(name) or "Field"), self.depth + 1
         )
@@ -256,7 +256,7 @@ class ToolScope(NamedTuple):
 
 
 class SchemaTypes:
-    """Builds the types of one schema document."""
+    """Builds the types of one schema document; `path` is its JSON Pointer in the tool's definition."""
 
     def __init__(self, root: Any, path: str, tool: ToolScope, *, is_result: bool) -> None:
         self.is_literal = tool.reading == "literal"
@@ -408,7 +408,7 @@ class SchemaTypes:
         return target.schema, Location(path, definition or place.name, 0, definition)
 
     def _describe_definition(self, built: Built, place: Location) -> bool:
-        """Puts a definition's description at its declaration, once; False if it has none of its own."""
+        """Puts a definition's description at its draft, once; False if the type is not that definition's draft."""
         assert isinstance(built.type, NamedType)
         draft = self.drafts.get(built.type.name)
         if not place.definition or draft.path != place.path:

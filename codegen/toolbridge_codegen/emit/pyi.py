@@ -102,7 +102,7 @@ class TypeWriter:
         self._other: TypeWriter | None = None
 
     def is_inline(self, declaration: Declaration) -> bool:
-        """Whether a type is written inline, without a declaration."""
+        """Returns whether a type is written inline, without a declaration; of objects, only the empty one."""
         node = declaration.type
         if isinstance(node, ObjectType):
             return not node.properties and node.extra is None
@@ -179,6 +179,7 @@ class TypeWriter:
                 return self._name("Any")
 
     def _use_of(self, declaration: Declaration) -> Use:
+        """Returns the role of a declared type: a result, if it is in one; else an argument, or a field of one."""
         if declaration.name in self._layout.results:
             return "result"
         return "argument" if declaration.name in self._layout.arguments else "field"
@@ -208,7 +209,7 @@ class TypeWriter:
         return self._mapping(self._union(members, use=use), use=use)
 
     def _without_imports(self) -> TypeWriter:
-        """A writer of the same types that records no imports."""
+        """Returns a writer of the same types that records no imports; always the same one."""
         if self._other is None:
             self._other = TypeWriter(self._layout, self._name.unused(), self._short)
         return self._other
@@ -295,7 +296,7 @@ def docs_text(docs: Docs, tool: ToolSpec | None = None) -> str:
 
 
 def comment(docs: Docs) -> str:
-    """A trailing comment, or nothing."""
+    """Returns a trailing comment for a line, after a space; empty without text."""
     text = docs_text(docs)
     return f" # {py_comment(text)}" if text else ""
 

@@ -120,7 +120,10 @@ TOO_SLOW = "the schema takes too long"
 
 
 class Budget:
-    """A tool's step, text and time budget. Once exhausted, it stays so."""
+    """A tool's step, text and time budget. Once exhausted, it stays so.
+
+    Steps and time are the bounds', or what its server has left (`nodes_left`, `seconds_left`), but at least a minimum.
+    """
 
     def __init__(
         self,

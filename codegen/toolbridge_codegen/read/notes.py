@@ -82,13 +82,13 @@ def _description_of_items(schema: dict[str, Any]) -> str:
 
 
 def _mentions_default(description: str, note: str) -> bool:
-    """Whether a description already mentions the default of a note."""
+    """Returns whether the note is one of a default that the description already mentions."""
     label, _, value = note.partition(": ")
     return label == "default" and label in description.lower() and _contains_value(description, value)
 
 
 def _contains_value(text: str, value: str) -> bool:
-    """Whether a text contains a value as a whole word, quoted or not: `100`, `1.5` and `-1` don't contain `1`."""
+    """Returns whether a text has a value as a whole word, quoted or not: `100`, `1.5` and `-1` don't contain `1`."""
     bare = value.strip('"')
     if not bare:
         return '""' in text or "''" in text
@@ -112,7 +112,7 @@ def _normalised_letters(text: str) -> str:
 
 
 def text_of(schema: dict[str, Any], keyword: str) -> str:
-    """A server's text, sanitised; empty if it is no string."""
+    """Returns a server's text under a keyword, sanitised; empty if it is no string."""
     value = schema.get(keyword)
     return clean_text(value) if isinstance(value, str) else ""
 

@@ -214,7 +214,10 @@ class Document:
                         stack.append((item, value, keyword in _SCHEMA_MAPS and is_object(item)))
 
     def _record(self, schema: dict[str, Any], around: dict[str, Any]) -> dict[str, Any]:
-        """Records a schema's address and anchors; returns the resource that it belongs to."""
+        """Records a schema's address and anchors; returns the resource that it belongs to.
+
+        `around` is that of its parent; a schema with an address is its own.
+        """
         resource = around
         address = _address_of(schema, is_old=self._is_draft_4)
         if address.startswith("#"):

@@ -30,7 +30,7 @@ class Edit(NamedTuple):
 
 
 class Rewriting:
-    """The edited program. Edits that overlap an earlier one are dropped."""
+    """The edited program as `text`, after the lines in `head`. Edits that overlap an earlier one are dropped."""
 
     def __init__(self, source: str, edits: Iterable[Edit], head: str = "") -> None:
         self.source = source
@@ -266,7 +266,10 @@ class Span(NamedTuple):
 
 
 class TypeQueries:
-    """Copies of the program with `reveal_type` around some values; no two of a copy's overlap."""
+    """Copies of the program with `reveal_type` around some values; no two of a copy's overlap.
+
+    `edits` are those of the program itself, and `before` the text to stand before it.
+    """
 
     def __init__(self, source: str, edits: Iterable[Edit], before: str, spans: Iterable[Span]) -> None:
         known = list(edits)

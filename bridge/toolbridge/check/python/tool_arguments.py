@@ -249,6 +249,7 @@ class ValueTypes:
         return members
 
     def _json_kind(self, name: str) -> str:
+        """Returns the JSON type that values of a type become; empty if unknown, or a class of the program."""
         if self._is_user_class(name):
             return ""
         return "object" if self._is_object(name) else _KINDS.get(name, "")
@@ -289,6 +290,7 @@ def _parse_literal(value: str) -> _Type:
 
 
 def _admits_literal(wanted: _Type, given: _Type) -> bool:
+    """Returns whether a value may equal a constant: an equal one, or any of its JSON type if not a constant."""
     if given.name == "Literal":
         return wanted.arguments == given.arguments
     return wanted.kind in _ADMITTED[given.kind]

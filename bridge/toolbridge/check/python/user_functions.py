@@ -267,7 +267,10 @@ class _Trial(NamedTuple):
 
 
 class TrialCalls:
-    """Calls with contradicted annotations, each tried in a copy of the program."""
+    """Calls with contradicted annotations, each tried in a copy of the program; at most three.
+
+    `edits` are those of the program itself, and `before` the text to stand before it.
+    """
 
     def __init__(self, findings: Iterable[TyFinding], program: Program, edits: Iterable[Edit], before: str) -> None:
         self._program = program
