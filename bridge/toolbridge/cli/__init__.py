@@ -50,6 +50,7 @@ def main() -> None:
 
 
 def _run() -> int:
+    """Run the command, report its errors on stderr or as JSON, and return the exit code."""
     import click
 
     from toolbridge.cli.commands import toolbridge

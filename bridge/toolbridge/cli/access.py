@@ -64,6 +64,7 @@ def enable(name: str, config_file: str | None, as_json: bool) -> int:
 
 
 def _set_enabled(name: str, enabled: bool, config_file: str | None, *, as_json: bool) -> int:
+    """Store for this user that a configured server is enabled or not, and print it."""
     from toolbridge.trust.approval.store import ApprovalStore
 
     ApprovalStore().set_enabled(configured_server(read_config(config_file, named=[name]), name), enabled)
@@ -129,8 +130,8 @@ def approve(
 ) -> int:
     """Approve servers: shows each one's configuration, asks, and stores the answer.
 
-    Then the server is started once, to show its tools. An approval holds for exactly what was shown: a changed command,
-    argument, variable or file asks again.
+    Then each server is started once, except with --yes, to show and pin its tools. An approval holds for exactly what
+    was shown: a changed command, argument, variable or file asks again.
 
     Without a terminal, the digest identifies what is approved: --hash sha256:… --yes.
 
@@ -178,6 +179,14 @@ def _approve_each(config: Config, wanted: list[ServerConfig], config_file: str |
 def _approve(
     config: Config, server: ServerConfig, report: _Report, config_file: str | None, digest: str | None, *, yes: bool
 ) -> int:
+    """Check the digest, ask, store the approval, then start the server once to show its tools; the exit code.
+
+    With `yes`, neither asks nor starts it, and shows findings in pinned definitions only. A disabled server is not
+    started.
+
+    Raises:
+        ToolbridgeError: it can't be prepared or stored.
+    """
     from toolbridge.servers.lifecycle import prepare
     from toolbridge.trust.approval.store import ApprovalStore
 
@@ -223,28 +232,35 @@ class _Report:
         }
 
     def approved(self, text: str) -> None:
+        """Record the approval, and print the text unless JSON is wanted."""
         self.facts["approved"] = True
         self.tell(text)
 
     def tell(self, text: str, **facts: Any) -> None:
+        """Record facts for JSON, or print the text."""
         self.facts.update(facts)
         if not self.as_json:
             write(sys.stdout, text)
 
     def refused(self, error: str) -> int:
+        """Record or print the error; returns the exit code."""
         self.facts["error"] = {"kind": "refused", "message": error}
         if not self.as_json:
             write(sys.stderr, f"{error}\n")
         return FAILED
 
     def end(self, code: int) -> int:
+        """Print the JSON object if it is wanted; returns the code unchanged."""
         if self.as_json:
             write(sys.stdout, json.dumps(self.facts, indent=2) + "\n")
         return code
 
 
 def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | None, *, shows: bool) -> str:
-    """Ask at the terminal; empty for a yes. Without a terminal, show the prompt and the command to use instead."""
+    """Ask at the terminal whether to approve; empty for a yes, else the reason why not.
+
+    Without a terminal, the reason names the command to use; with `shows`, the prompt is printed.
+    """
     import anyio
 
     from toolbridge.trust.approval.approver import Terminal
@@ -264,7 +280,7 @@ def _refusal(request: ApprovalRequest, answer: StoredAnswer, config_file: str | 
 
 
 def _show_pinned(config: Config, name: str, report: _Report) -> None:
-    """Show pinned texts with audit findings, without starting the server or accepting them."""
+    """Report pinned texts with audit findings, without starting the server or accepting them; nothing without pins."""
     from toolbridge.trust.audit.detector import finding_as_json
     from toolbridge.trust.pins.lock_file import LockError
     from toolbridge.trust.pins.pins import LockPins
@@ -288,7 +304,7 @@ def _show_pinned(config: Config, name: str, report: _Report) -> None:
 
 
 def _show_tools(config: Config, name: str, config_file: str | None, report: _Report) -> int:
-    """Connect the server once: shows its tools, asks about them, and pins them."""
+    """Connect the server once: ask about its tools, pin them, and report which can be called. The exit code."""
     from toolbridge import ServerError
 
     async def work(manager: ServerManager) -> str:
@@ -303,7 +319,7 @@ def _show_tools(config: Config, name: str, config_file: str | None, report: _Rep
 
 
 def _tell_place(server: ServerConfig, report: _Report) -> None:
-    """Say where the user's own pins are, if the shared lock can't be written."""
+    """Report where the user's own pins are, if the shared lock can't be written; else nothing."""
     from toolbridge.trust.pins.pins import LockPins
 
     pins = LockPins()
@@ -347,7 +363,7 @@ def _tell_standing(manager: ServerManager, name: str, report: _Report) -> str:
 
 
 def unseen_words(status: ServerStatus) -> str:
-    """Warn about tools in use that this user has not seen."""
+    """A sentence that warns about tools in use that this user has not seen, and how to see them."""
     which = "1 tool" if status.unseen == 1 else f"{status.unseen} tools"
     see = f"{advised(f'approve {status.name}')} shows what programs can call"
     return f"Nobody has seen {which} of {status.name} yet: {see}."

@@ -43,12 +43,12 @@ _EXPECTED = 'expected {"tools": [...]}, as a server answers to tools/list'
 
 
 def read_listing(path: str, server: str | None) -> Listing:
-    """Read a listing from a file, or standard input for `-`; its server gets `server` or the file's name.
+    """Read a saved listing from a file, or standard input for `-`; its server gets `server` or the file's name.
 
-    An entry that is no tool costs that entry only: a line on stderr says so.
+    An entry that is no tool is left out. Warns on stderr of it, and of twins and missing pages.
 
     Raises:
-        click.ClickException: there is no listing; the message says why.
+        click.ClickException: there is no listing, or no valid name; the message says why.
     """
     name = "Standard input" if path == "-" else path
     # Validate the name first: the cheaper check.
@@ -82,11 +82,13 @@ def _warn(text: str) -> None:
 
 
 def _has_more(document: object) -> bool:
+    """Whether a listing is a page with more after it."""
     known = _members(document)
     return any(page.get("nextCursor") for page in (known, _members(known.get("result"))))
 
 
 def _server_name(path: str, server: str | None) -> str:
+    """The name of the server: the given one, or by the file's name; ClickException if it is invalid."""
     if server is None and path == "-":
         raise click.UsageError("Standard input has no name: give the server's with --server.")
     try:
@@ -100,6 +102,7 @@ def _server_name(path: str, server: str | None) -> str:
 
 
 def _read_bytes(path: str, name: str) -> bytes:
+    """Read a file or standard input; ClickException if it is unreadable or longer than `MOST_BYTES`."""
     try:
         if path == "-":
             if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -121,6 +124,7 @@ def _read_bytes(path: str, name: str) -> bytes:
 
 
 def _parsed(data: bytes, name: str) -> object:
+    """Parse JSON; ClickException, without the text, if it is malformed."""
     try:
         return json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -136,6 +140,7 @@ def _parsed(data: bytes, name: str) -> object:
 
 
 def _tools(document: object, name: str) -> list[object]:
+    """The list of tools, bare or within an answer; ClickException if there is none."""
     found = document
     for key in ("result", "tools"):  # JSON-RPC answers nest it in "result"
         if isinstance(found, dict) and key in found:
@@ -233,6 +238,7 @@ def command(
 
 
 def _exit_code(findings: Sequence[Finding], fail_on: str, *, incomplete: bool) -> int:
+    """The exit code: findings first, then listings that are missing."""
     from toolbridge.trust.audit.detector import at_least
 
     levels: Mapping[str, Severity] = {"high": "high", "medium": "medium", "low": "low"}
@@ -245,6 +251,7 @@ _Sources = tuple[list["Listing"], Sequence["ServerStatus"], dict[str, str]]
 
 
 def _from_files(files: Sequence[str]) -> _Sources:
+    """Read the files; ClickException if two have one name."""
     listings = [read_listing(file, "stdin" if file == "-" else None) for file in files]
     names = [listing.server for listing in listings]
     for name in names:
@@ -273,6 +280,7 @@ def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _
 
 
 def _audited(listings: Sequence[Listing], only: Sequence[str]) -> tuple[Finding, ...]:
+    """Audit the listings, those in `only` or all; every listing gives the names of other servers' tools."""
     from toolbridge.trust.audit.detector import audit
 
     tools = {listing.server: [tool.name for tool in listing.tools] for listing in listings}
@@ -285,11 +293,13 @@ def _audited(listings: Sequence[Listing], only: Sequence[str]) -> tuple[Finding,
 
 
 def _print_json(value: object) -> None:
+    """Print JSON in ASCII: hidden characters stay visible."""
     # ASCII: hidden characters stay visible in a file, too.
     write(sys.stdout, json.dumps(value, indent=2) + "\n")
 
 
 def _print_for_people(listings: Sequence[Listing], findings: Sequence[Finding], names: Sequence[str]) -> None:
+    """Print counts and findings of each server, and how to read them."""
     from toolbridge.trust.audit.detector import counted
 
     for listing in listings:

@@ -39,7 +39,7 @@ _MOST_CHOICES = 20
 )
 @click.option("--timeout", type=float, metavar="SECONDS", help="Give up after this long. Default: 30.")
 @config_option
-@click.option("--audit-log", metavar="FILE", help="Append a record of the call to this file, as lines of JSON.")
+@click.option("--audit-log", metavar="FILE", help="Append one line of JSON per event to this file.")
 def command(
     tool: str,
     words: tuple[str, ...],
@@ -90,13 +90,18 @@ def command(
 
 
 def program_of(tool: ToolSpec, arguments: dict[str, Any]) -> str:
-    """Build the program that makes the call. Arguments are passed as JSON text: never code, never a prototype."""
+    """Build the JavaScript program that makes the call. Arguments are JSON text: never code, never a prototype.
+
+    Raises:
+        click.ClickException: an integer is too large for JavaScript.
+    """
     _check_exact(arguments)
     text = json.dumps(json.dumps(arguments))
     return f'require("host:mcp-{tool.server}")[{json.dumps(tool.identifier)}](JSON.parse({text}))'
 
 
 def _check_exact(value: object) -> None:
+    """Raise ClickException for an integer anywhere in the value that JavaScript can't represent exactly."""
     if isinstance(value, dict):
         for each in cast("dict[str, Any]", value).values():
             _check_exact(each)
@@ -108,6 +113,7 @@ def _check_exact(value: object) -> None:
 
 
 def _object(text: str) -> dict[str, Any]:
+    """Parse the JSON object of --json, from standard input for `-`; ClickException if it is none."""
     from toolbridge.cli.run_program import read_source
 
     text = read_source("-", Limits()) if text == "-" else text
@@ -118,6 +124,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _json(text: str, what: str) -> Any:
+    """Parse JSON; UsageError, which calls the text `what`, if it is malformed or has NaN."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -130,7 +137,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _pair(word: str) -> tuple[str, str, bool]:
-    """Parse an argument into key, text, and whether the text is JSON."""
+    """Parse an argument into key, text, and whether the text is JSON; UsageError if it is none."""
     key, mark, text = word.partition("=")
     if not mark or key in ("", ":"):
         raise click.UsageError(f"{word!r} is no argument: write KEY=VALUE, or KEY:=JSON.")
@@ -140,7 +147,10 @@ def _pair(word: str) -> tuple[str, str, bool]:
 
 
 def _arguments(tool: ToolSpec, pairs: list[tuple[str, str, bool]]) -> dict[str, Any]:
-    """Convert arguments by the tool's schema. Unconvertible ones stay text: the validator explains."""
+    """Convert arguments by the tool's schema; repeated keys become lists.
+
+    Unconvertible text stays text: the validator explains. UsageError for malformed JSON after `:=`.
+    """
     schema = plain_schema(tool.definition.input_schema)  # hostile: may be anything
     known = _members(_members(schema).get("properties"))
     found: dict[str, list[Any]] = {}
@@ -156,6 +166,7 @@ def _arguments(tool: ToolSpec, pairs: list[tuple[str, str, bool]]) -> dict[str, 
 
 
 def _value(schema: object, text: str, root: Any) -> Any:
+    """Convert an argument's text: text where a string is allowed, else JSON if it parses; one item becomes a list."""
     types, items = _types(schema, root, _DEEPEST)
     if "string" in types:
         return text

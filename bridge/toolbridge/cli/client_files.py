@@ -24,7 +24,7 @@ BACKUP = ".before-toolbridge"
 
 
 def read_text(path: str) -> str | None:
-    """Read a file's exact text; None if there is none.
+    """Read a file's exact text, line breaks included; None if it is missing.
 
     Raises:
         OSError, UnicodeError: it can't be read.
@@ -37,12 +37,13 @@ def read_text(path: str) -> str | None:
 
 
 def write_text(path: str, text: str, *, before: str | None, mode: int = 0o600) -> str | None:
-    """Replace a file's text atomically if it is unchanged; gives the backup's path.
+    """Replace a file's text atomically, if it still is `before`; returns the path of a backup, None for a new file.
 
-    A link stays a link: what it points to is replaced. Permissions stay; a new file is only its owner's.
+    Makes missing directories. A link stays a link: its target is replaced. Permissions stay; a new file gets `mode`.
 
     Raises:
-        OSError: it can't be written, or somebody else changed it meanwhile.
+        OSError: it can't be written, or was changed meanwhile.
+        UnicodeError: it is not UTF-8.
     """
     real = os.path.realpath(path)
     os.makedirs(os.path.dirname(real), exist_ok=True)
@@ -68,6 +69,7 @@ def write_text(path: str, text: str, *, before: str | None, mode: int = 0o600) -
 
 
 def _free_name(path: str) -> str:
+    """The path itself, or with the first free number."""
     number = 1
     candidate = path
     while os.path.lexists(candidate):
@@ -95,10 +97,10 @@ class _ObjectSpan(NamedTuple):
 
 
 def read_json(text: str) -> dict[str, Any]:
-    """Parse a JSON object with comments and trailing commas; an empty file is an empty object.
+    """Parse a JSON object with comments and trailing commas; empty text is an empty object.
 
     Raises:
-        SpliceError: it has none.
+        SpliceError: it is malformed, or no object.
     """
     text = text.removeprefix("\ufeff")
     if not text.strip():
@@ -113,10 +115,12 @@ def read_json(text: str) -> dict[str, Any]:
 
 
 def with_member(text: str, key: str, name: str, value: dict[str, Any]) -> str:
-    """Add `name: value` to the object under `key`, creating it if missing.
+    """Insert `name: value` into the object under `key`, which is created if missing; returns the new text.
+
+    All other characters stay.
 
     Raises:
-        SpliceError: it can't be done without touching anything else.
+        SpliceError: the name is taken, or it can't be done without touching anything else.
     """
     before = read_json(text)
     servers: object = before.get(key, {})
@@ -134,6 +138,7 @@ def with_member(text: str, key: str, name: str, value: dict[str, Any]) -> str:
 
 
 def _spliced(text: str, key: str, name: str, value: dict[str, Any]) -> str:
+    """Insert the member, unverified, with the indentation of the file."""
     plain = plain_json(text)
     found = _INDENT.search(plain)
     indent = found[1] if found else "  "
@@ -145,18 +150,24 @@ def _spliced(text: str, key: str, name: str, value: dict[str, Any]) -> str:
 
 
 def _inserted(text: str, where: _ObjectSpan, member: str, indent: str, outer: str) -> str:
+    """Insert a member's text at the beginning of an object."""
     place = where.start + 1
     end = "," if where.members else f"\n{outer}"
     return f"{text[:place]}\n{indent}{member}{end}{text[place:]}"
 
 
 def _member(name: str, value: Any, indent: str, level: int) -> str:
+    """The text of a member, indented for its level."""
     lines = json.dumps({name: value}, indent=indent, ensure_ascii=False).split("\n")[1:-1]
     return "\n".join([lines[0].lstrip(), *(indent * (level - 1) + line for line in lines[1:])])
 
 
 def _object(plain: str, start: int) -> _ObjectSpan:
-    """Locate the members of the object at a position. Comments are blanked already."""
+    """Locate the members of the object at a position; comments are blanked already.
+
+    Raises:
+        SpliceError: it is no object, malformed, or has a name twice.
+    """
     decoder = json.JSONDecoder()
     members: dict[str, int] = {}
     place = _after_space(plain, start + 1)
@@ -250,7 +261,7 @@ class ClientFile:
 
 
 def user_path(client: KnownClient, environ: Mapping[str, str]) -> str | None:
-    """The path of a client's user file."""
+    """The path of a client's user file, existing or not; None if it has none, or there is no home."""
     if client.user_file is None:
         return None
     first, *rest = client.user_file
@@ -270,7 +281,7 @@ def user_path(client: KnownClient, environ: Mapping[str, str]) -> str | None:
 
 
 def client_files(directory: str, environ: Mapping[str, str]) -> Iterator[ClientFile]:
-    """All candidate files: the user's own, then those of the project in a directory."""
+    """Yield all candidate files, existing or not: the user's own, then those of the project in a directory."""
     for client in CLIENTS:
         path = user_path(client, environ)
         if path is not None:
@@ -281,6 +292,7 @@ def client_files(directory: str, environ: Mapping[str, str]) -> Iterator[ClientF
 
 
 def _applications(home: str, environ: Mapping[str, str]) -> str:
+    """The directory of applications' settings."""
     if sys.platform == "darwin":
         return os.path.join(home, "Library", "Application Support")
     chosen = environ.get("XDG_CONFIG_HOME", "")

@@ -42,6 +42,7 @@ class _LazyGroup(click.Group):
         return sorted(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of a command and return it; None if it is unknown."""
         del ctx
         if cmd_name not in _COMMANDS:
             return None

@@ -1,4 +1,4 @@
-"""`toolbridge demo`: from a configuration to results, with the servers that come along, in a few seconds."""
+"""`toolbridge demo`: the bundled servers, their stubs, and programs that call them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from toolbridge import Config, RunResult, Runtime
     from toolbridge.sandbox.outcome import SandboxLanguage
 
-_CONNECT_SECONDS = 60  # a slow machine may need long for the first import of the server's libraries
+_CONNECT_SECONDS = 60  # the first import of the server's libraries is slow
 _SHOWN_FUNCTION = "get_forecast"
-# As a file has it, and what no file can have: a server that is an object of the program.
+# A server from a file, and one that only code can configure: an object of the program.
 _CONFIGURATION = """\
 {"mcpServers": {"weather": {
   "command": "toolbridge-demo-weather"
@@ -41,7 +41,7 @@ _PLAIN = str.maketrans({"─": "-", "│": "|", "…": "...", "×": "x"})
     epilog="Exit codes: 0 shown; 4 toolbridge itself failed; 130 interrupted.",
 )
 def command() -> int:
-    """See it at work: two servers, eight small programs, and what becomes of them.
+    """Show it at work: two servers, eight small programs, and their results.
 
     The servers come with toolbridge and need no network. Your configuration and approvals are not touched.
 
@@ -53,10 +53,10 @@ def command() -> int:
     from toolbridge.cli.server_options import unless_terminated
 
     make_ready("javascript")
-    with suppress(GuestImageError):  # said where it is missed
+    with suppress(GuestImageError):  # reported by the program that needs it
         make_ready("python")
-    # Listings and stubs are kept where they vanish. The server is started there, too: `python -m` looks for modules in
-    # its working directory first, and what is in the one that this command was called from is anybody's.
+    # Listings and stubs go into a temporary directory. The server is started there, too: `python -m` imports from its
+    # working directory first, and the caller's is untrusted.
     with tempfile.TemporaryDirectory(prefix="toolbridge-demo-", ignore_cleanup_errors=True) as directory:
 
         async def main() -> None:
@@ -67,6 +67,7 @@ def command() -> int:
 
 
 async def _show(directory: str) -> None:
+    """Run the demo: connect both servers, print a stub, and run each program."""
     from toolbridge import open_runtime
     from toolbridge.approval import ApproveDigests
     from toolbridge.servers.lifecycle import prepare
@@ -75,7 +76,7 @@ async def _show(directory: str) -> None:
     _say(f"Two MCP servers and {len(ACTS)} programs that call them. All of it stays on this machine.\n")
     _say(head(1, "A configuration names the servers"))
     _say(code(_CONFIGURATION))
-    # The snapshot that is approved here is the one that is started: see servers/start.py.
+    # The approved snapshot is the one that is started.
     digests = [prepare(server, os.environ)[0].digest for server in config.servers.values()]
     _say(
         words(
@@ -102,7 +103,7 @@ async def _show(directory: str) -> None:
 
 
 def _where() -> str:
-    """Where the commands are if a shell doesn't find them: the environment of `make demo` is not activated."""
+    """The command that adds toolbridge to PATH, if a shell doesn't find it: `make demo` activates no environment."""
     scripts = os.path.dirname(os.path.abspath(sys.argv[0]))
     if shutil.which("toolbridge") is not None or not os.path.isfile(os.path.join(scripts, "toolbridge")):
         return ""
@@ -110,6 +111,7 @@ def _where() -> str:
 
 
 async def _play(runtime: Runtime, number: int, act: Act) -> None:
+    """Run one program and print it with its result; a missing engine is only printed."""
     from toolbridge import Limits
 
     _say(head(number, act.title) + code(act.program))
@@ -117,7 +119,7 @@ async def _play(runtime: Runtime, number: int, act: Act) -> None:
     limits = Limits(wall_seconds=act.seconds, cpu_seconds=act.seconds)
     try:
         result = await runtime.run(act.program, language=act.language, limits=limits)
-    except GuestImageError as error:  # the other language's programs can be shown without it
+    except GuestImageError as error:  # programs in the other language can still run
         _say(words(str(error)))
         return
     seconds = perf_counter() - began
@@ -127,6 +129,7 @@ async def _play(runtime: Runtime, number: int, act: Act) -> None:
 
 
 def _configuration(directory: str) -> Config:
+    """Both servers: one is a process started in `directory`, one an object of this program."""
     from toolbridge import Config, ServerConfig
     from toolbridge.demo.atlas import server as atlas
 
@@ -145,6 +148,7 @@ def _stub_of(runtime: Runtime, function: str) -> str:
 
 
 def _say(text: str) -> None:
+    """Print a text, with ASCII for lines and dots if stdout can't encode them."""
     encoding = "utf-8" if sys.stdout is None else sys.stdout.encoding or "utf-8"  # pyright: ignore[reportUnnecessaryComparison]
     try:
         text.encode(encoding)
@@ -160,23 +164,23 @@ _MARGIN = "   "
 
 
 def head(number: int, title: str) -> str:
-    """The title of a part, with a line that leads to the right edge."""
+    """A part's title, followed by a rule up to the right edge."""
     text = f"{number}. {title} "
     return f"\n{text}{'─' * (WIDTH - len(text))}\n"
 
 
 def code(text: str) -> str:
-    """A program, a file, a stub: with a bar at its left."""
+    """A block of code, each line after a bar."""
     return "".join(f"{_MARGIN}│ {line}\n" for line in text.split("\n"))
 
 
 def words(text: str) -> str:
-    """A remark."""
+    """A remark, wrapped and indented."""
     return textwrap.fill(text, WIDTH, initial_indent=_MARGIN, subsequent_indent=_MARGIN) + "\n"
 
 
 def took(seconds: float, *facts: str) -> str:
-    """How long it took, at the right edge."""
+    """A duration with other facts, right-aligned."""
     time = f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
     return f"{', '.join((*facts, time)):>{WIDTH}}\n"
 
@@ -192,7 +196,7 @@ def outcome(result: RunResult) -> str:
 
 
 def value_lines(value: Any, width: int) -> list[str]:
-    """A value as JSON: what fits is on one line, down to where it does."""
+    """A value as JSON, nested only where it exceeds the width; items that can't be split may exceed it."""
     whole = json.dumps(value, ensure_ascii=False)
     if len(whole) <= width or not isinstance(value, dict | list) or not value:
         return [whole]
@@ -211,7 +215,7 @@ def value_lines(value: Any, width: int) -> list[str]:
 
 
 def _folded(line: str, width: int) -> list[str]:
-    """A line that is too long is broken between words; an excerpt of a program never is too long here."""
+    """Break a line between words, keeping its indentation."""
     inset = " " * (len(line) - len(line.lstrip()))
     return textwrap.wrap(line, width, subsequent_indent=inset, break_on_hyphens=False) or [line]
 
@@ -221,12 +225,12 @@ def _folded(line: str, width: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One program, and why it is shown."""
+    """A program of the demo, with its title and time limit."""
 
     title: str
     program: str
     seconds: float = 30
-    """How long it may take."""
+    """Time limit."""
     language: SandboxLanguage = "javascript"
 
 

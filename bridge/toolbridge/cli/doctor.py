@@ -86,7 +86,7 @@ def command(config_file: str | None, as_json: bool) -> int:
 
 
 def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus]], _Looked]:
-    """The status of each server, rules that match no tool, and admissions that block all tools."""
+    """Return a function for `with_servers` that gives statuses, rules that match no tool, and fatal pin problems."""
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
         from toolbridge.trust.permissions import label_warnings, pattern_warnings
@@ -100,6 +100,12 @@ def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus
 
 
 def _file_findings(config_file: str | None) -> list[_Finding]:
+    """Diagnose the places of configuration files: which are read, and why others are not.
+
+    Raises:
+        click.ClickException: the current directory is gone.
+        ConfigError: the path given with --config is invalid.
+    """
     from toolbridge.config.read_file import locate
 
     findings: list[_Finding] = []
@@ -119,6 +125,7 @@ def _file_findings(config_file: str | None) -> list[_Finding]:
 
 
 def _store_findings() -> list[_Finding]:
+    """Read the store of approvals; one finding if it can't be read, else none."""
     from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError
 
     try:
@@ -129,7 +136,7 @@ def _store_findings() -> list[_Finding]:
 
 
 def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_Finding]:
-    """Diagnose a server without starting it."""
+    """Diagnose a server's variables and command without starting it."""
     from toolbridge import ServerError
     from toolbridge.config.references import resolve_environment
 
@@ -158,7 +165,7 @@ def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_
 
 
 def _answers(config: Config, statuses: Sequence[ServerStatus], unusable: Collection[str]) -> dict[str, list[_Finding]]:
-    """Diagnose the connection attempts."""
+    """Diagnose the connection attempts, by server; problems in `unusable` are more than notes."""
     findings: dict[str, list[_Finding]] = {}
     for status in statuses:
         found = findings[status.name] = []
@@ -176,6 +183,7 @@ def _answers(config: Config, statuses: Sequence[ServerStatus], unusable: Collect
 
 
 def _for_people(findings: list[_Finding]) -> str:
+    """The findings as text, grouped by subject, with the number of problems."""
     lines: list[str] = []
     subject = None
     for finding in findings:

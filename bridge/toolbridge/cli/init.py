@@ -74,7 +74,10 @@ _OTHERWISE_TAKEN = (*_VALUES, "type", "transport", "source")
 
 
 def converted(written: str, given: object, source: ClientFile, *, copy_values: bool = False) -> FoundServer:
-    """Convert one entry of another client's file."""
+    """Convert one entry of another client's file to ours; one that can't be used gets a `problem`. Raises nothing.
+
+    Values of variables and headers become references, unless `copy_values`.
+    """
     if not isinstance(given, Mapping):
         return FoundServer(written, source, {}, problem="it is no object")
     theirs = dict(cast("Mapping[str, Any]", given))
@@ -101,7 +104,7 @@ def converted(written: str, given: object, source: ClientFile, *, copy_values: b
 
 
 def _take_transport(entry: dict[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Set the transport where it can't be inferred: a URL is HTTP unless marked as SSE."""
+    """Set the entry's `type` to `sse` where a URL is marked as that; a URL is HTTP otherwise."""
     said = str(theirs.get("type") or theirs.get("transport") or "").lower()
     is_sse = said == "sse" or ("url" in theirs and "httpUrl" not in theirs and str(theirs["url"]).endswith("/sse"))
     if entry.get("url") and is_sse:
@@ -111,6 +114,7 @@ def _take_transport(entry: dict[str, Any], theirs: Mapping[str, Any]) -> None:
 def _take_values(
     entry: dict[str, Any], theirs: Mapping[str, Any], server: str, notes: _Notes, *, copy_values: bool
 ) -> None:
+    """Set the entry's `env` and `headers` from all spellings of other clients; notes the variables that are needed."""
     env = {**_mapping(theirs.get("env")), **_mapping(theirs.get("environment"))}
     for name in _list(theirs.get("env_vars")):
         env[str(name)] = f"${{{name}}}"
@@ -129,6 +133,7 @@ def _take_values(
 
 
 def _header(value: str, variable: str, notes: _Notes, *, copy_values: bool) -> str:
+    """Convert a header's value; a scheme such as `Bearer` is kept before the reference."""
     scheme = _SCHEMES.match(value)
     if scheme is None:
         return _value(value, variable, notes, copy_values=copy_values)
@@ -136,7 +141,10 @@ def _header(value: str, variable: str, notes: _Notes, *, copy_values: bool) -> s
 
 
 def _value(value: str, name: str, notes: _Notes, *, copy_values: bool) -> str:
-    """Keep references and plain values; replace others by a reference."""
+    """Keep references and plain values; replace others by a reference to `name`, and note the variable.
+
+    With `copy_values`, literal values are kept, too.
+    """
     value = _INPUT.sub(lambda match: f"${{{_variable(match[1])}}}", value)
     if _BARE.fullmatch(value):
         value = f"${{{value[1:]}}}"
@@ -151,12 +159,13 @@ def _value(value: str, name: str, notes: _Notes, *, copy_values: bool) -> str:
 
 
 def _variable(name: str) -> str:
+    """Shape a name into that of an environment variable."""
     shaped = _UNFIT.sub("_", name).strip("_").upper()
     return shaped if shaped[:1].isalpha() else f"VALUE_{shaped}"
 
 
 def _placed(value: Any, source: ClientFile) -> Any:
-    """Expand an editor's directory variables."""
+    """Expand an editor's directory variables in a text or list; anything else is returned as it is."""
     if isinstance(value, str):
         place = source.project or os.path.expanduser("~")
         home = os.path.expanduser("~")
@@ -192,7 +201,10 @@ class Search:
 
 
 def look_for_servers(directory: str, environ: Mapping[str, str], *, copy_values: bool = False) -> Search:
-    """Find the servers of all known clients, without duplicates."""
+    """Read the files of all known clients, and convert their servers, without duplicates and toolbridge itself.
+
+    Files that can't be read are among the problems; raises nothing for them.
+    """
     servers: list[FoundServer] = []
     files: list[str] = []
     problems: list[str] = []
@@ -218,9 +230,9 @@ def look_for_servers(directory: str, environ: Mapping[str, str], *, copy_values:
 
 
 def named(servers: tuple[FoundServer, ...], taken: Mapping[str, Any]) -> list[tuple[str, FoundServer]]:
-    """Give each server a unique name; skips those that the target file has.
+    """Give each server a unique name, empty if none is valid; skips those that the target file has.
 
-    `taken` are the entries of the file that they are to be added to.
+    `taken` are the entries of the target file. Sets the `problem` of a server that would invalidate that file.
     """
     used = {twin_key(_name(name) or name): entry for name, entry in taken.items()}
     result: list[tuple[str, FoundServer]] = []
@@ -249,6 +261,7 @@ def _problem(name: str, entry: Mapping[str, Any]) -> str:
 
 
 def _name(written: str) -> str | None:
+    """The valid name for a written one; None if there is none."""
     try:
         return name_for(written)
     except ConfigError:
@@ -256,6 +269,11 @@ def _name(written: str) -> str | None:
 
 
 def _entries(file: ClientFile, directory: str) -> Iterator[tuple[str, object]]:
+    """Yield the servers of a client's file by name, as they are written.
+
+    Raises:
+        OSError, UnicodeError, SpliceError, ValueError: it can't be read or parsed, or is too long.
+    """
     with open(file.path, "rb") as opened:
         data = opened.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
@@ -328,7 +346,11 @@ def command(target: str, *, yes: bool, copy_values: bool, dry_run: bool, as_json
 
 
 def _target(path: str) -> tuple[str | None, str, dict[str, Any]]:
-    """The target file's text, the key of its servers, and the servers."""
+    """Read the target file: its text, None if it is missing, the key of its servers, and the servers.
+
+    Raises:
+        OSError, UnicodeError, SpliceError: it can't be read, or has no object there.
+    """
     from toolbridge.cli.client_files import SpliceError, read_json, read_text
 
     text = read_text(path)
@@ -341,6 +363,7 @@ def _target(path: str) -> tuple[str | None, str, dict[str, Any]]:
 
 
 def _show(found: list[tuple[str, FoundServer]], files: tuple[str, ...]) -> None:
+    """Print a table of the servers found, or that no file or no new server was found; asks nothing."""
     if not files:
         write(sys.stdout, "No client's file was found here. `toolbridge install` lists where they are looked for.\n")
         return
@@ -355,6 +378,7 @@ def _show(found: list[tuple[str, FoundServer]], files: tuple[str, ...]) -> None:
 
 
 def _command(server: FoundServer) -> str:
+    """The URL of a server, or its command and arguments, to show."""
     entry = server.entry
     return str(entry.get("url") or " ".join(map(str, [entry["command"], *entry.get("args", [])])))
 
@@ -386,6 +410,10 @@ def _inert(text: str) -> str:
 
 
 def _add(target: str, text: str | None, key: str, chosen: list[tuple[str, FoundServer]], *, ask: bool) -> int:
+    """Add the servers to the target file with a backup, print what to do next, and ask for approvals if `ask`.
+
+    Returns the exit code. A file that can't be edited safely is left alone, and the text to write is printed.
+    """
     from toolbridge.cli.client_files import SpliceError, with_member, write_text
 
     entries = {name: dict(server.entry) for name, server in chosen}
@@ -418,7 +446,7 @@ def _add(target: str, text: str | None, key: str, chosen: list[tuple[str, FoundS
 
 
 def _approve(target: str, names: list[str]) -> None:
-    """Show each server as it would be started, and store approvals."""
+    """Load the target file, show each server as it would be started, ask, and store approvals; prints failures."""
     import anyio
 
     from toolbridge import ApprovalStore, ToolbridgeError, load_config
@@ -445,6 +473,7 @@ def _approve(target: str, names: list[str]) -> None:
 
 
 def _as_json(found: list[tuple[str, FoundServer]], files: tuple[str, ...], problems: tuple[str, ...]) -> dict[str, Any]:
+    """All findings as the JSON object of --json."""
     return {
         "servers": [
             {

@@ -61,12 +61,12 @@ class ApprovalState:
 
     @property
     def in_a_word(self) -> str:
-        """For a table."""
+        """The state in one word, for a table."""
         return _IN_A_WORD.get(self.standing, self.standing)
 
 
 def approval_state(server: ServerConfig) -> ApprovalState:
-    """Look up a server's approval. Starts and connects nothing."""
+    """Look up a server's approval in the store; starts and connects nothing. Errors become `unclear`."""
     from toolbridge import ToolbridgeError
     from toolbridge.servers.lifecycle import prepare
     from toolbridge.trust.approval.store import ApprovalStore
@@ -82,7 +82,7 @@ def approval_state(server: ServerConfig) -> ApprovalState:
 
 
 def approval_words(facts: Mapping[str, Any]) -> list[str]:
-    """The lines of `toolbridge info` on approval."""
+    """The lines of `toolbridge info` on approval; `facts` are those of `_facts`."""
     approval: dict[str, str | None] = facts["approval"]
     day = (approval["when"] or "").partition("T")[0]
     words = {
@@ -137,6 +137,7 @@ def list_servers(config_file: str | None, connect: bool, as_json: bool) -> int:
 
 
 def _row(status: ServerStatus, server: ServerConfig, approval: ApprovalState) -> tuple[str, ...]:
+    """The row of a server in the table of `list`."""
     tools = "?" if status.tools is None else str(status.tools)
     state = status.state if server.enabled else "disabled"
     # Without --connect problems aren't listed; a server without tools shows its first one here.
@@ -197,6 +198,7 @@ def plugins(config_file: str | None, as_json: bool) -> int:
 
 
 def _rows(plugin: Plugin) -> list[tuple[str, ...]]:
+    """The rows of a plugin in the table of `plugins`, one for each server."""
     return [
         (
             plugin.name,
@@ -211,6 +213,7 @@ def _rows(plugin: Plugin) -> list[tuple[str, ...]]:
 
 
 def _troubles(plugin: Plugin) -> list[str]:
+    """The lines on a plugin that was refused, offers no servers, or has problems."""
     if plugin.refusal:
         return [f"{plugin.name}: not imported: {plugin.refusal}."]
     if not plugin.servers and not plugin.problems:
@@ -219,6 +222,7 @@ def _troubles(plugin: Plugin) -> list[str]:
 
 
 def _as_json(plugin: Plugin) -> dict[str, Any]:
+    """A plugin and its servers as JSON."""
     return {
         "name": plugin.name,
         "package": plugin.distribution,
@@ -345,6 +349,7 @@ def info(name: str, config_file: str | None, connect: bool, as_json: bool) -> in
 
 
 def _facts(server: ServerConfig, manager: ServerManager) -> dict[str, Any]:
+    """The facts of `toolbridge info` as JSON: configuration without secrets, state, approval, tools and schemas."""
     approval = approval_state(server)
     listing = manager.listing(server.name)
     module = manager.catalog.module(f"host:mcp-{server.name}")
@@ -391,7 +396,7 @@ def _schema_lines(server: ServerConfig, manager: ServerManager) -> dict[str, lis
 
 
 def _suggested(manager: ServerManager, name: str) -> list[dict[str, Any]]:
-    """Labels that the server's annotations suggest: shown, never applied."""
+    """Labels that the annotations of the server suggest, as JSON: shown, never applied."""
     from toolbridge.trust.permissions import suggested_labels
 
     exposed = manager.exposed(name)
@@ -400,7 +405,7 @@ def _suggested(manager: ServerManager, name: str) -> list[dict[str, Any]]:
 
 
 def _findings(manager: ServerManager, name: str) -> list[dict[str, str]]:
-    """Audit findings in the server's text."""
+    """Audit findings in the server's text, as JSON; none if it was never listed."""
     from toolbridge.trust.audit.detector import audit, finding_as_json
 
     listing = manager.listing(name)
@@ -411,6 +416,7 @@ def _findings(manager: ServerManager, name: str) -> list[dict[str, str]]:
 
 
 def _for_people(facts: dict[str, Any], schemas: dict[str, list[str]]) -> str:
+    """The facts of `toolbridge info` as text, foreign parts sanitised."""
     origin = facts["origin"]
     lines = [
         f"{facts['name']}: {facts['state'] if facts['enabled'] else 'disabled'}",
@@ -451,6 +457,7 @@ def _for_people(facts: dict[str, Any], schemas: dict[str, list[str]]) -> str:
 
 
 def _tools(facts: dict[str, Any], schemas: dict[str, list[str]]) -> list[str]:
+    """The lines on a server's tools, with at most 40 lines of schema each."""
     if facts["tools"] is None:
         return ["  tools      not known: the server was never asked (use --connect)"]
     when = "" if facts["live"] else ", as of the last time it was connected"

@@ -38,7 +38,7 @@ def completion(shell: str) -> int:
     kind = get_completion_class(shell)
     assert kind is not None  # it is one of the choices
     completer = kind(toolbridge, {}, "toolbridge", _VARIABLE)
-    # Not `source()`: for bash that looks for the shell's version, of a shell that may not be here.
+    # Not `source()`: for bash, it runs the shell to check its version, and the shell may be missing.
     write(sys.stdout, completer.source_template % completer.source_vars() + "\n")
     return OK
 
@@ -58,21 +58,21 @@ def config_schema() -> int:
 
 @click.command(
     "install",
-    epilog="Exit codes: 0 it is installed, or printed; 2 wrong usage; 4 the file could not be changed safely.",
+    epilog="Exit codes: 0 installed or printed; 2 wrong usage; 4 the file can't be edited safely.",
 )
 @click.argument("client", type=click.Choice([client.name for client in CLIENTS]), required=False)
-@click.option("--config", "config_file", metavar="FILE", help="Have it serve the servers of this file.")
-@click.option("--print", "only_print", is_flag=True, help="Print what to write, and where; change nothing.")
-@click.option("--project", is_flag=True, help="Into the project's file in this directory, not the user's own.")
-@click.option("--name", default="toolbridge", show_default=True, help="What the client calls it.")
+@click.option("--config", "config_file", metavar="FILE", help="Serve the servers of this file.")
+@click.option("--print", "only_print", is_flag=True, help="Print the entry and the file's path; change nothing.")
+@click.option("--project", is_flag=True, help="Edit the project's file in this directory, not the user's own.")
+@click.option("--name", default="toolbridge", show_default=True, help="Name of the entry.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, and change nothing.")
 def install(
     client: str | None, config_file: str | None, *, only_print: bool, project: bool, name: str, as_json: bool
 ) -> int:
     """Add `toolbridge serve` to the configuration of CLIENT, or list the known clients.
 
-    Everything else in the file stays exactly as it is, comments included, and a copy of it is kept beside it. A file
-    that can't be changed safely is left alone, and what to write is printed.
+    All else in the file stays, comments included, and a backup is made beside it. A file that can't be edited safely is
+    left alone, and the entry is printed.
 
     \b
     Examples:  toolbridge install
@@ -103,6 +103,10 @@ def install(
 
 
 def _install(known: KnownClient, path: str, name: str, entry: dict[str, Any]) -> int:
+    """Add the entry to a client's file, with a backup; the exit code. Unchanged if it has the same entry.
+
+    A file that can't be edited safely is left alone, and the text to write is printed.
+    """
     from toolbridge.cli.client_files import SpliceError, read_text, write_text
 
     try:
@@ -121,10 +125,10 @@ def _install(known: KnownClient, path: str, name: str, entry: dict[str, Any]) ->
 
 
 def serve_entry(known: KnownClient, config_file: str | None, *, project: bool = False) -> dict[str, Any]:
-    """What starts us. In a user's own file paths are absolute: a client starts its servers from anywhere.
+    """Build the entry that starts `toolbridge serve`; nothing is written.
 
-    A project's file is shared, and its servers are started in the project: nothing in it is of this machine only, if
-    that can be.
+    In a user's file paths are absolute: a client starts its servers from anywhere. A `project`'s file is shared, and
+    its servers start in the project: paths within the repository are relative, if possible.
     """
     found = shutil.which("toolbridge")
     program = os.path.abspath(found or os.path.join(os.path.dirname(sys.executable), "toolbridge"))
@@ -148,7 +152,7 @@ def _portable(path: str) -> str:
 
 
 def _repository() -> str:
-    """The root of the repository that this directory is in; the directory itself if it is in none."""
+    """The root of the repository that contains the current directory; without one, the directory itself."""
     place = here = os.getcwd()
     while not os.path.exists(os.path.join(place, ".git")):
         place, below = os.path.dirname(place), place
@@ -158,14 +162,14 @@ def _repository() -> str:
 
 
 def snippet(known: KnownClient, name: str, entry: dict[str, Any]) -> str:
-    """What to write into a client's file by hand."""
+    """The text to add to a client's file by hand, in its format."""
     if known.form == "toml":
         return _toml(known, name, entry).strip()
     return json.dumps({known.key: {name: entry}}, indent=2, ensure_ascii=False)
 
 
 def _project_config() -> str | None:
-    """The project's own file, if there is one here: elsewhere it would not be found."""
+    """The path of the project's configuration file, if this directory has one."""
     from toolbridge.config.read_file import locate
 
     for candidate in locate(None, directory=os.getcwd(), environ=os.environ):
@@ -175,6 +179,7 @@ def _project_config() -> str | None:
 
 
 def _path(known: KnownClient, *, project: bool) -> str:
+    """The path of the file to edit, existing or not; UsageError if the client has none."""
     if project:
         if known.project_file is None:
             raise click.UsageError(f"{known.title} has no file for a project.")
@@ -186,6 +191,7 @@ def _path(known: KnownClient, *, project: bool) -> str:
 
 
 def _present(known: KnownClient, text: str) -> dict[str, Any]:
+    """The servers in a client's file by name; ValueError or SpliceError if it is malformed."""
     from toolbridge.cli.client_files import read_json
 
     document = tomllib.loads(text) if known.form == "toml" else read_json(text)
@@ -194,10 +200,10 @@ def _present(known: KnownClient, text: str) -> dict[str, Any]:
 
 
 def _changed(known: KnownClient, text: str, name: str, entry: dict[str, Any]) -> str:
-    """The text with the entry in it, and nothing else different.
+    """Insert the entry into the text of a client's file; all else stays.
 
     Raises:
-        ValueError, SpliceError: it can't be done.
+        ValueError, SpliceError: the name is taken, or the text can't be edited safely.
     """
     from toolbridge.cli.client_files import with_member
 
@@ -213,6 +219,6 @@ def _changed(known: KnownClient, text: str, name: str, entry: dict[str, Any]) ->
 
 
 def _toml(known: KnownClient, name: str, entry: dict[str, Any]) -> str:
-    """A table at the end of a file. JSON's strings and arrays of strings are TOML's as well."""
+    """A TOML table for the entry; JSON's strings and arrays of strings are valid TOML."""
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
     return "\n".join(["", f"[{known.key}.{json.dumps(name)}]", *lines, ""])

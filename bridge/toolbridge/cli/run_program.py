@@ -1,4 +1,4 @@
-"""`toolbridge run`: one program, one result."""
+"""`toolbridge run` and `toolbridge check`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolbridge.sandbox.outcome import SandboxLanguage
 
 
-# Making a language's engine ready before a program needs it: the first time on a machine, that takes seconds.
+# Compiling a language's engine before its first program: up to half a minute, once per machine.
 
 
 _NAMES = {"javascript": "JavaScript", "typescript": "TypeScript", "python": "Python"}
@@ -71,7 +71,7 @@ class _Work:
                 shared_engine().python_image(self._compiles)
             else:
                 shared_engine().image(self.language, self._compiles)
-        except BaseException as error:  # raised again where it is waited for
+        except BaseException as error:  # re-raised by make_ready
             self.problem = error
         self.done.set()
         self.changed.set()
@@ -112,7 +112,7 @@ def _draw_until_done(work: _Work, line: TerminalLine, text: str, began: float) -
             line.erase()
 
 
-# Reading the program that a command is to run.
+# Reading programs.
 
 
 _LANGUAGES: dict[str, SandboxLanguage] = {
@@ -182,7 +182,7 @@ def _read_bytes(path: str, name: str, most: int) -> bytes:
         raise click.ClickException(f"{name} can't be read: {error.strerror or error}.") from error
 
 
-# A program without any of these imports nothing of the host's, and needs no servers.
+# A program without any of these words imports no host module and needs no servers.
 _WORDS_OF_MODULES = {
     "javascript": ("host:", "import", "require"),
     "typescript": ("host:", "import", "require"),
@@ -216,7 +216,7 @@ class _MemorySize(click.ParamType[int]):
 @click.option(
     "--language",
     type=click.Choice(["javascript", "typescript", "python"]),
-    help="What the program is written in. Default: as the file's name says (.js, .ts, .py), else javascript.",
+    help="Language of the program. Default: by the file's extension (.js, .ts, .py), else javascript.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="Stop after this long. Default: 30.")
@@ -226,9 +226,9 @@ class _MemorySize(click.ParamType[int]):
 @config_option
 @choice_options
 @click.option("--session", metavar="NAME", help="Run several files in one guest: each sees what earlier ones defined.")
-@click.option("--dry-run", is_flag=True, help="Print which servers there would be, and why. Nothing is run or started.")
-@click.option("--no-check", is_flag=True, help="Run it without checking it against the types of the tools first.")
-@click.option("--audit-log", metavar="FILE", help="Append a record of every call to this file, as lines of JSON.")
+@click.option("--dry-run", is_flag=True, help="Print the selected servers with reasons; run and start nothing.")
+@click.option("--no-check", is_flag=True, help="Skip the type check.")
+@click.option("--audit-log", metavar="FILE", help="Append one line of JSON per event to this file.")
 def run(
     files: tuple[str, ...],
     *,
@@ -247,13 +247,13 @@ def run(
 ) -> int:
     """Run a JavaScript, TypeScript or Python program from FILE, or from standard input for "-".
 
-    Every configured MCP server is a module to it: "host:mcp-NAME" in JavaScript, host.mcp_NAME in Python. One that was
-    never approved is asked about first, if there is a terminal, and else refused. A program that calls tools is checked
-    against their types first, and not run if that finds a mistake. Its value is its last expression; in JavaScript also
-    the default export or a top-level return, in Python also a variable "result".
+    Every configured MCP server is a module to it: "host:mcp-NAME" in JavaScript, host.mcp_NAME in Python. An
+    unapproved one is asked about at the terminal; without a terminal, it is refused. A program that calls tools is
+    type-checked first, and not run if that finds a mistake. Its value is its last expression; in JavaScript also the
+    default export or a top-level return, in Python also a variable "result".
 
     With --session, several files are run one after another in one guest, up to the first that fails; the audit log has
-    the session's NAME. A guest's state lives in this process: it ends with the command, and no later one finds it.
+    the session's NAME. The guest's state ends with the command.
 
     \b
     Examples:  toolbridge run program.py
@@ -384,7 +384,7 @@ def _as_json(result: RunResult) -> dict[str, Any]:
 @click.command(
     "check",
     epilog=(
-        "Exit codes: 0 nothing was found; 1 something is wrong with the program; 2 wrong usage or a file that can't be "
+        "Exit codes: 0 no problem was found; 1 the program has problems; 2 wrong usage or a file that can't be "
         "read; 4 the program could not be checked; 130 interrupted."
     ),
 )
@@ -392,9 +392,9 @@ def _as_json(result: RunResult) -> dict[str, Any]:
 @click.option(
     "--language",
     type=click.Choice(["javascript", "typescript", "python"]),
-    help="What the program is written in. Default: as the file's name says (.js, .ts, .py), else javascript.",
+    help="Language of the program. Default: by the file's extension (.js, .ts, .py), else javascript.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @config_option
 @click.option(
     "--server", "servers", multiple=True, metavar="NAME", help="Offer only this server. May be given more than once."
@@ -409,7 +409,7 @@ def check(
 ) -> int:
     """Check a program from FILE, or from standard input for "-", against the types of the tools it calls.
 
-    It is not run, and no tool is called; but the servers that it names are connected, as running it would.
+    Runs nothing and calls no tool, but connects the servers that it imports, as a run would.
 
     \b
     Example:  toolbridge check program.ts

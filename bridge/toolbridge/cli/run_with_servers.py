@@ -1,4 +1,4 @@
-"""The part of `toolbridge run` for programs that call servers: what is imported only when one does."""
+"""`toolbridge run` for programs that call servers; imported only for those."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from toolbridge_codegen.catalog import ToolSpec
 
 
-# `toolbridge run --dry-run`: the merged configuration, and why each server is in it. No value of a secret is shown.
+# `toolbridge run --dry-run`: the merged configuration with reasons, secrets redacted.
 
 
 def show_servers(choice: ServerChoice) -> int:
@@ -86,7 +86,7 @@ class _Person:
         self._approver = TerminalApprover(config_file=config_file, profiles=chosen_profiles())
         self._acceptance = TerminalAcceptance(self._terminal)
         self.pins = LockPins(on_first_use="ask", accept=self.accept_tools) if self.is_there else LockPins()
-        """The lock's; definitions that this user has not accepted are asked about, if there is somebody."""
+        """Of the lock; at a terminal, definitions that this user has not accepted are asked about."""
         self._turn = anyio.Lock()
         self._refused: dict[str, Approval] = {}
 
@@ -122,7 +122,7 @@ class _Person:
         listing, admission = servers.listing(name), servers.admission(name)
         if listing is None or admission is None or not (self.is_there and admission.is_pinned):
             return
-        # New tools alone are no reason: the program can do without them, and is told where they are.
+        # New tools alone are not asked about: the program can do without them, and gets a warning.
         has_changed = admission.instructions_diff and not admission.instructions_problem
         if not (has_changed or servers.changed_tools(name)):
             return
@@ -133,7 +133,7 @@ class _Person:
             with self._progress.hidden():
                 agreed = await accepted_at(self._terminal, outcome)
         if agreed:
-            await servers.accept_tools(name, listing)  # what was shown, whatever it lists by now
+            await servers.accept_tools(name, listing)  # the listing that was shown, not a later one
         elif agreed is False:
             await self.pins.refuse(first.only(admission.different))
 
@@ -146,7 +146,7 @@ class _Person:
                     answer = await self._terminal.ask(text, _QUESTION)
                 except anyio.get_cancelled_exc_class():
                     with suppress(OSError):
-                        write(sys.stderr, "\n")  # the run ended meanwhile; what is said of it begins a line
+                        write(sys.stderr, "\n")  # the run ended meanwhile; its report begins a new line
                     raise
         return _ANSWERS.get(answer.strip().lower(), Decision(False, "the person at the terminal said no"))
 
@@ -211,7 +211,7 @@ def call_with_servers(
 
     async def call(runtime: Runtime) -> RunResult:
         spec = _tool(runtime, server, tool)
-        # The host validates the arguments: its words name them, and no line of a program that nobody wrote.
+        # Not type-checked: the host's validation names the arguments, not lines of a generated program.
         return await runtime.run(program_of(spec, arguments(spec)), check=False)
 
     make_ready("javascript")
@@ -259,7 +259,7 @@ def _make_compiler_ready(language: SandboxLanguage, *, check: bool) -> None:
             make_ready("typescript")
         except GuestImageError:
             if language == "typescript":
-                raise  # else it is just not checked
+                raise  # else the program runs unchecked
 
 
 def _with_servers(
@@ -278,7 +278,7 @@ def _with_servers(
     raised. `runs` tells that a program runs, which reports some problems itself.
     """
     config = chosen_servers(chosen).config
-    limits = limits.with_(call_seconds=limits.wall_seconds)  # how long one call may take is the configuration's
+    limits = limits.with_(call_seconds=limits.wall_seconds)  # the configuration limits single calls
     progress = Progress()
 
     async def main() -> _Result:
@@ -294,14 +294,14 @@ def _with_servers(
         ) as runtime:
             with _drawn(progress):
                 failed = await _connect_named(runtime, source, person, runs=runs)
-                if must_connect:  # not only if it can be: its error is the command's
+                if must_connect:  # its error is the command's
                     for name in runtime.servers_named_in(source):
                         await runtime.servers.connect(name)
             _warn_of_rules(config, None if runs else runtime)
             result = await work(runtime)
             told = str(result.failure) if isinstance(result, RunResult) else ""
             for words in failed:
-                if words not in told:  # with paths of this machine, say, which programs never hear of
+                if words not in told:  # may have paths of this machine, which are kept from programs
                     _warn(words)
             return result
 
@@ -339,10 +339,10 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs
             await person.accept_changes(runtime.servers, name)
             for problem in runtime.servers.status(name).problems:
                 words = f"Server {name!r}: {problem.removesuffix('.')}."
-                if not (runs and words in runtime.servers.filter_warnings):  # a run has those among its warnings
+                if not (runs and words in runtime.servers.filter_warnings):  # a run reports those itself
                     _warn(words)
         except ServerNotApprovedError as error:
-            if not runs:  # else the program hears of it when it imports the module
+            if not runs:  # else the program gets it as the error of its import
                 failed.append(str(error))
         except ToolbridgeError as error:
             failed.append(str(error))

@@ -1,4 +1,4 @@
-"""`toolbridge serve`: code mode for any MCP client."""
+"""`toolbridge serve`: code mode for MCP clients, over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -43,32 +43,32 @@ TOKEN_VARIABLE = "TOOLBRIDGE_SERVE_TOKEN"  # noqa: S105  # the name of a variabl
 @choice_options
 @click.option("--http", is_flag=True, help="Serve over HTTP, at /mcp, instead of stdin and stdout.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen. Off loopback, a token is needed."
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on. Beyond loopback, a token is required."
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=8787, show_default=True, help="0 for any that is free.")
-@click.option("--token-file", metavar="FILE", help=f"Ask for the bearer token in this file. Or set {TOKEN_VARIABLE}.")
-@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Also serve requests for this host name.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8787, show_default=True, help="0 picks a free one.")
+@click.option("--token-file", metavar="FILE", help=f"Require the bearer token in this file. Or set {TOKEN_VARIABLE}.")
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME", help="Accept requests for this host name, too.")
 @click.option(
-    "--allow-origin", "origins", multiple=True, metavar="URL", help="Let pages of this origin use the server."
+    "--allow-origin", "origins", multiple=True, metavar="URL", help="Accept requests from web pages of this origin."
 )
-@click.option("--metrics", is_flag=True, help="Serve /metrics, in the form that Prometheus reads.")
+@click.option("--metrics", is_flag=True, help="Serve Prometheus metrics at /metrics.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1, 3600),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="The longest that a program may take.",
+    help="Timeout of a program.",
 )
-@click.option("--sessions", type=click.IntRange(0, 1000), default=16, show_default=True, help="Guests kept with state.")
-@click.option("--no-ask", is_flag=True, help="Never ask people through their clients: use what is approved.")
-@click.option("--no-management", is_flag=True, help="Leave out the tools about servers: three tools instead of six.")
-@click.option("--audit-log", metavar="FILE", help="Append a record of every call to this file, as lines of JSON.")
+@click.option("--sessions", type=click.IntRange(0, 1000), default=16, show_default=True, help="Most sessions at once.")
+@click.option("--no-ask", is_flag=True, help="Never ask through the client: use approved servers only.")
+@click.option("--no-management", is_flag=True, help="Omit the tools that manage servers: three tools instead of six.")
+@click.option("--audit-log", metavar="FILE", help="Append one line of JSON per event to this file.")
 def command(config_file: str | None, audit_log: str | None, **given: Any) -> int:
     """Serve your servers to an MCP client as modules for programs: search_tools, describe and run_code.
 
-    A server that was never approved is asked about through the client, if that has elicitation; if not, the model is
-    told which command you can run. See docs/serve-to-clients.md, and `toolbridge install` for the usual clients.
+    An unapproved server is asked about through the client if that supports elicitation; if not, the model is told the
+    command for you to run. See docs/serve-to-clients.md, and `toolbridge install` for the usual clients.
 
     \b
     Examples:  toolbridge serve
@@ -99,6 +99,7 @@ def command(config_file: str | None, audit_log: str | None, **given: Any) -> int
 
 
 def _options(config_file: str | None, given: dict[str, Any], observers: tuple[Any, ...]) -> ServeOptions:
+    """The options of the service by those of the command."""
     from toolbridge import Limits
     from toolbridge.serve.run_code import SessionLimits
     from toolbridge.serve.service import ServeOptions
@@ -116,7 +117,7 @@ def _options(config_file: str | None, given: dict[str, Any], observers: tuple[An
 
 
 async def _unless_stopped(main: Callable[[], Awaitable[None]]) -> int:
-    """Run `main` to its end, or until a signal: then it is cancelled, and everything closed. Gives the exit code."""
+    """Run `main` until its end or a signal, which cancels it; returns the exit code."""
     import anyio
 
     codes: list[int] = []
@@ -145,10 +146,11 @@ def _code_of(number: int) -> int:
 
 
 async def _over_stdio(config: Config, options: ServeOptions) -> None:
+    """Serve over stdin and stdout until the client closes them; UsageError if they are closed already."""
     from toolbridge.serve.service import CodeModeServer, Service
     from toolbridge.serve.stdio import serve_stdio
 
-    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # they are, when closed
+    if sys.stdin is None or sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when closed
         raise click.UsageError("stdin or stdout is closed: there is no client to serve. --http needs neither.")
     if sys.stdin.isatty():
         write(sys.stderr, "Waiting for an MCP client on standard input. `toolbridge install` sets one up.\n")
@@ -158,7 +160,7 @@ async def _over_stdio(config: Config, options: ServeOptions) -> None:
 
 
 async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any], token: str | None) -> int:
-    """Serve until a signal; a second one ends everything at once."""
+    """Serve over HTTP until a signal; a second one cancels all requests at once. Returns the exit code."""
     import anyio
 
     from toolbridge.serve.http import HttpApp, HttpLimits, open_socket, serve_http
@@ -198,6 +200,7 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
 
 
 def _say_what_is_unattended(config: Config, options: ServeOptions) -> None:
+    """Print the rule for calls where nobody can be asked."""
     from toolbridge.serve.management import UNATTENDED_WORDS
 
     where = "Where a client can't ask its person" if options.asks else "Nobody is asked"
@@ -211,7 +214,11 @@ def _guard(given: dict[str, Any], port: int, token: str | None) -> Guard:
 
 
 def _check(given: dict[str, Any], token: str | None) -> None:
-    """What can't be meant, before anything is started."""
+    """Refuse options that need --http, unusable tokens, and listening beyond loopback without a token or host name.
+
+    Raises:
+        click.UsageError: one of these.
+    """
     if not given["http"]:
         named = any(given[name] for name in ("token_file", "hosts", "origins", "metrics"))
         source = click.get_current_context().get_parameter_source
@@ -234,6 +241,11 @@ def _check(given: dict[str, Any], token: str | None) -> None:
 
 
 def _token(file: str | None) -> str | None:
+    """Read the bearer token from a private file, or without one the variable; None if there is neither.
+
+    Raises:
+        click.UsageError: it can't be read, is empty, or others can read or change the file.
+    """
     if file is None:
         return os.environ.get(TOKEN_VARIABLE) or None
     try:

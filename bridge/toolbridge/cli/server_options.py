@@ -1,4 +1,4 @@
-"""What the commands about servers have in common: which configuration, and which servers may be started."""
+"""Shared by the commands on servers: options, configuration, selection, and signals."""
 
 from __future__ import annotations
 
@@ -31,38 +31,43 @@ _CONFIG, _PROFILES = "toolbridge.config", "toolbridge.profiles"
 
 
 def config_option(command: _Command) -> _Command:
-    """`--config FILE` and `--profile NAME`: which servers there are."""
-    text = "Read this file instead of looking for one."
+    """Add `--config FILE`, passed as `config_file`, and `--profile NAME`, read by `chosen_profiles`.
+
+    Both are also repeated in the commands that error messages advise.
+    """
+    text = "Read this configuration file only."
     profile = click.option(
         "--profile",
         multiple=True,
         metavar="NAME",
         expose_value=False,
         callback=_keep_profiles,
-        help="With the servers of this profile. May be given more than once.",
+        help="Activate this profile. May be given more than once.",
     )
     return click.option("--config", "config_file", metavar="FILE", callback=_keep_config, help=text)(profile(command))
 
 
 def _keep_profiles(context: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> None:
+    """Store the profiles for `chosen_profiles`, and for the advice in errors; click's callback."""
     context.meta[_PROFILES] = names
     advise_with(context.meta.get(_CONFIG), names)
 
 
 def _keep_config(context: click.Context, _parameter: click.Parameter, config_file: str | None) -> str | None:
+    """Store the file for the advice in errors, and return it; click's callback."""
     context.meta[_CONFIG] = config_file
     advise_with(config_file, context.meta.get(_PROFILES, ()))
     return config_file
 
 
 def chosen_profiles() -> tuple[str, ...]:
-    """What `--profile` was given, as often as it was."""
+    """The names given with `--profile`, unchecked; empty outside of a command."""
     context = click.get_current_context(silent=True)
     return () if context is None else context.meta.get(_PROFILES, ())
 
 
 def choice_options(command: _Command) -> _Command:
-    """`--server`, `--task` and `--capability`: which servers are wanted, those of plugins among them."""
+    """Add `--server`, `--task` and `--capability`, the fields of `ServerChoice` but `config_file`."""
     for option in (
         click.option("--capability", "capabilities", multiple=True, metavar="NAME", help=_CAPABILITY),
         click.option("--task", metavar="TEXT", help=_TASK),
@@ -73,31 +78,34 @@ def choice_options(command: _Command) -> _Command:
 
 
 _SERVER = "Offer only this server. May be given more than once."
-_TASK = "What is to be done: attaches the servers of plugins that it mentions."
-_CAPABILITY = "Attach servers of plugins that have it."
+_TASK = "Task description: attaches the plugins' servers whose keywords it mentions."
+_CAPABILITY = "Attach plugins' servers with this capability. May be given more than once."
 
 
 @dataclass(frozen=True, slots=True)
 class ServerChoice:
-    """What the options say."""
+    """The options that select servers."""
 
     config_file: str | None = None
     servers: tuple[str, ...] = ()
-    """Only these, and what the task wants; empty: all that are configured."""
+    """Only these and those that the task selects; empty: all configured."""
     task: str | None = None
     capabilities: tuple[str, ...] = ()
 
     @property
     def is_made(self) -> bool:
-        """Whether anything was chosen at all."""
+        """Whether any option was given, `--config` and `--profile` included."""
         return bool(self.servers or self.config_file or self.task or self.capabilities or chosen_profiles())
 
 
 def chosen_servers(choice: ServerChoice) -> Merged:
-    """The servers that were chosen, and why each is there. Plugins are asked only if theirs may be wanted.
+    """Load the configuration and select the chosen servers, with the reason for each; prints warnings.
+
+    Plugins are loaded only if theirs may be wanted. Starts no server.
 
     Raises:
         ClickException: there is no such server.
+        ConfigError: the configuration can't be used, or a name is ambiguous.
     """
     from toolbridge.sources.merge import Merged, Task, merge_sources
     from toolbridge.sources.plugins import provided_servers
@@ -116,14 +124,18 @@ def chosen_servers(choice: ServerChoice) -> Merged:
     plugins = installed_plugins(config, named=of_plugins if is_by_name else None)
     try:
         merged = merge_sources(own, task=task, plugins=plugins)
-    except UnknownServerError as error:  # here, a plugin's is named in full only
+    except UnknownServerError as error:  # list full names only: short ones are not accepted here
         known = sorted([*config.servers, *(each.config.name for each in provided_servers(plugins))])
         raise click.ClickException(str(UnknownServerError(error.server, tuple(known)))) from None
     return replace(merged, config=switched(merged.config))
 
 
 def _only(config: Config, servers: tuple[str, ...], *, none_is_all: bool = True) -> Config:
-    """The configuration with these servers, or with all of them."""
+    """Keep these servers, or all if there are none and `none_is_all`; the others become optional.
+
+    Raises:
+        ClickException: there is no such server.
+    """
     for name in servers:
         configured_server(config, name)
     is_all = none_is_all and not servers
@@ -133,13 +145,13 @@ def _only(config: Config, servers: tuple[str, ...], *, none_is_all: bool = True)
 
 
 def connect_option(command: _Command) -> _Command:
-    """`--connect`."""
-    text = "Connect to the servers that are approved, and list their tools anew."
+    """Add `--connect`."""
+    text = "Connect approved servers and list their tools anew."
     return click.option("--connect", is_flag=True, help=text)(command)
 
 
 def complete_servers(context: click.Context, _parameter: click.Parameter, beginning: str) -> list[str]:
-    """The names of servers, for a shell that completes one. Nothing is said of what goes wrong: nobody reads it."""
+    """Names of configured servers that begin so, for shell completion; empty if the configuration is broken."""
     from toolbridge import ToolbridgeError, load_config
 
     try:
@@ -150,10 +162,12 @@ def complete_servers(context: click.Context, _parameter: click.Parameter, beginn
 
 
 def read_config(config_file: str | None, *, plugins: bool = False, named: Sequence[str] = ()) -> Config:
-    """The configuration as this user switched its servers on and off, with its warnings on stderr.
+    """Load the configuration, with chosen profiles and the user's enabled and disabled servers; prints warnings.
 
-    It has the servers of the profiles that were chosen and, with `plugins`, all that plugins offer. Of those that are
-    `named`, a plugin's are there too; no other plugin is asked for that.
+    With `plugins`, all plugins are loaded and their servers added; else only plugins of servers in `named`.
+
+    Raises:
+        ConfigError: it can't be used, or there is no such profile.
     """
     from toolbridge import load_config
     from toolbridge.config.profiles import with_profiles
@@ -170,10 +184,10 @@ def read_config(config_file: str | None, *, plugins: bool = False, named: Sequen
 
 
 def refuse_inside_run() -> None:
-    """SECURITY: a server that toolbridge started runs no programs by toolbridge: their flow labels would be new (T22).
+    """SECURITY: refuse to run programs in a process that a server of toolbridge started: flow labels are unknown (T22).
 
     Raises:
-        ClickException: we are such a server, or were started by one.
+        ClickException: this is such a process.
     """
     from toolbridge.servers.stdio.process_tree import MARK
 
@@ -185,11 +199,12 @@ def refuse_inside_run() -> None:
 
 
 def switched_off(config: Config) -> str:
-    """Why there are no servers where the gateway is off."""
+    """The message that there are no servers, since a file switches the gateway off."""
     return f"MCP is switched off in {', '.join(config.files)}: there are no servers."
 
 
 def _with_plugins(config: Config, named: Sequence[str] | None) -> Config:
+    """Add servers of plugins: all for None, else those in `named`; loads no plugin unless a name has `__`."""
     if named is not None and not any("__" in name for name in named):
         return config
     from toolbridge.sources.plugins import provided_servers
@@ -202,7 +217,10 @@ def _with_plugins(config: Config, named: Sequence[str] | None) -> Config:
 def installed_plugins(
     config: Config, *, named: Sequence[str] | None = None, logs_problems: bool = True
 ) -> tuple[Plugin, ...]:
-    """The plugins, or those of these servers, and what they offer. What they print goes to stderr: stdout is ours."""
+    """Load the plugins, all or those of the servers in `named`; blocks. Their output goes to stderr: stdout is ours.
+
+    Prints which named plugins are missing or refused.
+    """
     from toolbridge.sources.plugins import load_plugins, plugins_of
 
     wanted = None if named is None else plugins_of(named)
@@ -218,7 +236,7 @@ def installed_plugins(
 
 
 def _tell_of_waiting(plugins: Sequence[str]) -> None:
-    """Say for whom a person at a terminal waits: a plugin that hangs would look like a command that does."""
+    """Print which plugins are waited for, if a person watches: a hanging one would look like a hanging command."""
     if sys.stderr is not None and sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison]
         from toolbridge.sources.plugins import LOAD_SECONDS
 
@@ -227,7 +245,7 @@ def _tell_of_waiting(plugins: Sequence[str]) -> None:
 
 
 def switched(config: Config) -> Config:
-    """The configuration with every server on or off as this user switched it."""
+    """Apply the user's `enable` and `disable`; unchanged, with a warning on stderr, if the store can't be read."""
     from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError, with_switches
 
     try:
@@ -238,7 +256,11 @@ def switched(config: Config) -> Config:
 
 
 def configured_server(config: Config, name: str) -> ServerConfig:
-    """One server of the configuration; an error in the command's usage where there is none of this name."""
+    """Return the configured server of this name.
+
+    Raises:
+        ClickException: there is none; suggests the nearest name, or the profile that has it.
+    """
     if name not in config.servers:
         known = ", ".join(sorted(config.servers)) or "none"
         has_it = [profile.name for profile in config.profiles if name in profile.servers]
@@ -258,10 +280,10 @@ def open_servers(
     again: bool = False,
     pins: Pins | None = None,
 ) -> _Result:
-    """Do something with a manager of the configured servers.
+    """Run `work` with a manager of the configured servers, closed at its end; blocks, and returns its result.
 
-    Those that are approved can be started and reached; with `ask`, others once the person at the terminal agrees.
-    With `again`, so are tools that they refused. `pins` are by default those of `toolbridge.lock`.
+    Approved servers can be connected; with `ask`, others after a yes at the terminal. `again` asks about refused tools
+    once more. `pins` are by default those of `toolbridge.lock`. SIGTERM and SIGHUP cancel the work.
     """
     import anyio
 
@@ -282,10 +304,10 @@ def open_servers(
 
 
 def lock_pins(*, ask: bool, again: bool = False) -> Pins:
-    """The pins of `toolbridge.lock`, and what becomes of tools that this user has not accepted.
+    """The pins of `toolbridge.lock`, with the rule for tools that this user has not accepted.
 
-    Where a person sits at the terminal, nothing is pinned that they were not shown: they are asked, or, by commands
-    that only look, told how to see it.
+    At a terminal, `ask` asks about them, `again` also about refused ones; else they are hidden. Without one, they are
+    pinned unseen, except those with high findings.
     """
     from toolbridge.trust.pins.pins import LockPins
     from toolbridge.trust.pins.review import TerminalAcceptance
@@ -297,15 +319,18 @@ def lock_pins(*, ask: bool, again: bool = False) -> Pins:
 
 
 def heard_signals(*names: str) -> list[signal.Signals]:
-    """Those of these signals that this process was not told to ignore: `nohup` lets a command outlive its terminal."""
+    """The signals of these names that this process doesn't ignore: `nohup` lets a command outlive its terminal."""
     numbers = [signal.Signals[name] for name in names if hasattr(signal, name)]
     return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 async def unless_terminated(main: Callable[[], Awaitable[_Result]]) -> _Result:
-    """Run `main`; at SIGTERM, or when the terminal goes, cancel it, so that servers are closed.
+    """Run `main` and return its result; SIGTERM or SIGHUP cancels it, so that servers are closed.
 
-    By default these end a process on the spot, and a server that doesn't read its stdin would live on.
+    By default these end a process at once, and a server that doesn't read its stdin would live on.
+
+    Raises:
+        click.exceptions.Exit: it was cancelled, with the code `TERMINATED`.
     """
     import anyio
 
@@ -339,7 +364,10 @@ def with_servers(
     ask: bool = False,
     pins: Pins | None = None,
 ) -> _Result:
-    """Connect these servers, or all for None, and look at what they list and how each of them fared."""
+    """Connect these servers, all enabled ones for None, and return what `look` makes of the manager and all statuses.
+
+    Blocks. A server that can't be connected raises nothing: its status has the error. Updates approval states first.
+    """
 
     async def work(manager: ServerManager) -> _Result:
         await manager.update_approval_states()
@@ -351,14 +379,14 @@ def with_servers(
 
 
 def tell_problems(statuses: Sequence[ServerStatus]) -> None:
-    """Say on stderr what of these servers can't be used, and what to do about it."""
+    """Print the problems of these servers on stderr, with their fixes."""
     for status in statuses:
         for problem in status.problems:
             write(sys.stderr, f"Server {status.name!r}: {problem.removesuffix('.')}.\n")
 
 
 def unknown_words(statuses: Sequence[ServerStatus]) -> list[str]:
-    """Of which of these servers no tools are known, and what to do about it."""
+    """Sentences on servers whose tools are unknown: connection errors, missing approvals, never connected."""
     unknown = [status for status in statuses if status.tools is None]
     unapproved = [status.name for status in unknown if status.state == "needs_approval"]
     failed = [status for status in unknown if status.state != "needs_approval" and status.last_error]
@@ -370,7 +398,10 @@ def unknown_words(statuses: Sequence[ServerStatus]) -> list[str]:
 
 
 async def _connect_in_turns(manager: ServerManager, names: Sequence[str], places: int) -> dict[str, ServerStatus]:
-    """Connect servers, no more at once than may be; the status of each when it had answered or failed."""
+    """Connect servers, at most `places` at once; returns the status of each after its attempt, raises nothing for it.
+
+    If there are more than `places`, each is closed after its listing.
+    """
     import anyio
 
     from toolbridge import ServerError
@@ -380,10 +411,10 @@ async def _connect_in_turns(manager: ServerManager, names: Sequence[str], places
 
     async def connect(name: str) -> None:
         async with room:
-            with contextlib.suppress(ServerError):  # its status says why
+            with contextlib.suppress(ServerError):  # its status has the error
                 await manager.connect(name)
             fared[name] = manager.status(name)
-            if len(names) > places:  # others wait for its place; what it lists stays known
+            if len(names) > places:  # others wait for its place; its listing is kept
                 await manager.close_server(name)
 
     async with anyio.create_task_group() as tasks:

@@ -1,4 +1,4 @@
-"""Writing to people: foreign text never reaches a terminal as it is."""
+"""Output to people: foreign text is sanitised on terminals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO
 
 from toolbridge.trust.sanitise import for_terminal
 
-# A table for people: columns as wide as they need, as far as the terminal is.
+# Tables: columns as wide as their cells, truncated to the terminal's width.
 
 
 _LEAST_LAST = 20

@@ -1,4 +1,4 @@
-"""`toolbridge stubs`: the types that guest code is written against."""
+"""`toolbridge stubs`: type stubs for guest code, or classes for host programs."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from toolbridge_codegen.stubs import Errors, Language
 
 
-# Writing stubs into a directory: nothing outside it, and nothing over a file that somebody else wrote.
+# Writing files into a directory: never outside it, and never over foreign files.
 
 
 RECORD = ".toolbridge-stubs.json"
-"""In the directory: which files were written here, and a hash of each as it was written."""
+"""In the directory: the files written there, with the hash of each."""
 
 
 def write_files(directory: str, files: Mapping[str, str], *, force: bool) -> list[str]:
-    """Write files below a directory, which is made if need be, and give their paths.
+    """Write files below a directory, which is created if missing, with a record of their hashes; returns their paths.
 
-    Everything is checked before anything is written.
+    Checks everything before it writes; refuses files that it didn't write itself, unless `force`.
 
     Raises:
         click.ClickException: a file is in the way, or can't be written.
@@ -67,6 +67,12 @@ def write_files(directory: str, files: Mapping[str, str], *, force: bool) -> lis
 
 
 def _check(root: Path, name: str, text: str, record: Mapping[str, str], *, force: bool) -> None:
+    """Refuse to write a file outside the directory, over a directory or, without `force`, over foreign content.
+
+    Raises:
+        click.ClickException: one of these.
+        OSError: the file can't be read.
+    """
     path = root / name
     if not path.parent.resolve().is_relative_to(root.resolve()):
         raise click.ClickException(f"{path} is not below {root}: a link leads out of it.")
@@ -80,7 +86,7 @@ def _check(root: Path, name: str, text: str, record: Mapping[str, str], *, force
 
 
 def _read_record(root: Path) -> dict[str, str]:
-    """What was written here before. A record that can't be read makes every file somebody else's."""
+    """Read the hashes of the files written before; empty if unreadable, which makes every file a foreign one."""
     try:
         record = json.loads((root / RECORD).read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -91,13 +97,13 @@ def _read_record(root: Path) -> dict[str, str]:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put a whole file in place; a link there is replaced, not followed."""
+    """Write a file atomically, and create its directories; a link in its place is replaced, not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".toolbridge-")
     try:
         with open(descriptor, "wb") as file:
             file.write(text.encode())
-        os.chmod(temporary, 0o644)  # stubs are for editors and checkers to read
+        os.chmod(temporary, 0o644)  # readable for editors and checkers
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -114,13 +120,13 @@ _COMMENT = {"typescript": "//", "python": "#"}
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What there is to print or write."""
+    """Generated files, ready to print or write."""
 
     files: Mapping[str, str]
     facts: dict[str, Any]
-    """For --json, besides the files."""
+    """Further members of the JSON object."""
     problems: Sequence[str]
-    """For people, one line each."""
+    """One line each, to print."""
     failed: bool = False
 
 
@@ -129,11 +135,9 @@ class _Made:
     epilog="Exit codes: 0 written; 2 wrong usage; 4 the tools of a server are not known.",
 )
 @click.option("--language", type=click.Choice(["typescript", "python"]), help="Default: typescript.")
-@click.option("--out", "directory", metavar="DIR", help="Write files into this directory instead of printing them.")
-@click.option("--force", is_flag=True, help="With --out: write over files that toolbridge didn't write.")
-@click.option(
-    "--server", "servers", multiple=True, metavar="NAME", help="Only this server; with --from, what to call it."
-)
+@click.option("--out", "directory", metavar="DIR", help="Write files into this directory; by default, print them.")
+@click.option("--force", is_flag=True, help="With --out: overwrite files that toolbridge didn't write.")
+@click.option("--server", "servers", multiple=True, metavar="NAME", help="Only this server; with --from, its name.")
 @click.option("--compact", is_flag=True, help="One line per tool, for a prompt.")
 @click.option(
     "--models",
@@ -148,7 +152,7 @@ class _Made:
 @click.option(
     "--errors",
     type=click.Choice(["raise", "return"]),
-    help="Whether calls that fail raise, or return their error. Default: as configured, else raise.",
+    help="Whether failed calls raise or return their error. Default: as configured, else raise.",
 )
 @click.option(
     "--output-schemas",
@@ -176,7 +180,7 @@ def command(
     connect: bool,
     as_json: bool,
 ) -> int:
-    """Print or write the types of the tools: what guest code imports, as .d.ts or .pyi files.
+    """Print or write type stubs of the tools that guest code imports, as .d.ts or .pyi files.
 
     \b
     Example:  toolbridge stubs --from weather.json --language python --out stubs
@@ -211,6 +215,7 @@ def command(
 
 
 def _refused(lines: Sequence[str], *, as_json: bool) -> int:
+    """Print why there are no stubs; returns the exit code."""
     if as_json:
         write_error_object("unknown_tools", " ".join(lines))
     else:
@@ -221,9 +226,12 @@ def _refused(lines: Sequence[str], *, as_json: bool) -> int:
 def _from_configuration(
     config: Config, config_file: str | None, servers: tuple[str, ...], connect: bool
 ) -> tuple[list[ServerListing], list[str]]:
-    """The tools of the configured servers, as they were the last time or, of the approved, as they are now.
+    """The listings of configured servers, last known or, with `connect`, current; and lines on unknown ones.
 
-    And of which servers they are not known.
+    Prints problems of the servers.
+
+    Raises:
+        click.ClickException: no servers are configured, or there is no such server.
     """
     for name in servers:
         configured_server(config, name)
@@ -242,6 +250,7 @@ def _from_configuration(
 
 
 def _from_file(path: str, servers: tuple[str, ...], schemas_file: str | None) -> list[ServerListing]:
+    """Read a saved listing, and schemas of results for it; ClickException or ConfigError if one is unusable."""
     from toolbridge.cli.audit import read_listing
     from toolbridge.config.fields import from_file, output_schemas
     from toolbridge_codegen.catalog import ServerListing
@@ -254,10 +263,11 @@ def _from_file(path: str, servers: tuple[str, ...], schemas_file: str | None) ->
 
 
 def _stubs(catalog: Catalog, language: Language, errors: Errors, *, compact: bool) -> _Made:
+    """Generate stubs for guest code, cached in the user's cache directory."""
     from toolbridge_codegen.cache import StubCache
     from toolbridge_codegen.stubs import generate
 
-    cache = StubCache(os.path.join(cache_directory(), "stubs"))  # as a runtime keeps them
+    cache = StubCache(os.path.join(cache_directory(), "stubs"))  # the same as a runtime's
     stubs = generate(catalog, language=language, detail="compact" if compact else "full", errors=errors, cache=cache)
     manifest = {
         specifier: {identifier: asdict(export) for identifier, export in exports.items()}
@@ -271,7 +281,7 @@ def _stubs(catalog: Catalog, language: Language, errors: Errors, *, compact: boo
 
 
 def _models(catalog: Catalog, kind: ModelKind) -> _Made:
-    """A module of classes for each server; one that has none costs no other."""
+    """Generate a module of classes for each server; one that fails becomes a problem, the others stay."""
     from toolbridge_codegen.derive.tools import build_module
     from toolbridge_codegen.host_models import ModelsError, host_models
 
@@ -290,6 +300,7 @@ def _models(catalog: Catalog, kind: ModelKind) -> _Made:
 
 
 def _lines(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """Diagnostics as text, one line each, foreign parts sanitised."""
     return [
         f"{each.server}: {for_error(each.tool)} {for_error(each.path)}: {for_error(each.message)}"
         for each in diagnostics
@@ -297,7 +308,7 @@ def _lines(diagnostics: Sequence[Diagnostic]) -> list[str]:
 
 
 def _write(directory: str | None, files: Mapping[str, str], *, force: bool) -> Mapping[str, str] | list[str]:
-    """The files themselves, or where they were written to."""
+    """Write the files if there is a directory, and return their paths; else return the files."""
     if directory is None:
         return dict(files)
 
@@ -305,7 +316,7 @@ def _write(directory: str | None, files: Mapping[str, str], *, force: bool) -> M
 
 
 def _joined(files: Mapping[str, str], comment: str) -> str:
-    """All files in one text, each below its name; the servers' own come first."""
+    """Join all files, each below a comment with its name, the servers' own first; a single file has no comment."""
     shown = [(name, text) for name, text in files.items() if text]
     if len(shown) == 1:
         return shown[0][1]
