@@ -175,6 +175,7 @@ async def test_what_a_server_says_of_its_tool_is_asked_about_only_where_somebody
         async with client_of(service, era, person) as client:
             assert "the person said no" in (await run(client, code))["failure"]["text"]
     assert "may destroy something" in person.messages[0]
+    assert "\nArguments: {" in person.messages[0]
 
 
 async def test_a_question_that_is_never_answered_ends_with_its_call(tmp_path: Path) -> None:
