@@ -176,17 +176,17 @@ class WakeupEvent:
         self._event = anyio.Event()
 
     def notify_tools_changed(self) -> None:
-        """Have the tools listed again."""
+        """Have the watching task list the tools again; returns at once."""
         self.tools_changed = True
         self._event.set()
 
     def request_probe(self) -> None:
-        """Have the server probed after a call timed out."""
+        """Have the watching task probe the server; returns at once."""
         self.probe_due = True
         self._event.set()
 
     async def wait_or(self, end: anyio.Event) -> None:
-        """Wait until a notification is pending or `end` is set; the caller resets the flags itself."""
+        """Wait until tools changed, a probe is due, or `end` is set; the caller resets the flags."""
         if self._event.is_set() and not (self.tools_changed or self.probe_due):
             self._event = anyio.Event()
         async with anyio.create_task_group() as tasks:

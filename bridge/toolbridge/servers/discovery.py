@@ -207,6 +207,8 @@ async def _page(server: str, request: Request, parameters: dict[str, Any]) -> di
 
     Raises:
         _CutError: a later page was refused or is malformed.
+        ServerProtocolError: the first page is malformed.
+        MCPError: the first page was refused; on any page, the server ended or did not answer in time.
     """
     try:
         try:

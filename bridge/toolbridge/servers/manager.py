@@ -142,7 +142,7 @@ class ServerManager(ServerRegistry):
             await attempt.decided.wait()
 
     async def start_all(self, only: Collection[str] | None = None) -> tuple[ServerStatus, ...]:
-        """Connect all enabled servers, or the named ones, at once. Failures are in the statuses, not raised.
+        """Connect all enabled servers, or the named ones, at once, and wait. Failures are in the statuses, not raised.
 
         If there are more servers than the pool holds, those that were never listed take turns: each is closed again
         while others wait. So the catalog gets complete, and as many servers as possible stay connected.
@@ -330,7 +330,8 @@ class ServerManager(ServerRegistry):
         """Take over a changed configuration: changed and removed servers are closed, the rest stays connected.
 
         A server stays connected if only its description, filter, labels, schemas or timeouts changed. Pins are read
-        again only if `reread_pins` says so: a tool may have written the file.
+        again only if `reread_pins` says so: a tool may have written the file. Notifies observers of changed tools, and
+        returns once the servers are closed.
         """
         unchanged = {
             name

@@ -221,7 +221,7 @@ class Connector:
                 raise ServerClosedError(slot.name, "was closed by the host")
 
     def _check(self, slot: Slot) -> None:
-        """Raise `ServerClosedError` for a disabled or removed server, or if all are closed; needs `open`."""
+        """Raise `ServerClosedError` for a disabled, removed or closed server; ToolbridgeError before `open`."""
         if self._tasks is None:
             raise ToolbridgeError("A ServerManager connects inside `async with`.")
         if self.is_closed:

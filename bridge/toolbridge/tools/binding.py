@@ -194,7 +194,7 @@ class ArgumentBinding:
 
 
 def arguments_from_hints(name: str, signature: inspect.Signature) -> ArgumentBinding:
-    """Bind arguments by the handler's parameters: each is a property of the schema, and is passed by its name.
+    """Build the binding of arguments to a handler's parameters: each is a property of the schema, passed by name.
 
     Raises:
         ToolDefinitionError: a parameter can't be passed by name, or its hint has no schema.
@@ -228,7 +228,7 @@ def arguments_from_hints(name: str, signature: inspect.Signature) -> ArgumentBin
 
 
 def arguments_from_model(name: str, model: type[BaseModel], signature: inspect.Signature) -> ArgumentBinding:
-    """Bind arguments as one instance of a pydantic model, and a context if the handler takes one.
+    """Build the binding of arguments to one instance of a pydantic model, and a context if the handler takes one.
 
     Raises:
         ToolDefinitionError: the handler takes other parameters.
@@ -272,7 +272,7 @@ _KEYWORDS = _OF_ARGUMENTS | _BESIDE | _OF_OTHERS | _OF_TEXTS
 
 
 def arguments_from_mapping(name: str, given: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
-    """Bind arguments by a JSON Schema, or a raw shape: the arguments' names, each with its JSON Schema or type.
+    """Build the binding for a JSON Schema, or a raw shape: the arguments' names, each with its JSON Schema or type.
 
     Raises:
         MisuseError: it could be either, or is a mixture.
@@ -324,7 +324,7 @@ def _of_shape(shape: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
-    """Bind arguments as one dict by Python types; one is required unless its type is `NotRequired[…]`."""
+    """Build the binding of arguments to one dict by Python types; one is required unless it is `NotRequired[…]`."""
     count, by_name = _positional(name, signature)
     adapter, schema = _typed(name, dict(shape), "the types of its schema")
 
@@ -356,7 +356,7 @@ def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapt
 
 
 def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
-    """Bind arguments as one dict by a JSON Schema, and a context if the handler takes one. Logs its notes.
+    """Build the binding of arguments to one dict by a JSON Schema, and a context if the handler takes one.
 
     Raises:
         ToolDefinitionError: it is no JSON Schema of an object, or the handler takes other parameters.

@@ -268,7 +268,7 @@ def _seconds(name: str, timeout: object) -> float | None:
 
 
 def _arguments(name: str, schema: object, signature: inspect.Signature) -> ArgumentBinding:
-    """Bind arguments by what `schema` is: None, a mapping or a pydantic model. Raises `ToolDefinitionError`."""
+    """Build the binding that `schema` asks for: None, a mapping or a pydantic model. Raises `ToolDefinitionError`."""
     if schema is None:
         return arguments_from_hints(name, signature)
     if isinstance(schema, Mapping):
@@ -286,7 +286,7 @@ def _output(
 ) -> tuple[TypeAdapter[Any] | None, dict[str, Any] | None]:
     """Return the adapter that writes results as JSON, and their schema: as given, else from the return type.
 
-    None for both where there is no return type, or pydantic does not know it.
+    No adapter, and only a given schema, where there is no return type or pydantic does not know it.
     """
     returned: Any = signature.return_annotation
     if returned in (signature.empty, Any, object, bytes, bytearray, type(None)):

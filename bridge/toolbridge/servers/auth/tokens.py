@@ -294,7 +294,7 @@ class KeptSignIn:
 
     @property
     def token(self) -> str | None:
-        """The access token."""
+        """The access token; None without one. It may have ended: see `ends_soon`."""
         tokens = self._context.current_tokens
         return tokens.access_token if tokens is not None else None
 

@@ -220,7 +220,7 @@ class Exchange:
     async def read(self, response: httpx2.Response, *, has_session: bool) -> dict[str, Any] | MCPError | None:
         """Read the outcome by the answer's status and content type; None when an event stream ended without it.
 
-        Requests and notifications in the answer go to `take`.
+        The server's own error is returned. Requests and notifications in the answer go to `take`.
 
         Raises:
             MCPError: the answer is malformed.

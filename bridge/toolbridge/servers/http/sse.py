@@ -170,7 +170,7 @@ class SsePipe:
         self._beside += 1
 
         async def post() -> None:
-            """Post it, and uncount it."""
+            """Post the message, then free its place among the background posts."""
             try:
                 await self._post(data, message)
             finally:
