@@ -342,7 +342,7 @@ def _classify_argument(finding: TyFinding, program: Program) -> Mistake | None:
 
 
 def _classify_index(finding: TyFinding, program: Program) -> Mistake | None:
-    """Classifies a text as an index of a list or string, and a slice of a dictionary."""
+    """Classifies a text as a list's or string's index, and a slice of a dictionary; None for other indexes."""
     names = QUOTED.findall(finding.message)
     key, owner = names[-2], names[-1]
     if owner.startswith("dict[") and key.startswith("slice["):

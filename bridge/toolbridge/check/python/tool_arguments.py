@@ -356,7 +356,7 @@ def _may_call_another(finding: TyFinding, program: Program, function: str) -> bo
 
 
 def _has_only_keywords(finding: TyFinding, program: Program) -> bool:
-    """Returns whether the first argument is by keyword, if any: the keys of a mapping are unknown."""
+    """Returns whether a call begins with no positional argument: that may be a mapping, whose keys are unknown."""
     _, opening, given = program.rest(finding).partition("(")
     return bool(opening) and _KEYWORD_FIRST.match(given) is not None
 
