@@ -313,7 +313,7 @@ def _is_type(value: object) -> bool:
 
 
 def _of_shape(shape: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON Schema of a raw shape; one is required unless it has a default or says `"required": False`."""
+    """Return a raw shape's JSON Schema: arguments are required but for a default or `"required": False`."""
     optional = {name for name, each in shape.items() if "default" in each or each.get("required") is False}
     properties = {
         name: {key: value for key, value in each.items() if key != "required" or not isinstance(value, bool)}
@@ -324,7 +324,7 @@ def _of_shape(shape: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _arguments_from_types(name: str, shape: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
-    """Build the binding of arguments to one dict by Python types; one is required unless it is `NotRequired[…]`."""
+    """Build the binding of arguments to one dict by Python types; required unless they are `NotRequired[…]`."""
     count, by_name = _positional(name, signature)
     adapter, schema = _typed(name, dict(shape), "the types of its schema")
 
@@ -357,6 +357,8 @@ def _typed(name: str, properties: dict[str, Any], whose: str) -> tuple[TypeAdapt
 
 def arguments_from_schema(name: str, schema: Mapping[str, Any], signature: inspect.Signature) -> ArgumentBinding:
     """Build the binding of arguments to one dict by a JSON Schema, and a context if the handler takes one.
+
+    Logs a warning for each note about the schema.
 
     Raises:
         ToolDefinitionError: it is no JSON Schema of an object, or the handler takes other parameters.
