@@ -66,7 +66,7 @@ def signed(value: int) -> bytes:
 
 
 def sections(module: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields id and content of the module's sections in order."""
+    """Yields id and content of the module's sections in order; raises ValueError if it isn't a WebAssembly module."""
     if module[:8] != MAGIC:
         raise ValueError("not a WebAssembly module")
     at = 8
@@ -78,6 +78,7 @@ def sections(module: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _end_of_initialiser(data: bytes, at: int) -> int:
+    """Returns the position after a global's initialiser; raises ValueError for an operator that isn't constant."""
     while data[at] != OP_END:
         operator = data[at]
         at += 1
@@ -93,6 +94,7 @@ def _end_of_initialiser(data: bytes, at: int) -> int:
 
 
 def _globals(module: bytes) -> list[Global]:
+    """Reads the global section."""
     found: list[Global] = []
     for section, data in sections(module):
         if section == SECTION_GLOBAL:
@@ -128,13 +130,14 @@ def exports(module: bytes) -> list[Export]:
 
 
 def _non_zero_span(memory: bytes) -> tuple[int, int]:
-    """The page-aligned span from the first to the last nonzero byte."""
+    """Returns the page-aligned span from the first to the last nonzero byte; (0, 0) if there is none."""
     zero = bytes(PAGE)
     used = [at for at in range(0, len(memory), PAGE) if memory[at : at + PAGE] != zero]
     return (used[0], used[-1] + PAGE) if used else (0, 0)
 
 
 def _encode_globals(entries: list[Global], names: Mapping[int, str], values: Mapping[str, int]) -> bytes:
+    """Encodes the global section, mutable globals initialised to `values` (by name; `names` has it by index)."""
     out = bytearray(unsigned(len(entries)))
     for index, entry in enumerate(entries):
         initialiser = entry.initialiser
@@ -146,6 +149,7 @@ def _encode_globals(entries: list[Global], names: Mapping[int, str], values: Map
 
 
 def _encode_exports(kept: list[Export]) -> bytes:
+    """Encodes an export section with these exports."""
     out = bytearray(unsigned(len(kept)))
     for export in kept:
         name = export.name.encode()
@@ -154,7 +158,7 @@ def _encode_exports(kept: list[Export]) -> bytes:
 
 
 def _encode_memory(section: bytes, size: int) -> bytes:
-    """The memory section with `size` bytes as its minimum."""
+    """Returns the memory section with `size` bytes as its minimum; raises ValueError unless it has one memory."""
     count, at = read_unsigned(section, 0)
     if count != 1:
         raise ValueError(f"expected one memory, found {count}")
@@ -163,7 +167,7 @@ def _encode_memory(section: bytes, size: int) -> bytes:
 
 
 def _encode_data(memory: bytes) -> bytes:
-    """One segment, so that copy-on-write applies to all of it."""
+    """Encodes all of memory as one data segment, so that copy-on-write applies to all of it."""
     start, end = _non_zero_span(memory)
     offset = start if start < 1 << 31 else start - (1 << 32)
     segment = bytes([0, OP_I32_CONST]) + signed(offset) + bytes([OP_END])
@@ -171,9 +175,12 @@ def _encode_data(memory: bytes) -> bytes:
 
 
 def bake(module: bytes, memory: bytes, global_value: Callable[[str], int], keep_exports: frozenset[str]) -> bytes:
-    """A module whose fresh instance has this memory and these values of its mutable globals.
+    """Returns a module whose fresh instance has this memory and these values of its mutable globals.
 
-    `module` must export every mutable global; the baked module exports `keep_exports` only.
+    The baked module exports `keep_exports` only.
+
+    Raises:
+        ValueError: a mutable global of `module` is not exported.
     """
     exported = exports(module)
     names = {export.position: export.name for export in exported if export.kind == EXPORT_GLOBAL}

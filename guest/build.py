@@ -79,7 +79,7 @@ class Workshop:
         print(f"{place}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
 
     def command(self, arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
-        """Runs a command; raises BuildError with its output if it fails."""
+        """Runs a command and waits for it; raises BuildError with its output if it fails."""
         environment = dict(os.environ if environment is None else environment)
         environment["ZIG_GLOBAL_CACHE_DIR"] = str(CACHE / "zig-libc")
         environment["ZIG_LOCAL_CACHE_DIR"] = str(CACHE / "zig-objects")
@@ -152,6 +152,11 @@ class Workshop:
         return {package.rpartition("@")[0]: target / package / "package" for package, _ in pinned}
 
     def _npm_pack(self, package: str, integrity: str, scratch: Path) -> None:
+        """Fetches an npm package, verifies its integrity, and unpacks it into a directory of `scratch`.
+
+        Raises:
+            BuildError: npm is missing or fails, or the package differs from its pin.
+        """
         npm = shutil.which("npm")
         if npm is None:
             raise BuildError(f"{package} comes with npm, which is not installed here.")
@@ -169,11 +174,11 @@ class Workshop:
                 unpacked.extractall(scratch / package, filter="data")
 
     def kept_file(self, name: str, file: str, inputs: Sequence[Path]) -> Path:
-        """The path of a file made from these inputs and kept between builds."""
+        """Returns the path of a file made from these inputs and kept between builds; it may not exist yet."""
         return CACHE / f"{name}-{_digest(inputs)[:16]}" / file
 
     def fresh_directory(self, name: str) -> Path:
-        """Creates an empty scratch directory of this build."""
+        """Creates an empty scratch directory of this name, deleting the last build's."""
         directory = CACHE / name
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
@@ -188,6 +193,7 @@ class Workshop:
 
 @contextlib.contextmanager
 def _scratch() -> Generator[Path]:
+    """Makes a temporary directory in the cache; deletes it at the end of the context."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as scratch:
         yield Path(scratch)
@@ -203,6 +209,7 @@ def _move_into_place(source: Path, target: Path) -> None:
 
 
 def _digest(paths: Sequence[Path]) -> str:
+    """Reads these files and returns the SHA-256 of their names and contents."""
     digest = hashlib.sha256()
     for path in paths:
         content = path.read_bytes()
@@ -211,13 +218,14 @@ def _digest(paths: Sequence[Path]) -> str:
 
 
 def _stamp(recipe: Recipe) -> str:
-    """A digest of all inputs: changes whenever the image would."""
+    """Returns a digest of all inputs: changes whenever the image would."""
     own = [GUEST / "build.py", GUEST / "bake.py"]
     wasmtime = metadata.version("wasmtime")
     return hashlib.sha256(f"{_digest([*own, *recipe.inputs()])} wasmtime {wasmtime}".encode()).hexdigest()
 
 
 def _is_current(image: Path, manifest: Path, stamp: str) -> bool:
+    """Returns whether an image is there, and its manifest has this stamp and the image's size."""
     try:
         found = json.loads(manifest.read_text(encoding="utf-8"))
         return found["stamp"] == stamp and found["bytes"] == image.stat().st_size
@@ -226,7 +234,7 @@ def _is_current(image: Path, manifest: Path, stamp: str) -> bool:
 
 
 def build(language: str, *, force: bool = False) -> Path:
-    """Builds one image unless it is up to date, and returns its path.
+    """Builds one image unless it is up to date, blocking for minutes; writes image and manifest, returns its path.
 
     Raises:
         BuildError: a step failed.
@@ -266,6 +274,7 @@ def build_all(*, force: bool = False) -> list[str]:
     """
 
     def build_one(language: str) -> str:
+        """Builds an image; returns a warning if an optional one can't be built, else an empty text."""
         if language in OPTIONAL:
             return build_if_possible(language, force=force)
         build(language, force=force)
@@ -283,7 +292,7 @@ def build_all(*, force: bool = False) -> list[str]:
 
 
 def main() -> int:
-    """The command line of the build."""
+    """Runs the build's command line; returns the exit code."""
     parser = argparse.ArgumentParser(description="Build the guest images from registry packages.")
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"of {', '.join(RECIPES)}; default: all")
     parser.add_argument("--force", action="store_true", help="build even when nothing has changed")

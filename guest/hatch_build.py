@@ -17,7 +17,10 @@ class GuestImageHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Builds the images and adds their SBOM; ends hatchling's build if an essential image can't be built."""
+        """Builds outdated images (for minutes), and adds their SBOM to `build_data`.
+
+        Ends hatchling's build if an essential image can't be built; others are a warning.
+        """
         del version
         from build import CACHE, IMAGES, BuildError, build_all
         from sbom import write_sbom

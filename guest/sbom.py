@@ -51,6 +51,7 @@ _ZIG_LIBC = (
 
 
 def _parts(package: str, version: str) -> list[Part]:
+    """Returns the software that a pinned package brings along, if it is known to."""
     if package == "ziglang":
         zig = f"pkg:pypi/ziglang@{version}"
         return [Part(name, f"zig-{version}", licence, f"{zig}#{path}") for name, licence, path in _ZIG_LIBC]
@@ -60,7 +61,7 @@ def _parts(package: str, version: str) -> list[Part]:
 
 
 def pinned_components(pins: str) -> list[dict[str, Any]]:
-    """The components of one pin file, with version, hashes, licence, package URL, and the software in them.
+    """Reads a pin file; returns its packages' components: version, hashes, licence, package URL, software in them.
 
     Raises:
         KeyError: the licence of a package is not recorded here.
@@ -86,6 +87,7 @@ def pinned_components(pins: str) -> list[dict[str, Any]]:
 
 
 def _component(kind: str, name: str, version: str, purl: str, licence: str) -> dict[str, Any]:
+    """Returns one component in CycloneDX's form; its package URL is its reference, too."""
     return {
         "type": kind,
         "bom-ref": purl,
@@ -97,7 +99,7 @@ def _component(kind: str, name: str, version: str, purl: str, licence: str) -> d
 
 
 def bill_of_materials(version: str, digests: Mapping[str, str]) -> dict[str, Any]:
-    """The SBOM of the images: `digests` has the SHA-256 of each one built."""
+    """Returns the SBOM of the images built, whose SHA-256 are in `digests`; reads their pin files."""
     wheel = f"pkg:pypi/toolbridge@{version}"
     components: dict[str, dict[str, Any]] = {}
     dependencies: list[dict[str, Any]] = []
@@ -126,7 +128,7 @@ def bill_of_materials(version: str, digests: Mapping[str, str]) -> dict[str, Any
 
 
 def write_sbom(directory: Path, version: str, images: Path) -> Path:
-    """Writes the SBOM of the images whose manifests are there, and returns its path."""
+    """Writes the SBOM of the images whose manifests are in `images` into `directory`, and returns its path."""
     digests = {
         manifest.stem: json.loads(manifest.read_text(encoding="utf-8"))["sha256"] for manifest in images.glob("*.json")
     }

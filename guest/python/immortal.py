@@ -55,7 +55,7 @@ def make_immortal(image: bytes) -> tuple[bytes, int]:
 
 
 def _listed(image: bytes, at: int) -> tuple[list[tuple[int, int]], int]:
-    """The address and the type's address of each object, and where the list ends."""
+    """Reads the list of objects: each one's address and its type's, and the position where the list ends."""
     (count,) = struct.unpack_from("<I", image, at)
     words = struct.unpack_from(f"<{count}I", image, at + _WORD)
     return list(zip(words[::2], words[1::2], strict=True)), at + _WORD * (count + 1)
@@ -75,11 +75,13 @@ class _Memory:
         return 0 if position is None else struct.unpack_from("<I", self.image, position)[0]
 
     def set_word(self, address: int, value: int) -> None:
+        """Overwrites a word, which must lie in a data segment."""
         position = self._position(address)
         assert position is not None, "only what isn't 0 is replaced"
         struct.pack_into("<I", self.image, position, value)
 
     def _position(self, address: int) -> int | None:
+        """Returns the position of an address in the image; None outside the data segments."""
         index = bisect_right(self._starts, address) - 1
         if index < 0:
             return None
@@ -99,6 +101,7 @@ def _sections(image: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]
 
 
 def _segments(image: bytes) -> Iterator[Segment]:
+    """Yields the data segments of all core modules in a component."""
     for outer, module, end in _sections(image, 0, len(image)):
         if outer != _CORE_MODULE:
             continue
@@ -108,6 +111,7 @@ def _segments(image: bytes) -> Iterator[Segment]:
 
 
 def _data_segments(image: bytes, at: int) -> Iterator[Segment]:
+    """Yields the segments of a data section; raises ValueError for one at a computed address."""
     count, at = read_unsigned(image, at)
     for _ in range(count):
         if image[at] != 0 or image[at + 1] != OP_I32_CONST:

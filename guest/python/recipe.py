@@ -28,7 +28,7 @@ def inputs() -> list[Path]:
 
 
 def make(workshop: Workshop) -> bytes:
-    """Builds the image and returns its bytes."""
+    """Builds the image and returns its bytes; fetches packages and takes about a minute. Raises BuildError."""
     with workshop.step("fetch the builder"):
         packages = workshop.install(HERE / "builder.txt")
     with workshop.step("put the runner together"):
@@ -55,7 +55,7 @@ def make(workshop: Workshop) -> bytes:
 
 
 def _cpython_licence() -> Path | str:
-    """The licence of CPython in the image: the same as that of the Python that builds it."""
+    """Returns the licence of CPython in the image, the same as that of the Python that builds it: a file or text."""
     licence = Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"
     if licence.is_file():
         return licence
@@ -63,7 +63,10 @@ def _cpython_licence() -> Path | str:
 
 
 def _clean_environment(packages: Path, build: Path) -> dict[str, str]:
-    """An environment that hides the user's own packages, which componentize-py would put on the guest's path."""
+    """Returns an environment that hides the user's own packages, which would be put on the guest's path.
+
+    Makes an empty directory in `build` for it.
+    """
     empty = build / "no-packages"
     (empty / "lib").mkdir(parents=True)
     kept = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP", "TMP", "TMPDIR") if name in os.environ}

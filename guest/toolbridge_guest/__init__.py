@@ -18,7 +18,7 @@ class GuestImage(NamedTuple):
 
 
 def guest_image(language: str) -> GuestImage | None:
-    """Returns the image for a language; None if it has not been built.
+    """Reads the manifest of a language's image; returns None if it has not been built. Doesn't read the image.
 
     Raises:
         ValueError: the image's manifest is damaged.

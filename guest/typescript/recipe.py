@@ -37,7 +37,7 @@ def inputs() -> list[Path]:
 
 
 def make(workshop: Workshop) -> bytes:
-    """Builds the image and returns its bytes."""
+    """Builds the image and returns its bytes; fetches packages and takes minutes. Raises BuildError."""
     raw = javascript.compiled_engine(workshop)
     with workshop.step("fetch TypeScript"):
         packages = workshop.unpack_npm(HERE / "packages.txt")
@@ -50,7 +50,7 @@ def make(workshop: Workshop) -> bytes:
 
 
 def _programs(compiler: Path, eraser: Path) -> Iterator[tuple[str, str]]:
-    """The scripts evaluated at build time, in order: name and source."""
+    """Yields the scripts evaluated at build time, in order: name and source."""
     yield "typescript.js", patched((compiler / "lib" / "typescript.js").read_text(encoding="utf-8")) + "\n;0"
     yield "blank_space.js", _eraser_source(eraser / "out")
     globals_of_ours = (HERE / "globals.d.ts").read_text(encoding="utf-8")
@@ -60,13 +60,14 @@ def _programs(compiler: Path, eraser: Path) -> Iterator[tuple[str, str]]:
 
 
 def library_texts(directory: Path, ours: str) -> dict[str, str]:
-    """The declarations of ECMAScript and our globals: file name → text.
+    """Reads the declarations of ECMAScript, and adds our globals: file name → text.
 
     One file, because every check would merge the declarations of an interface anew; modules stay apart.
     """
     texts: dict[str, str] = {}
 
     def add(name: str) -> None:
+        """Adds a file after those that it references, unless it was added or the engine lacks it."""
         if name in texts or name in NOT_IN_THE_ENGINE:
             return
         text = (directory / f"lib.{name}.d.ts").read_text(encoding="utf-8")
@@ -83,13 +84,13 @@ def library_texts(directory: Path, ours: str) -> dict[str, str]:
 
 
 def without_comments(text: str) -> str:
-    """Declarations without their comments, which only take memory."""
+    """Removes comments from declarations, as they only take memory."""
     bare = re.sub(r"/\*.*?\*/|^[ \t]*//[^\n]*", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"\n\s+", "\n", bare)
 
 
 def _eraser_source(directory: Path) -> str:
-    """The package's two files as one script: without imports, its exports as plain names."""
+    """Joins the package's two files to one script: without imports, its exports as plain names."""
     parts: list[str] = []
     for name in ("blank-string.js", "index.js"):
         text = (directory / name).read_text(encoding="utf-8")
@@ -143,7 +144,7 @@ PATCHES = (
 
 
 def patched(source: str) -> str:
-    """The compiler's source with every patch applied.
+    """Returns the compiler's source with every patch applied.
 
     Raises:
         ValueError: a patch's `before` does not occur exactly once.

@@ -343,6 +343,7 @@ def _guarded(answer: Answer) -> Any:
     def function(
         _data: int, _context: int, _kind: int, arguments: Any, _count: int, results: Any, _result_count: int
     ) -> int:
+        """Calls `answer` for this thread's run; returns an error, after ending the run, if it raises."""
         run = current.run
         try:
             if run is None:

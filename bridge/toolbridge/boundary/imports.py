@@ -367,6 +367,7 @@ def import_callback(item: Import) -> Callable[[int, int, Any, int], int]:
     takes_wide, gives, gives_wide = I64 in item.parameters, bool(item.results), I64 in item.results
 
     def function(_data: int, _caller: int, slots: Any, _count: int) -> int:
+        """Performs the import for this thread's run, its result in `slots`; a trap if it raises, which ends the run."""
         try:
             run = current.run
             if run is None:

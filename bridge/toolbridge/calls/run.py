@@ -148,7 +148,7 @@ class RunModules:
     async def connect(self, names: Iterable[str]) -> None:
         """Connects servers concurrently; a failure is recorded, and raised when the program imports the module."""
 
-        async def connect(name: str) -> None:
+        async def connect_or_record(name: str) -> None:
             try:
                 await self._manager.connect(name, acquire="queue")
             except ServerError as error:
@@ -156,7 +156,7 @@ class RunModules:
 
         async with create_task_group() as tasks:
             for name in names:
-                tasks.start_soon(connect, name)
+                tasks.start_soon(connect_or_record, name)
 
     def _import(self, specifier: str) -> Awaitable[None] | None:
         """Adds a module on import; returns an awaitable that does so if its server has to be connected first.
@@ -184,7 +184,7 @@ class RunModules:
         """Connects `missing` servers concurrently, then adds the module; raises CallFailed if its own server failed."""
         problem: ServerError | None = None
 
-        async def connect(name: str) -> None:
+        async def approve_and_connect(name: str) -> None:
             nonlocal problem
             acquire: AcquireMode = "queue" if name == server else "if_free"
             try:
@@ -197,7 +197,7 @@ class RunModules:
 
         async with create_task_group() as tasks:
             for name in missing:
-                tasks.start_soon(connect, name)
+                tasks.start_soon(approve_and_connect, name)
         if problem is not None:
             raise self._import_failed(problem, server)
         self._add_module(specifier, server)
@@ -456,7 +456,7 @@ class RunScope:
         """Connects servers, for `seconds` at most after approvals; returns the run's deadline (monotonic clock)."""
         deadline = inf
 
-        async def give_up() -> None:
+        async def give_up_after_approvals() -> None:
             nonlocal deadline
             with move_on_after(self.limits.ask_seconds):
                 await self._modules.wait_for_approvals(missing)
@@ -465,7 +465,7 @@ class RunScope:
             tasks.cancel_scope.cancel()
 
         async with create_task_group() as tasks:
-            tasks.start_soon(give_up)
+            tasks.start_soon(give_up_after_approvals)
             await self._modules.connect(missing)
             tasks.cancel_scope.cancel()
         return min(deadline, monotonic() + seconds)

@@ -335,6 +335,7 @@ def _cache_key(image: GuestImage) -> str:
 
 
 def _serialise(module: int, form: _Form) -> bytes:
+    """Returns a compiled image as bytes for the cache; raises EngineError if the library can't."""
     vector = library.ByteVector()
     library.check(form.serialise(module, ctypes.byref(vector)), "serialise the compiled image")
     return library.take_bytes(vector)

@@ -117,6 +117,7 @@ class Execution:
         """Runs a job of this run on a guest thread. The job must not raise."""
 
         def work() -> None:
+            """Runs the job on a guest thread; then the run is no longer active there."""
             try:
                 job()
             finally:
@@ -396,6 +397,7 @@ class LoopRun:
         shift = anyio.current_time() - monotonic()
 
         def look() -> None:
+            """Moves the scope's deadline to the run's, or cancels the scope if the run was ended."""
             if state.ending is not None:
                 scope.cancel()
             else:

@@ -134,6 +134,7 @@ class TaskScheduler:
         """Starts a task that awaits `invoke()` and delivers its reply; if the loop is closed, delivers an error now."""
 
         async def task() -> None:
+            """Performs the call in a scope that `cancel` cancels, and delivers its reply."""
             import anyio
 
             with anyio.CancelScope() as scope:
@@ -210,6 +211,7 @@ async def _on_a_thread(function: Callable[[], Any]) -> Any:
     raised: BaseException | None = None
 
     def work() -> None:
+        """Calls the function and keeps what it returns or raises; then wakes the event loop."""
         nonlocal value, raised
         try:
             value = function()
@@ -323,6 +325,7 @@ class _LoopThread:
         import anyio
 
         async def serve() -> None:
+            """Serves the inbox until `stop`, then cancels all tasks."""
             async with anyio.create_task_group() as group:
                 inbox = LoopTasks(group)
                 ready.put(inbox)

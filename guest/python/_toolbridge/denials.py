@@ -80,6 +80,8 @@ class MissingModules(importlib.abc.MetaPathFinder):
 
 
 def _denied(message: str, error: type[BaseException] = OSError) -> Callable[..., NoReturn]:
+    """Returns a function that takes any arguments and raises `error(message)`."""
+
     def denied(*_arguments: Any, **_named: Any) -> NoReturn:
         raise error(message)
 
@@ -87,15 +89,18 @@ def _denied(message: str, error: type[BaseException] = OSError) -> Callable[...,
 
 
 def _open(file: Any, mode: str = "r", *_more: Any, **_named: Any) -> NoReturn:
+    """Replaces open(): raises PermissionError."""
     del file, mode
     raise PermissionError(_NO_FILES)
 
 
 def _exit(code: Any = None) -> NoReturn:
+    """Replaces exit(): ends the program by SystemExit."""
     raise SystemExit(code)
 
 
 def _times() -> os.times_result:
+    """Replaces os.times(): real time, as there is no other."""
     spent = time.monotonic()
     return os.times_result((spent, 0.0, 0.0, 0.0, spent))
 
@@ -109,10 +114,12 @@ _MAKING_FUNCTIONS = ("mkdir", "symlink", "link")
 
 
 def _not_found(path: Any = ".", *_more: Any, **_named: Any) -> NoReturn:
+    """Replaces functions that look for a file: raises FileNotFoundError."""
     raise FileNotFoundError(errno.ENOENT, _NO_FILES.removesuffix("."), path)
 
 
 def _no_access(*_arguments: Any, **_named: Any) -> bool:
+    """Replaces os.access(): no file can be accessed."""
     return False
 
 
@@ -127,7 +134,10 @@ _MissingVariableError.__name__ = "KeyError"
 
 
 def _with_advice(find: Callable[[Any, Any], str]) -> Callable[[Any, Any], str]:
+    """Wraps the look-up of an environment variable: its KeyError gets advice."""
+
     def variable(environment: Any, name: Any) -> str:
+        """Finds a variable, or raises a KeyError with advice."""
         try:
             return find(environment, name)
         except KeyError:
@@ -145,7 +155,7 @@ _DESCRIPTOR_FUNCTIONS = (
 
 
 def install() -> None:
-    """Replaces the denied functions. Called while the image is made: every program starts with the denials."""
+    """Replaces the denied functions, process-wide. Called while the image is made: every program has the denials."""
     builtins.open = _open  # type: ignore[assignment]
     io.open = _open  # type: ignore[assignment]
     builtins.input = _denied(_NO_USER)  # type: ignore[assignment]
@@ -177,6 +187,7 @@ def install() -> None:
 
 
 def _install_for_modules() -> None:
+    """Registers the changes to modules, made once they are imported."""
     from .standard_library import after_import, patch_zones
 
     after_import("_thread", _without_threads)
@@ -195,6 +206,7 @@ def _install_for_modules() -> None:
 
 
 def _without_threads(module: Any) -> None:
+    """Makes starting a thread raise RuntimeError."""
     for name in ("start_new_thread", "start_new", "start_joinable_thread"):
         setattr(module, name, _denied(_NO_THREADS, RuntimeError))
 
@@ -209,7 +221,11 @@ class SingleThreadLock:
         self._is_locked = False
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Acquires the lock; raises RuntimeError for a deadlock, as no other thread could release it."""
+        """Acquires the lock; if it is taken, waits out the timeout and returns False.
+
+        Raises:
+            RuntimeError: it is taken and there is no timeout, so that no other thread could ever release it.
+        """
         if self._is_locked:
             if blocking and timeout < 0:
                 raise RuntimeError(_DEADLOCK)
@@ -220,7 +236,7 @@ class SingleThreadLock:
         return True
 
     def release(self) -> None:
-        """Releases the lock."""
+        """Releases the lock; raises RuntimeError if it isn't acquired."""
         if not self._is_locked:
             raise RuntimeError("release unlocked lock")
         self._is_locked = False
@@ -242,6 +258,7 @@ class SingleThreadLock:
 
 
 def _without_threading(module: Any) -> None:
+    """Makes Thread.start raise RuntimeError; locks become SingleThreadLock."""
     module.Thread.start = _denied(_NO_THREADS, RuntimeError)
     module.Lock = module._allocate_lock = SingleThreadLock
     for name in ("_start_joinable_thread", "_start_new_thread"):
@@ -257,12 +274,14 @@ def _without_processes(module: Any) -> None:
 
 
 def _without_select(module: Any) -> None:
+    """Makes waiting for descriptors raise PermissionError."""
     for name in ("select", "poll", "epoll", "kqueue"):
         if hasattr(module, name):
             setattr(module, name, _denied(_NO_NETWORK, PermissionError))
 
 
 def _without_sockets(module: Any) -> None:
+    """Makes creating sockets and looking up names raise PermissionError."""
     denied = _denied(_NO_NETWORK, PermissionError)
     module.socket.__init__ = denied
     inner = sys.modules["_socket"]
@@ -289,9 +308,11 @@ def _without_temporary_files(module: Any) -> None:
 
 
 def _without_databases_in_files(module: Any) -> None:
+    """Adds advice to the error of sqlite3.connect() for a file."""
     connect = module.connect
 
     def connect_with_advice(*arguments: Any, **named: Any) -> Any:
+        """Connects; adds advice to an OperationalError."""
         try:
             return connect(*arguments, **named)
         except module.OperationalError as error:
@@ -304,6 +325,7 @@ def _without_https(module: Any) -> None:
     """Adds advice to the missing HTTPSConnection; a class of that name would be used by urllib.request."""
 
     def without(name: str) -> NoReturn:
+        """Raises AttributeError, with advice for HTTPSConnection."""
         advice = f". {_NO_NETWORK}" if name == "HTTPSConnection" else ""
         # Given an object that has nothing like it, Python suggests nothing.
         raise AttributeError(f"module 'http.client' has no attribute {name!r}{advice}", name=name, obj=None)
@@ -312,6 +334,7 @@ def _without_https(module: Any) -> None:
 
 
 def _without_signals(module: Any) -> None:
+    """Makes timers and sending of signals raise PermissionError."""
     for name in ("alarm", "setitimer", "pause", "raise_signal", "sigwait", "pthread_kill"):
         if hasattr(module, name):
             setattr(module, name, _denied("There are no signals here.", PermissionError))

@@ -15,6 +15,7 @@ class _HostSelector:
     """The loop's selector: waits for replies of pending calls, and for the next timer."""
 
     def select(self, timeout: float | None) -> tuple[()]:
+        """Blocks until a reply, which its callback gets, or the timeout; raises RuntimeError if neither can come."""
         if wire.has_pending_calls():
             wire.wait(timeout)
         elif timeout is None:
@@ -62,6 +63,7 @@ class _Policy(asyncio.events._AbstractEventLoopPolicy):  # type: ignore[name-def
     _loop: asyncio.AbstractEventLoop | None = None
 
     def get_event_loop(self) -> asyncio.AbstractEventLoop:
+        """Returns the loop that was set; raises RuntimeError if there is none, or it is closed."""
         if self._loop is None or self._loop.is_closed():
             raise RuntimeError("there is no current event loop: use asyncio.run(…), or await at the top level")
         return self._loop
@@ -74,12 +76,12 @@ class _Policy(asyncio.events._AbstractEventLoopPolicy):  # type: ignore[name-def
 
 
 def install() -> None:
-    """Installs HostLoop as the only event loop."""
+    """Makes HostLoop the only event loop of asyncio, process-wide."""
     asyncio.events._set_event_loop_policy(_Policy())  # type: ignore[attr-defined]  # pyright: ignore
     asyncio.EventLoop = HostLoop  # type: ignore[misc, attr-defined]  # pyright: ignore
 
 
 def run_to_end(coroutine: Any) -> Any:
-    """Runs a program's coroutine, then cancels its remaining tasks, as asyncio.run does."""
+    """Runs a program's coroutine on a new loop, then cancels its remaining tasks, as asyncio.run does."""
     with asyncio.Runner(loop_factory=HostLoop) as runner:
         return runner.run(coroutine)

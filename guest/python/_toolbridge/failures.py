@@ -17,7 +17,7 @@ _MOST_CAUSES = 5
 
 
 def failure(error: BaseException, file: str, *, kind: str) -> dict[str, Any]:
-    """The failure of an outcome frame."""
+    """Describes an error as the failure of an outcome frame; frames of `file` are the program's own."""
     description = _name_and_message(error)
     description["stack"] = _stack(error, file)
     if isinstance(error, ToolError):
@@ -39,7 +39,7 @@ def _name_and_message(error: BaseException) -> dict[str, Any]:
 
 
 def _message(error: BaseException) -> str:
-    """The error's text with Python's own suggestion; a hostile __str__ costs the text only."""
+    """Returns the error's text with Python's own suggestion and notes; a hostile __str__ costs the text only."""
     if isinstance(error, SyntaxError):
         return error.msg or ""
     try:
@@ -60,7 +60,7 @@ def _message(error: BaseException) -> str:
 
 
 def _missing_export(module: str, name: str) -> str:
-    """The message for a missing export; Python's own knows only top-level modules, and names a file."""
+    """Formats the message for a missing export; Python's own knows only top-level modules, and names a file."""
     known = [each for each in dir(sys.modules.get(module)) if not each.startswith("__")]
     guesses = difflib.get_close_matches(name[:64], known[:1000], n=1, cutoff=0.6)
     advice = f" Did you mean: {guesses[0]!r}?" if guesses else ""
@@ -70,6 +70,7 @@ def _missing_export(module: str, name: str) -> str:
 
 
 def _with_suggestion(error: BaseException, text: str) -> str:
+    """Returns the error's text with Python's own "did you mean", or `text` if that can't be had."""
     try:
         lines = list(traceback.TracebackException.from_exception(error).format_exception_only())
         shown = "".join(lines).strip()
@@ -79,7 +80,7 @@ def _with_suggestion(error: BaseException, text: str) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The chain of causes and contexts, and the members of exception groups."""
+    """Yields the chain of causes and contexts, and the members of exception groups, five at most."""
     found = 0
     seen = {id(error)}
     queue: list[BaseException] = [error]
@@ -101,7 +102,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _stack(error: BaseException, file: str) -> str:
-    """The program's own frames, innermost first: function, line, and column in bytes, from 1."""
+    """Formats the program's own frames, innermost first: function, line, and column in bytes, from 1."""
     if isinstance(error, SyntaxError) and error.filename == file and error.lineno:
         line = error.text or ""
         column = len(line[: (error.offset or 1) - 1].encode("utf-8", "replace")) + 1
@@ -115,12 +116,14 @@ def _stack(error: BaseException, file: str) -> str:
 
 
 def _traces(trace: TracebackType | None) -> Iterator[TracebackType]:
+    """Yields a traceback's entries, outermost first."""
     while trace is not None:
         yield trace
         trace = trace.tb_next
 
 
 def _column(trace: TracebackType) -> int:
+    """Returns the column of a traceback entry, in bytes from 1; 1 if it is unknown."""
     positions = trace.tb_frame.f_code.co_positions()
     for index, place in enumerate(positions):
         if index * 2 == trace.tb_lasti:

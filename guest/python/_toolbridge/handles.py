@@ -22,7 +22,7 @@ _SECRET = object()
 
 
 def size_text(size: int) -> str:
-    """512 B, 3.1 KB, 34 KB, 2.5 MB: of 1024, with a decimal below ten."""
+    """Formats a size in units of 1024, with a decimal below ten: 512 B, 3.1 KB, 34 KB, 2 MB."""
     if size < 1024:
         return f"{size} B"
     amount, unit = size / 1024, "KB"
@@ -55,23 +55,24 @@ class Handle:
             object.__setattr__(self, name, value)
 
     def text(self) -> str:
-        """Returns the content as text; blocks until the host answers."""
+        """Returns the content as text; blocks until the host answers. ToolError if it isn't text or too large."""
         return self._read("handle_text")
 
     def json(self) -> Any:
-        """Returns the content parsed as JSON; blocks until the host answers."""
+        """Returns the content parsed as JSON; blocks until the host answers. Raises ToolError if it can't be."""
         return self._read("handle_json")
 
     def bytes(self) -> bytes:
-        """Returns the content; blocks until the host answers."""
+        """Returns the content; blocks until the host answers. Raises ToolError if it is too large."""
         return base64.b64decode(self._read("handle_bytes"))
 
     def slice(self, start: int = 0, end: int | None = None) -> Handle:
-        """Returns a handle of the bytes from start up to end."""
+        """Returns a handle of the bytes from start up to end, which may be negative; blocks until the host answers."""
         first, last, _ = slice(start, end).indices(self.size)
         return self._read("handle_slice", first, max(first, last))
 
     def _read(self, function: str, *more: Any) -> Any:
+        """Calls a host function on the handle, blocking; returns its value, or raises ToolError."""
         identity = object.__getattribute__(self, "_identity")
         arguments = json.dumps([identity, *more])
         frame = f'{{"op":"call","module":"{_BRIDGE}","function":"{function}","arguments":{arguments}}}'
@@ -99,11 +100,12 @@ class Handle:
         raise TypeError("a Handle can't be copied: use the one there is")
 
     def _mime_text(self) -> str:
-        """A server chose the media type: shown only if it looks like one."""
+        """Returns the media type if it looks like one, as a server chose it; else "data" in its place."""
         found = _MEDIA_TYPE.match(self.mime)
         return found[0] if found else "data"
 
     def _not_the_value(self) -> str:
+        """Formats the error for code that treats the handle as its value."""
         mime = self._mime_text()
         if _READABLE.fullmatch(mime):
             advice = "too large to be given whole: use .json(), .text(), .slice() or .bytes() to read it"
@@ -133,7 +135,11 @@ class Handle:
 
 
 def value_of(reply: dict[str, Any]) -> Any:
-    """The value of a reply, with handles in place of the None that the host put there."""
+    """Returns the value of a reply, with handles in place of the None that the host put there.
+
+    Raises:
+        RuntimeError: the place of a handle isn't None.
+    """
     value: Any = reply["ok"]
     for path, fields in reply.get("handles", ()):
         handle = Handle(_SECRET, fields)

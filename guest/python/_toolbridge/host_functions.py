@@ -40,6 +40,7 @@ class HostFunction:
         return f"{self._head}{arguments_text(_merged(arguments, named))}}}"
 
     def _result(self, reply: dict[str, Any]) -> Any:
+        """Returns the value of a reply; raises ToolError if it is an error."""
         if "error" in reply:
             raise tool_error(reply["error"], self._specifier, self.__name__)
         return value_of(reply)
@@ -64,7 +65,7 @@ class AwaitedFunction(HostFunction):
 
 
 def _merged(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-    """The call's arguments for the host: keywords become one object, or are merged into the mapping given."""
+    """Returns the call's arguments for the host: keywords become one object, or are merged into the mapping given."""
     if not named:
         return list(arguments)
     if not arguments:

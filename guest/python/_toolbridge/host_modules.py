@@ -86,12 +86,13 @@ class HostFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _fill_bridge(module: ModuleType) -> None:
+    """Adds parallel, Handle and the error classes to `host.bridge`."""
     vars(module).update({"parallel": parallel, "Handle": Handle})
     vars(module).update({each.__name__: each for each in CLASSES})
 
 
 def _fill(module: ModuleType) -> None:
-    """Fills `host.mcp_weather` or `host.mcp_weather.aio`."""
+    """Adds the functions of `host.mcp_weather` or `host.mcp_weather.aio`; ModuleNotFoundError for a longer name."""
     name = module.__name__
     parts = name.split(".")
     is_aio = len(parts) == 3 and parts[2] == _AIO
@@ -101,12 +102,18 @@ def _fill(module: ModuleType) -> None:
 
 
 def _fill_by_specifier(module: ModuleType) -> None:
-    """Fills `host:mcp-weather` or `host:mcp-weather/async`."""
+    """Adds the functions of `host:mcp-weather` or `host:mcp-weather/async`."""
     name = module.__name__
     _add_functions(module, name, AwaitedFunction if name.endswith(_ASYNC) else HostFunction)
 
 
 def _add_functions(module: ModuleType, asked: str, kind: type[HostFunction]) -> None:
+    """Asks the host for a module's functions (blocking), and adds them as objects of `kind`.
+
+    Raises:
+        ModuleNotFoundError: the host has no such module.
+        ToolError: its server can't be reached, for instance.
+    """
     reply = wire.request(wire.dumps({"op": "import", "module": asked}))
     if "error" in reply:
         error = reply["error"]

@@ -24,7 +24,7 @@ _listed: list[bytes] = []
 
 
 def fill_holes() -> None:
-    """Allocates every hole between the objects of the image, so that a run's objects lie behind them, together."""
+    """Allocates, forever, every hole between the image's objects, so that a run's objects lie behind them, together."""
     end = id(bytes(1 << 20))  # no hole is so large
     for _ in range(2):  # the list itself leaves holes while it grows
         size = _LARGEST
@@ -40,7 +40,7 @@ def list_objects() -> None:
 
 
 def _objects() -> tuple[bytes, bytes]:
-    """The count, and the addresses of each object reachable from the collector and of its type."""
+    """Returns the count, and the addresses of each object reachable from the collector and of its type, as bytes."""
     found = array("I")
     seen = bytearray(_MOST_MEMORY // _STEP // 8)  # a bit for each place: a set would need megabytes, forever
     waiting: list[Any] = gc.get_objects()

@@ -25,6 +25,7 @@ class _HostChannel(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
+        """Sends bytes to the host as text; an incomplete character waits for its rest."""
         text = self._decoder.decode(bytes(data))
         if text:
             wire.log(self._channel, text)
@@ -44,6 +45,7 @@ class _NoInput(io.StringIO):
 
 
 def _install() -> None:
+    """Replaces sys.stdout, sys.stderr and sys.stdin by new streams of ours."""
     sys.stdout = sys.__stdout__ = _stream(STDOUT)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = _stream(STDERR)  # type: ignore[misc]
     sys.stdin = sys.__stdin__ = _NoInput()  # type: ignore[misc]
@@ -56,7 +58,7 @@ _install()  # while the image is made: a run doesn't pay for creating them
 
 
 def renew() -> None:
-    """Restores the streams for the next run of a session: the last one may have closed or replaced them."""
+    """Restores the streams for the next run of a session, if the last one closed or replaced them."""
     global _is_new
     if _is_new:  # fast path: the first run has the image's streams, and checking them would cost a tenth of it
         _is_new = False
@@ -72,6 +74,7 @@ def begin_anew() -> None:
 
 
 def _is_usable() -> bool:
+    """Returns whether the streams are ours and open."""
     try:
         out, err, empty = _ours
         is_ours = sys.stdout is out and sys.stderr is err and sys.stdin is empty
@@ -81,7 +84,7 @@ def _is_usable() -> bool:
 
 
 def flush() -> None:
-    """Writes the buffers out."""
+    """Flushes stdout and stderr; ignores errors."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -90,6 +93,7 @@ def flush() -> None:
 
 
 def _flush_each() -> None:
+    """Flushes each stream, so that an error of one doesn't keep the other from it."""
     for name in ("stdout", "stderr"):
         with contextlib.suppress(Exception):
             getattr(sys, name).flush()

@@ -20,9 +20,10 @@ _EXAMPLE = 'such as parallel([(get_forecast, {"location": "Oslo"}), (get_forecas
 
 
 def parallel(calls: Iterable[Any], /, *, limit: int = _AT_ONCE, errors: str = "throw") -> list[Any]:
-    """Makes all calls at once, or `limit` at a time; their results in the same order.
+    """Makes all calls at once, or `limit` at a time, and blocks until all have ended; their results in the same order.
 
-    parallel([(get_forecast, {"location": "Oslo"}), …]). Raises the first error, or gives each in its place.
+    parallel([(get_forecast, {"location": "Oslo"}), …]). Raises the first ToolError, after which no more calls begin;
+    with errors="collect", each error is in its result's place. A mistake in the list is raised before any call.
     """
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError("the limit of parallel() is how many calls are made at once: a whole number from 1")
@@ -53,6 +54,7 @@ def _kind_of(value: Any) -> str:
 
 
 def _validated(element: Any, index: int) -> tuple[HostFunction, str]:
+    """Validates one element and encodes its arguments: the function and its call frame. TypeError for a mistake."""
     if not isinstance(element, (tuple, list)) or not element:
         advice = "write (function, input), the host function and its input, and don't call it"
         raise TypeError(f"parallel(): element [{index}] of the list is {_kind_of(element)}: {advice}, {_EXAMPLE}")
@@ -66,14 +68,20 @@ def _validated(element: Any, index: int) -> tuple[HostFunction, str]:
 
 
 def _make_calls(calls: list[tuple[HostFunction, str]], limit: int, *, collects: bool) -> list[Any]:
+    """Makes the calls, at most `limit` at a time, and blocks until all have ended; an error is in its result's place.
+
+    Unless it `collects`, it begins no more calls after an error, which it wraps in `_Raised`.
+    """
     results: list[Any] = [None] * len(calls)
     pending = 0
     stops = False
 
     def begin(index: int) -> None:
+        """Starts the call at this index; it doesn't wait."""
         function, frame = calls[index]
 
         def settle(reply: dict[str, Any]) -> None:
+            """Keeps the result or error at the call's index; the call is no longer pending."""
             nonlocal pending, stops
             pending -= 1
             try:

@@ -56,7 +56,7 @@ def is_too_deep(error: BaseException) -> bool:
 
 
 def _deep_line(source: str, file: str) -> int:
-    """The line at which a program gets too deep, by bisection: with fewer lines, it is at most incomplete."""
+    """Finds the line at which a program gets too deep, by bisection: with fewer lines, it is at most incomplete."""
     lines = source.split("\n")
     fewer, enough = 0, len(lines)
     while enough - fewer > 1:
@@ -103,7 +103,7 @@ class BlockGuard:
 
 
 def _one_too_many(tree: ast.AST) -> ast.expr | None:
-    """A comprehension within as many exception handlers as one code object may have."""
+    """Finds a comprehension within as many exception handlers as one code object may have; None if there is none."""
     waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -124,6 +124,7 @@ def _one_too_many(tree: ast.AST) -> ast.expr | None:
 
 
 def _compiled(source: str, file: str) -> Program:
+    """Compiles a program as `compiled` does, and lets tracebacks find its source; may run out of stack."""
     linecache.cache[file] = (lambda: source,)  # read only when a traceback is printed
     expression = _one_expression(source, file)
     if expression is not None:
@@ -154,7 +155,7 @@ def _one_expression(source: str, file: str) -> CodeType | None:
 
 
 def _assigns_result(tree: ast.Module) -> bool:
-    """Whether the program assigns the variable `result` outside its functions."""
+    """Returns whether the program assigns the variable `result` outside its functions."""
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
@@ -170,7 +171,10 @@ def _assigns_result(tree: ast.Module) -> bool:
 
 
 def main_module() -> ModuleType:
-    """Returns the module that programs run in, kept from one run of a session to the next."""
+    """Returns the module that programs run in, kept from one run of a session to the next.
+
+    Makes a new one if there is none, or a program has replaced it.
+    """
     module = sys.modules.get("__main__")
     if not isinstance(module, _Main):
         module = sys.modules["__main__"] = _Main("__main__")

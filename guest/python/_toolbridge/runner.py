@@ -25,6 +25,7 @@ _RUN_FIELDS = {"wire": int, "source": str, "file": str, "seed": str, "stack": in
 
 
 def _is_run_frame(frame: dict[str, Any]) -> bool:
+    """Returns whether a frame has exactly the fields of a run frame, with their types, and this wire version."""
     return (
         type(frame) is dict
         and frame.keys() == _RUN_FIELDS.keys()
@@ -34,7 +35,7 @@ def _is_run_frame(frame: dict[str, Any]) -> bool:
 
 
 def _outcome(frame: dict[str, Any]) -> str:
-    """Runs the program of a run frame and returns the outcome frame."""
+    """Runs the program of a run frame and returns the outcome frame; `{"wire":0}` for another frame."""
     if not _is_run_frame(frame):
         return '{"wire":0}'
     file = frame["file"]
@@ -65,6 +66,7 @@ def _succeeded(value: str | None) -> str:
 
 
 def _failed(error: BaseException, file: str, kind: str) -> str:
+    """Encodes the outcome of a failed run; if memory ran out, frees the reserve first."""
     if isinstance(error, MemoryError):
         _spare.clear()
         kind = kind if program.is_too_deep(error) else "out_of_memory"
@@ -79,7 +81,7 @@ class WitWorld(wit_world.WitWorld):
     """The exports of guest.wit."""
 
     def run(self, frame: str) -> str:
-        """Runs the program of a run frame and returns the outcome frame."""
+        """Runs the program of a run frame, blocking, and returns the outcome frame, also for its exceptions."""
         try:
             return wire.printable(_outcome(wire.loads(frame)))
         except MemoryError as error:  # for reading the program, or for writing its value
@@ -87,6 +89,7 @@ class WitWorld(wit_world.WitWorld):
 
 
 def _prepare() -> None:
+    """Does all work before any program, once, as the image is made: library, denials, warm-up, memory layout."""
     standard_library.read_library()
     zones = next((path for path in sys.path if os.path.isdir(f"{path}/tzdata/zoneinfo")), None)
     if zones is None:
@@ -114,7 +117,7 @@ def _prepare() -> None:
 def _first_seed(*arguments: Any, **named: Any) -> None:
     """Replaces random.seed for its first call, by the component's start, which would draw 2,500 random bytes in vain.
 
-    Each run is seeded by the host.
+    Restores random.seed. Each run is seeded by the host.
     """
     random.seed = random._inst.seed  # type: ignore[attr-defined]  # pyright: ignore
     if arguments or named:

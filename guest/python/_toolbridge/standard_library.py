@@ -33,7 +33,7 @@ _ZONES: dict[str, bytes] = {}
 
 
 def read_library() -> None:
-    """Compiles every module that isn't left out; called while the image is made."""
+    """Reads and compiles every module that isn't left out; called while the image is made."""
     root = next(path for path in sys.path if os.path.exists(f"{path}/json/__init__.py"))
     for name, is_package, path in _found(root, ""):
         with open(path, "rb") as file:
@@ -46,6 +46,7 @@ def read_library() -> None:
 
 
 def _found(directory: str, prefix: str) -> Iterator[tuple[str, bool, str]]:
+    """Yields name, whether it is a package, and path of each module in a directory, recursively."""
     for entry in sorted(os.listdir(directory)):
         path = f"{directory}/{entry}"
         name = entry.removesuffix(".py")
@@ -122,11 +123,12 @@ class MemoryFinder(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 
 
 def patch_zones(module: ModuleType) -> None:
-    """Makes zoneinfo read its data from memory."""
+    """Makes zoneinfo read its data from memory, not from files."""
     import io
     import zoneinfo
 
     def load_tzdata(key: str) -> Any:
+        """Opens a zone's data; raises ZoneInfoNotFoundError for an unknown one."""
         found = _ZONES.get(key)
         if found is None:
             raise zoneinfo.ZoneInfoNotFoundError(f"No time zone found with key {key}")

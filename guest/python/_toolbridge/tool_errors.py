@@ -67,7 +67,7 @@ for _class in CLASSES:
 
 
 def tool_error(fields: dict[str, Any], module: str, function: str) -> ToolError:
-    """The error for an error frame."""
+    """Makes (doesn't raise) the ToolError for an error frame, of the class for its kind."""
     kind = str(fields.get("kind", "failed"))
     return BY_KIND.get(kind, ToolError)(
         str(fields.get("message", "")),

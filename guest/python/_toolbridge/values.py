@@ -29,7 +29,7 @@ class UnconvertibleError(TypeError):
 
 
 def value_text(value: Any) -> str:
-    """The run's value as JSON. Handles and bytes become a description, NaN becomes null.
+    """Encodes the run's value as JSON. Handles and bytes become a description, NaN becomes null.
 
     Raises:
         UnconvertibleError: some part of it has no JSON form.
@@ -38,7 +38,7 @@ def value_text(value: Any) -> str:
 
 
 def arguments_text(arguments: list[Any]) -> str:
-    """A call's arguments as JSON. Handles stand for their content.
+    """Encodes a call's arguments as JSON. Handles stand for their content.
 
     Raises:
         UnconvertibleError: some part of them has no JSON form.
@@ -47,6 +47,11 @@ def arguments_text(arguments: list[Any]) -> str:
 
 
 def _text(value: Any, what: str, *, for_call: bool) -> str:
+    """Encodes a value as JSON, by the C encoder if possible; `what` names it in errors.
+
+    Raises:
+        UnconvertibleError: some part of it has no JSON form.
+    """
     try:
         return (_call_encoder if for_call else _value_encoder)(value)
     except (TypeError, ValueError, RecursionError):
@@ -70,7 +75,7 @@ def _converted(value: Any) -> Any:
 
 
 def _sorted_if_possible(values: Iterable[Any]) -> list[Any]:
-    """A set's elements, sorted if they can be compared, so that the order is the same in every run."""
+    """Lists a set's elements, sorted if they can be compared, so that the order is the same in every run."""
     listed = list(values)
     try:
         listed.sort()
@@ -80,6 +85,7 @@ def _sorted_if_possible(values: Iterable[Any]) -> list[Any]:
 
 
 def _number(value: decimal.Decimal) -> Any:
+    """Converts a decimal: to int if it is whole and has no more than 16 digits, else to float."""
     if not value.is_finite():
         return float(value)
     return int(value) if value == value.to_integral_value() and abs(value.adjusted()) < 16 else float(value)
@@ -113,18 +119,20 @@ _CONVERSIONS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 
 
 def _default_of_call(value: Any) -> Any:
+    """Converts what the C encoder can't, in arguments: handles to a reference; raises TypeError if it is unknown."""
     if isinstance(value, Handle):
         return value._as_argument()
     return _converted_or_refused(value)
 
 
 def _default_of_value(value: Any) -> Any:
+    """Converts what the C encoder can't, in the run's value: handles and bytes to text; raises TypeError if unknown."""
     description = _description(value)
     return _converted_or_refused(value) if description is None else description
 
 
 def _description(value: Any) -> str | None:
-    """The description of a handle or of bytes in the run's value; None for other values."""
+    """Describes a handle or bytes in the run's value; None for other values."""
     if isinstance(value, Handle):
         return repr(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -134,6 +142,7 @@ def _description(value: Any) -> str | None:
 
 
 def _converted_or_refused(value: Any) -> Any:
+    """Converts one level of a value to JSON's own types; raises TypeError for an unknown type."""
     converted = _converted(value)
     if converted is NotImplemented:
         raise TypeError
@@ -175,6 +184,7 @@ class _Walk:
         return self._composed(value, path, depth, above) if description is None else description
 
     def _composed(self, value: Any, path: str, depth: int, above: tuple[int, ...]) -> Any:
+        """Converts an object, list or another type; raises UnconvertibleError if it is too deep, cyclic or unknown."""
         if depth > _MOST_DEPTH:
             raise UnconvertibleError(f"{self._what} is nested deeper than {_MOST_DEPTH} levels{self._at(path)}.")
         if id(value) in above:
@@ -191,6 +201,7 @@ class _Walk:
         return self.plain(converted, path, depth + 1, inner)
 
     def _object(self, value: Mapping[Any, Any], path: str, depth: int, above: tuple[int, ...]) -> dict[str, Any]:
+        """Converts a mapping's keys to strings, and its values."""
         made: dict[str, Any] = {}
         for key, item in value.items():
             name = key if isinstance(key, str) else self._key(key, path)
@@ -198,6 +209,7 @@ class _Walk:
         return made
 
     def _key(self, key: Any, path: str) -> str:
+        """Converts a mapping's key to a string; raises UnconvertibleError if it isn't a scalar."""
         if key is None or isinstance(key, (bool, int, float)):
             return dumps(key)
         converted = _converted(key)
@@ -211,6 +223,7 @@ class _Walk:
         )
 
     def _number(self, value: float, path: str) -> float | None:
+        """Returns a plain number; None for NaN or infinity. UnconvertibleError: too long, or NaN in a call."""
         if isinstance(value, int):
             if value.bit_length() > _MOST_BITS:
                 raise UnconvertibleError(f"{self._what} has a number that is too long{self._at(path)}. Give its text.")
@@ -222,6 +235,7 @@ class _Walk:
         return None
 
     def _refused(self, value: Any, path: str) -> UnconvertibleError:
+        """Makes (doesn't raise) the error for a value without a JSON form, with advice on its type."""
         kind = _kind(value)
         if isinstance(value, types.CoroutineType):
             advice = "Write await before the call"

@@ -37,6 +37,7 @@ def printable(text: str) -> str:
 
 
 def _reply(frame: str) -> dict[str, Any]:
+    """Parses the host's reply, fetching a long one; raises RuntimeError if it has unknown fields."""
     reply = loads(_fetched(frame))
     if not reply.keys() <= _REPLY_FIELDS:
         raise RuntimeError("the host's reply has unknown fields")
@@ -44,15 +45,16 @@ def _reply(frame: str) -> dict[str, Any]:
 
 
 def request(frame: str) -> dict[str, Any]:
-    """Sends a request frame; blocks until the host replies."""
+    """Sends a request frame and blocks until the host replies; returns the reply, which may be an error."""
     return _reply(wit_world.call(printable(frame)))
 
 
 def _fetched(frame: str) -> str:
-    """The frame, or the long one that `take` fetches in its place.
+    """Returns the frame, or the long one that it announces, fetched by `take`.
 
     Raises:
         MemoryError: there is no room for it. Unchecked, the interpreter would end in the middle of a call.
+        RuntimeError: it was lost to a call in between.
     """
     if not frame.startswith("+"):
         return frame
@@ -92,7 +94,11 @@ def start(frame: str, settle: Settle) -> None:
 
 
 def wait(seconds: float | None) -> bool:
-    """Blocks until the next reply (None: without a timeout) and passes it to its callback; False on timeout."""
+    """Blocks until the next reply (None: without a timeout) and passes it to its callback; False on timeout.
+
+    Raises:
+        RuntimeError: no call is pending.
+    """
     microseconds = -1 if seconds is None else min(max(0, round(seconds * 1e6)), 1 << 60)
     frame = wit_world.wait(microseconds)
     if frame == "-":
@@ -107,7 +113,11 @@ def wait(seconds: float | None) -> bool:
 
 
 def sleep(seconds: float, /) -> None:
-    """Blocks in the host, for time.sleep: not counted as CPU time, and ends with the run."""
+    """Blocks in the host, for time.sleep: not counted as CPU time, and ends with the run. Delivers replies meanwhile.
+
+    Raises:
+        ValueError: `seconds` is negative or NaN.
+    """
     if not seconds >= 0:
         raise ValueError("sleep length must be non-negative")
     until = time.monotonic() + seconds
