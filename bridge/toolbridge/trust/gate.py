@@ -391,7 +391,7 @@ class RunGate:
         return answers
 
     def _evaluate(self, tool: ToolSpec, covered: frozenset[str]) -> Decision | _Question:
-        """The decision, or the question to ask; `covered` are the rules that a person has agreed to.
+        """Returns the decision, or the question to ask; `covered` are the rules that a person has agreed to.
 
         Records an allowed call as sent, without an await in between.
         """
@@ -420,7 +420,7 @@ class RunGate:
         return Decision(True, rule=next((each.rule for each in verdicts if each.level == "ask"), verdicts[0].rule))
 
     async def _ask(self, tool: ToolSpec, arguments: Mapping[str, Any], question: _Question) -> Decision:
-        """Asks the host and waits for it. Anything but a clear yes is a refusal, so are errors, which are logged."""
+        """Asks the host and waits for it. Anything but a clear yes is a refusal; so is an error, which is logged."""
         rule = ", ".join(sorted(question.rules))
         given = MappingProxyType(dict(arguments))
         detail = detail_of(tool.name, given)

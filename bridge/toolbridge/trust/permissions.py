@@ -307,7 +307,7 @@ def labels_of(config: Config, tool: ToolSpec) -> frozenset[str]:
 
 
 def server_labels(config: Config, server: str) -> frozenset[str]:
-    """All labels of a server and its tools: those of text that came with no call."""
+    """Returns all labels of a server and its tools: those of text that came with no call."""
     configured = config.servers.get(server)
     return frozenset() if configured is None else frozenset(entry.partition(":")[0] for entry in configured.labels)
 

@@ -28,21 +28,21 @@ def visible(text: str) -> str:
 
 
 def word(text: str) -> str:
-    """One argument of a command, quoted and escaped if not plain: two different arguments never look the same."""
+    """Quotes and escapes one argument of a command if it isn't plain: two different arguments never look the same."""
     if _BARE_WORD.fullmatch(text):
         return text
     return '"' + "".join(_SHORT.get(piece, piece) for piece in _shown(text)) + '"'
 
 
 def columns(text: str) -> int:
-    """The width of visible text in columns of a terminal."""
+    """Returns the width of visible text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(_width(character) for character in text)
 
 
 def wrapped(words: Iterable[str], width: int) -> list[str]:
-    """Wraps words to lines of at most this width; a word longer than a line is broken, marked by a `\\` at its end."""
+    """Wraps words to lines of at most this width; a longer word is broken, and its lines but the last end in `\\`."""
     lines: list[str] = []
     line, used = "", 0
     for each in words:
@@ -59,6 +59,7 @@ def wrapped(words: Iterable[str], width: int) -> list[str]:
 
 
 def _shown(text: str) -> Iterator[str]:
+    """Yields each character, escaped if it is invisible, or an accent above a character that has two already."""
     marks = 0
     for character in text:
         category = unicodedata.category(character)
@@ -76,6 +77,7 @@ def _shown(text: str) -> Iterator[str]:
 
 
 def _broken(text: str, width: int) -> list[str]:
+    """Breaks a word into pieces of at most this width in columns; each but the last ends in `\\`."""
     if columns(text) <= width:
         return [text]
     pieces: list[str] = []
@@ -92,6 +94,7 @@ def _broken(text: str, width: int) -> list[str]:
 
 
 def _width(character: str) -> int:
+    """Returns the columns of a character: none for an accent, two for a wide one."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
@@ -117,14 +120,14 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
-    """A server's text in an error for a person: secrets redacted, no stack frames, one line, cut, inert."""
+    """Returns a server's text for an error to a person: secrets redacted, no stack frames, one line, cut, inert."""
     text = without_frames(_bounded_and_masked(text, frozenset(secrets), 16 * limit))
     text = " ".join(text.encode("utf-8", "replace").decode().split())
     return _cut(for_terminal(text[: limit + 1]), limit)
 
 
 def for_guest_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_GUEST_ERROR) -> str:
-    """A server's text in an error for guest code and the model: the message, and nothing about the host.
+    """Returns a server's text for an error to guest code and the model: the message, and nothing about the host.
 
     Stack frames are removed, home directories become `~`, secrets and passwords in URLs are redacted, and hidden
     characters removed. Several lines may be left.
@@ -139,13 +142,16 @@ def for_guest_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_
 
 
 def for_form(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR) -> str:
-    """A server's text in a question to a person: secrets redacted, inert, cut. Several lines may be left."""
+    """Returns a server's text for a question to a person: secrets redacted, inert, cut. Several lines may be left."""
     text = _bounded_and_masked(text, frozenset(secrets), 16 * limit)
     return _cut(for_terminal(text[: 2 * limit]), limit)  # of two characters, CRLF, one is left
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
-    """Redaction: text in which known secrets are `***`, in any common encoding."""
+    """Redaction: returns the text with `***` for known secrets, plain, truncated or in any common encoding.
+
+    For a long text in a worker thread, raises anyio's cancellation if its call was cancelled.
+    """
     known = secrets if isinstance(secrets, frozenset) else frozenset(secrets)
     if not known:
         return text
@@ -155,14 +161,14 @@ def masked(text: str, secrets: Iterable[str]) -> str:
 
 
 def masked_bytes(data: bytes, secrets: Iterable[str]) -> bytes:
-    """Redaction of binary data: every known secret is overwritten, byte by byte; all else stays in place."""
+    """Redaction of binary data: overwrites every known secret, byte by byte; all else stays in place."""
     from toolbridge.trust import secrets as redaction
 
     return redaction.masked_bytes(data, frozenset(secrets))
 
 
 def _bounded_and_masked(text: str, secrets: frozenset[str], most: int) -> str:
-    """The first `most` characters without secrets: not even the half of one that the cut leaves."""
+    """Returns the first `most` characters without secrets: not even the half of one that the cut leaves."""
     if not secrets or len(text) <= most:
         return masked(text[:most], secrets)
     from toolbridge.trust.secrets import encodings
@@ -190,7 +196,7 @@ _SEPARATOR = r"(?:\\{0,4}/|\\{1,4})"
 
 
 def without_frames(text: str) -> str:
-    """Text without the frames of Python's, JavaScript's, Java's and .NET's stack traces: messages stay."""
+    """Removes the frames of Python's, JavaScript's, Java's and .NET's stack traces; messages stay."""
     if "\n" not in text:
         return text
     is_group = "Exception Group Traceback" in text
@@ -212,6 +218,7 @@ def without_frames(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def _home_directories(own: str) -> re.Pattern[str]:
+    """Compiles the pattern of home directories: `own`, if it is an absolute path, and those of Unix and Windows."""
     word = rf"{_PART}{{1,64}}"
     unix = rf"(?:\\{{0,4}}/mnt\\{{0,4}}/[a-z])?\\{{0,4}}/(?:home|Users)\\{{0,4}}/{_PART}{{1,255}}"
     windows = rf"[A-Za-z]:{_SEPARATOR}Users{_SEPARATOR}(?:{word}(?: {word}){{1,2}}(?=[\\/])|{word})"

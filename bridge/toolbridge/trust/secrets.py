@@ -60,7 +60,11 @@ class Encodings(NamedTuple):
 
 
 def masked(text: str, secrets: frozenset[str]) -> str:
-    """Text in which known secrets are `***`."""
+    """Redaction: returns the text with `***` for known secrets, plain, truncated or encoded.
+
+    Forms shorter than four characters are left. For a long text in a worker thread, raises anyio's cancellation if its
+    call was cancelled.
+    """
     found = encodings(secrets)
     if len(text) < found.shortest:
         return text
@@ -73,7 +77,10 @@ def masked(text: str, secrets: frozenset[str]) -> str:
 
 
 def masked_bytes(data: bytes, secrets: frozenset[str]) -> bytes:
-    """Binary data in which every known secret is overwritten; all else stays in place."""
+    """Redaction of binary data: overwrites known secrets with as many `*`; all else stays in place.
+
+    Forms shorter than eight bytes are left.
+    """
     for encoding in byte_encodings(secrets):
         if encoding in data:
             data = data.replace(encoding, b"*" * len(encoding))
@@ -82,7 +89,7 @@ def masked_bytes(data: bytes, secrets: frozenset[str]) -> bytes:
 
 @lru_cache(maxsize=256)
 def encodings(secrets: frozenset[str]) -> Encodings:
-    """The encodings of these secrets to search a text for."""
+    """Returns the encodings of these secrets to search a text for; cached."""
     exact: set[str] = set()
     any_case: set[str] = set()
     truncated: set[str] = set()
@@ -103,7 +110,7 @@ def encodings(secrets: frozenset[str]) -> Encodings:
 
 @lru_cache(maxsize=256)
 def byte_encodings(secrets: frozenset[str]) -> tuple[bytes, ...]:
-    """The encodings to search binary data for, the longest first."""
+    """Returns the encodings of these secrets to search binary data for, the longest first; cached."""
     parts = {part for secret in secrets for part in _parts(secret)}
     found = {form.encode("utf-8", "surrogatepass") for part in parts for form in _encoded(part)}
     found |= {secret.encode(encoding, "surrogatepass") for secret in secrets for encoding in ("utf-16-le", "utf-16-be")}
@@ -114,7 +121,7 @@ def byte_encodings(secrets: frozenset[str]) -> tuple[bytes, ...]:
 
 
 def _spans(text: str, found: Encodings) -> Iterator[Span]:
-    """The places of encodings, piece by piece; pieces overlap, so that none hides between two."""
+    """Yields the places of encodings, piece by piece; pieces overlap, so that none hides between two."""
     for start in range(0, len(text), _PIECE):
         if start:
             _stop_if_cancelled()
@@ -136,6 +143,7 @@ def _spans(text: str, found: Encodings) -> Iterator[Span]:
 
 
 def _places(text: str, wanted: str) -> Iterator[int]:
+    """Yields where the wanted text begins in another, without overlaps."""
     place = text.find(wanted)
     while place >= 0:
         yield place
@@ -143,6 +151,7 @@ def _places(text: str, wanted: str) -> Iterator[int]:
 
 
 def _merged(spans: Iterable[Span]) -> Iterator[Span]:
+    """Joins overlapping spans of a sorted sequence."""
     begin = end = 0
     for start, stop in spans:
         if start < end:
@@ -156,6 +165,7 @@ def _merged(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _stop_if_cancelled() -> None:
+    """Raises anyio's cancellation if this is a worker thread whose call was cancelled."""
     from anyio.from_thread import check_cancelled  # here: most texts are of one piece
 
     with suppress(RuntimeError):  # in no worker thread
@@ -172,7 +182,7 @@ def _two_thirds(secret: str) -> int:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters two texts begin with alike."""
+    """Returns how many characters two texts begin with alike."""
     if one == other:
         return len(one)
     pairs = enumerate(zip(one, other, strict=False))
@@ -183,6 +193,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _parts(secret: str) -> Iterator[str]:
+    """Yields a secret, and of one with several lines also each long line, and the whole with CRLF."""
     yield secret
     lines = secret.split("\n")
     if len(lines) > 1:
@@ -191,7 +202,7 @@ def _parts(secret: str) -> Iterator[str]:
 
 
 def _encoded(secret: str) -> set[str]:
-    """A secret in plain, URL, HTML, hex, base64, UTF-16 and as a list of bytes; each in JSON, and in JSON twice."""
+    """Returns a secret plain, in URL, HTML, hex, base64, UTF-16, as a list of bytes; each in JSON, once and twice."""
     import json
     from urllib.parse import quote, quote_plus
 
@@ -212,7 +223,7 @@ def _encoded(secret: str) -> set[str]:
 
 
 def _in_base64(raw: bytes) -> Iterator[str]:
-    """Base64 of a secret anywhere in longer data: without the characters that depend on its neighbours."""
+    """Yields base64 of a secret anywhere in longer data: without the characters that depend on its neighbours."""
     import base64
     from urllib.parse import quote
 

@@ -45,7 +45,7 @@ class Approver(Protocol):
     """Decides whether a server may be started or reached."""
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answers for this exact request; an exception counts as a refusal."""
+        """Answers for this exact request; may wait for a person. An exception counts as a refusal."""
         ...
 
 
@@ -57,7 +57,7 @@ class AsksSomebody(Protocol):
     """An approver that asks different persons for different users of a server."""
 
     def asker(self) -> object:
-        """The person whom `approve` would ask for the current task. Tasks with the same asker share one question."""
+        """Returns whom `approve` would ask for the current task. Tasks with the same asker share one question."""
         ...
 
 
@@ -66,7 +66,7 @@ class MayTakeBack(Protocol):
     """An approver whose approvals can be revoked elsewhere while their servers are connected."""
 
     def stamp(self) -> object:
-        """A value that changes with any decision; cheap to read."""
+        """Returns a value that changes with any decision; cheap to read."""
         ...
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
@@ -78,7 +78,7 @@ class DenyAll:
     """Refuses every server: the default."""
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Refuses."""
+        """Refuses; the reason names the digest."""
         return Approval(False, f"no approver was given, and nobody approved {request.digest}")
 
 
@@ -91,7 +91,7 @@ class ApproveDigests:
         """Digests that were in no request so far."""
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Approves a listed digest."""
+        """Approves a listed digest, which then is no longer among `unused`; refuses others."""
         if request.digest in self._digests:
             self.unused.discard(request.digest)
             return Approval(True)
@@ -113,14 +113,14 @@ def references(text: str) -> tuple[str, ...]:
 
 
 def masked_value(text: str) -> str:
-    """A value of `env` or `headers`: its references if it has nothing else, else `***`."""
+    """Returns a value of `env` or `headers` without secrets: its references if it has nothing else, else `***`."""
     names = references(text)
     bare = _REFERENCE.sub("", text) == ""
     return " ".join(f"${{{name}}}" for name in names) if names and bare else MASK
 
 
 def approved_facts(request: ApprovalRequest) -> dict[str, object]:
-    """The facts of an approved request, for people, without empty fields."""
+    """Returns the facts of an approved request, for people: masked, cut, and without empty fields."""
     server = request.server
     args = [_cut(argument) for argument in masked_arguments(server.args[:MOST_ARGUMENTS])]
     if len(server.args) > MOST_ARGUMENTS:
@@ -143,7 +143,7 @@ def approved_facts(request: ApprovalRequest) -> dict[str, object]:
 
 
 def differences(before: Mapping[str, object], now: Mapping[str, object]) -> tuple[str, ...]:
-    """The facts that differ; a digest may also differ by a value that is not stored."""
+    """Names the facts that differ; if none does, says that it is a value that is not stored."""
     changed = tuple(name for name in {**now, **before} if before.get(name) != now.get(name))
     return changed or ("a value that is not shown",)
 
@@ -153,6 +153,7 @@ def _values(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _sign_in(server: ServerConfig) -> dict[str, object]:
+    """Returns the OAuth client and scopes of a server; empty without OAuth."""
     if server.oauth is None:
         return {}
     scopes = [_cut(scope) for scope in sorted(server.oauth.scopes)[:MOST_ARGUMENTS]]
@@ -183,7 +184,7 @@ class Terminal:
         return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)
 
     async def ask(self, text: str, question: str) -> str:
-        """Shows a text and a question, and waits for a line; empty at the end of input."""
+        """Shows a text, discards input typed before, asks, and waits for a line; empty at the end of input."""
         import termios
 
         import anyio
@@ -205,6 +206,7 @@ class Terminal:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
+    """Whether a stream is a terminal; a missing or closed one is none."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
@@ -212,6 +214,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _write(text: str) -> None:
+    """Writes to stderr at once; characters that its encoding lacks are escaped."""
     encoding = sys.stderr.encoding or "utf-8"
     sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
     sys.stderr.flush()

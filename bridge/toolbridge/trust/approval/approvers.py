@@ -57,14 +57,17 @@ _Row: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 def warning_line(server: ServerConfig) -> str:
-    """The warning, always shown as one line."""
+    """Returns the warning for a server's transport, always shown as one line."""
     if server.transport == "stdio":
         return PROCESS_WARNING
     return OBJECT_WARNING if server.transport == "in_process" else REMOTE_WARNING
 
 
 def approval_prompt(request: ApprovalRequest, answer: StoredAnswer, *, width: int = 80) -> str:
-    """The approval prompt, without the question."""
+    """Returns the approval prompt, without the question: configuration, digest, history and warnings.
+
+    A long configuration is shown in full, then shortened. Reads no file's content, but looks at the program's place.
+    """
     width = max(40, width)
     rows = list(_rows(request))
     room = width - 2 - _LABEL
@@ -98,6 +101,7 @@ def _rule(text: str, width: int) -> str:
 
 
 def _rows(request: ApprovalRequest) -> Iterator[_Row]:
+    """Yields the rows of the prompt, with values masked; what a server doesn't configure is left out."""
     server = request.server
     yield ("Origin", _origin(server.origin))
     if server.display_name:
@@ -132,13 +136,14 @@ def _origin(origin: Origin) -> tuple[str, ...]:
 
 
 def _values(values: Mapping[str, str]) -> Iterator[str]:
-    """Names with masked values, and the names of the user's variables that go into them."""
+    """Yields names with masked values, and the names of the user's variables that go into them."""
     for name, value in values.items():
         sources = " ".join(f"${{{each}}}" for each in references(value))
         yield f"{word(name)}={MASK}" + (f" (from {sources})" if sources else "")
 
 
 def _history(answer: StoredAnswer) -> str:
+    """Says in one sentence what this user decided before about the server."""
     day = answer.when.partition("T")[0]
     if answer.standing == "changed":
         return f"CHANGED since you approved it on {day}: {', '.join(map(visible, answer.changes))}."
@@ -148,7 +153,7 @@ def _history(answer: StoredAnswer) -> str:
 
 
 def _set_in(line: str, width: int) -> str:
-    """The warning, indented so that a terminal wraps it between words; its sign may take one column or two."""
+    """Indents the warning so that a terminal wraps it between words; its sign may take one column or two."""
     _, _, words = line.partition("\ufe0f")
     for indent in range(2, 16):  # wider than the longest word
         place = width - indent - 2
@@ -158,6 +163,7 @@ def _set_in(line: str, width: int) -> str:
 
 
 def _shortened(lines: list[str]) -> list[str]:
+    """Cuts lines out of the middle of a row of more than eight, and says how many; the full row is shown above."""
     if len(lines) <= _MOST_LINES:
         return lines
     tail = 2
@@ -189,12 +195,13 @@ class StoredApprovals:
     def __init__(
         self, store: ApprovalStore | None = None, *, config_file: str | None = None, profiles: Sequence[str] = ()
     ) -> None:
+        """Answers from `store` (default: the user's); refusals advise a command with `config_file` and `profiles`."""
         self.store = store or ApprovalStore()
         self._config_file = config_file
         self._profiles = tuple(profiles)
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answers from the store."""
+        """Answers from the store, read anew; asks nobody. An unusable store is a refusal."""
         if is_own_object(request):
             return Approval(True)
         try:
@@ -212,7 +219,7 @@ class StoredApprovals:
         return (await StoredApprovals.approve(self, request)).approved
 
     def refusal(self, request: ApprovalRequest, answer: StoredAnswer) -> Approval | None:
-        """The refusal, with its reason and remedy; None if approved."""
+        """Returns the refusal, with its reason and remedy; None if approved, and not disabled."""
         if answer.disabled:
             name = request.server.name
             return Approval(False, f"you disabled it; {advised(f'enable {name}')} takes that back")
@@ -242,12 +249,16 @@ class TerminalApprover(StoredApprovals):
         profiles: Sequence[str] = (),
         terminal: Terminal | None = None,
     ) -> None:
+        """Takes the arguments of `StoredApprovals`; `terminal` replaces the one that this program was started from."""
         super().__init__(store, config_file=config_file, profiles=profiles)
         self._terminal = terminal or Terminal()
         self._turn: anyio.Lock | None = None
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answers from the store, else asks."""
+        """Answers from the store, else asks and waits, one question at a time; stores a yes.
+
+        Doesn't ask about servers that this user disabled. An unusable store is a refusal.
+        """
         if is_own_object(request):
             return Approval(True)
         # One question at a time; each reads the store again first.
@@ -276,11 +287,15 @@ class CallbackApprover:
     """
 
     def __init__(self, ask: Ask, *, store: ApprovalStore | None = None) -> None:
+        """Takes the callback, and the store to use, if any. Raises MisuseError if `ask` can't be called so."""
         self._ask = callback("ask", ask, "ask", "request")
         self._stored = None if store is None else StoredApprovals(store)
 
     async def approve(self, request: ApprovalRequest) -> Approval:
-        """Answers from the store, if there is one, else asks."""
+        """Answers from the store, if there is one, else asks; stores a yes. Raises what the callback raises.
+
+        Doesn't ask about servers that this user disabled. An unusable store is a refusal.
+        """
         store = None if self._stored is None else self._stored.store
         try:
             if self._stored is not None and store is not None:
@@ -302,12 +317,12 @@ class CallbackApprover:
         return None if self._stored is None else self._stored.stamp()
 
     async def still_approves(self, request: ApprovalRequest) -> bool:
-        """Whether the store approves this now; without a store, a yes holds until the callback is asked again."""
+        """Whether the store approves this now; asks nobody. Without a store, a yes holds until the next question."""
         return self._stored is None or await self._stored.still_approves(request)
 
 
 def approver_of(given: ApproverLike | None) -> Approver:
-    """The approver for an object or a callback of the host; None refuses every server.
+    """Returns an approver for an object or a callback of the host; None refuses every server.
 
     Raises:
         MisuseError: it is neither.
@@ -319,6 +334,7 @@ def approver_of(given: ApproverLike | None) -> Approver:
 
 
 def _as_approval(given: object) -> Approval:
+    """Returns the callback's answer as an approval; anything but a bool or an `Approval` is a refusal."""
     if isinstance(given, bool):
         return Approval(given)
     if isinstance(given, Approval):
@@ -340,7 +356,7 @@ def is_own_object(request: ApprovalRequest) -> bool:
 
 
 def how_to_approve(request: ApprovalRequest, config_file: str | None, profiles: Sequence[str] = ()) -> str:
-    """The command that asks a person to approve, or the code for a server of a program.
+    """Returns the command that asks a person to approve, or the code for a server of a program.
 
     Models read this, so it doesn't name the command that approves without a person (see `unattended_command`).
     """

@@ -77,12 +77,12 @@ class Records:
     switches: tuple[SwitchRecord, ...] = ()
 
     def with_approval(self, record: ApprovalRecord) -> Records:
-        """A copy with this decision in place of an earlier one."""
+        """Returns a copy with this decision in place of an earlier one."""
         others = tuple(each for each in self.approvals if each.place != record.place)
         return Records((*others, record), self.switches)
 
     def with_switch(self, record: SwitchRecord) -> Records:
-        """A copy with this switch in place of an earlier one."""
+        """Returns a copy with this switch in place of an earlier one."""
         others = tuple(each for each in self.switches if each.place != record.place)
         return Records(self.approvals, (*others, record))
 
@@ -92,7 +92,7 @@ class Records:
 
 
 def records_to_text(records: Records, key: bytes) -> bytes:
-    """The text of a store's file, sealed."""
+    """Returns the text of a store's file, sorted and sealed."""
     content: dict[str, Any] = {
         "version": VERSION,
         "approvals": [
@@ -131,13 +131,13 @@ def records_from_text(text: bytes, key: bytes) -> Records:
 
 
 def sealed(content: Mapping[str, Any], key: bytes) -> bytes:
-    """The text of a file with its HMAC."""
+    """Returns the text of a file with its HMAC; raises RecordsError for what JSON can't hold."""
     # ASCII only: a path that is no UTF-8 has lone surrogates, which have no other encoding.
     return (json.dumps({**content, "seal": _seal(content, key)}, indent=2, ensure_ascii=True) + "\n").encode("ascii")
 
 
 def unsealed(text: bytes, key: bytes, keys: set[str]) -> dict[str, Any]:
-    """Verifies the seal and returns the content, which must have these keys.
+    """Verifies the seal and returns the content, which must have exactly these keys.
 
     Raises:
         RecordsError: it is damaged, altered, or of another version.
@@ -160,6 +160,7 @@ def unsealed(text: bytes, key: bytes, keys: set[str]) -> dict[str, Any]:
 
 
 def _seal(content: Mapping[str, Any], key: bytes) -> str:
+    """Returns the HMAC of the content's canonical form; raises RecordsError for what JSON can't hold."""
     try:
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     except (ValueError, RecursionError):
@@ -168,6 +169,7 @@ def _seal(content: Mapping[str, Any], key: bytes) -> str:
 
 
 def _approval(value: object) -> ApprovalRecord:
+    """Parses a decision about a server; raises RecordsError if a field is missing, unknown or malformed."""
     keys = {"name", "origin", "directory", "decision", "when", "digest", "what"}
     fields = object_of(value, "an approval", keys)
     directory, decision = fields["directory"], fields["decision"]
@@ -185,6 +187,7 @@ def _approval(value: object) -> ApprovalRecord:
 
 
 def _switch(value: object) -> SwitchRecord:
+    """Parses a switch of a server; raises RecordsError if a field is missing, unknown or malformed."""
     fields = object_of(value, "a switch", {"name", "origin", "enabled", "when"})
     if not isinstance(fields["enabled"], bool):
         raise RecordsError("is damaged: a switch is neither on nor off")
@@ -198,7 +201,7 @@ def origin_to_json(origin: Origin) -> dict[str, str]:
 
 
 def origin_of(value: object) -> Origin:
-    """Parses an origin; raises RecordsError."""
+    """Parses an origin; raises RecordsError if it is malformed."""
     fields = object_of(value, "an origin", {"kind", "detail"})
     if fields["kind"] not in get_args(OriginKind):
         raise RecordsError("is damaged: an origin is of no known kind")
@@ -206,27 +209,28 @@ def origin_of(value: object) -> Origin:
 
 
 def object_of(value: object, what: str, keys: set[str] | None) -> dict[str, Any]:
-    """The value as an object with these keys, or any for None; raises RecordsError."""
+    """Returns the value as an object with exactly these keys, or any for None; raises RecordsError otherwise."""
     if not isinstance(value, dict) or (keys is not None and set(cast("dict[str, Any]", value)) != keys):
         raise RecordsError(f"is damaged: {what} has not the fields it should have")
     return cast("dict[str, Any]", value)
 
 
 def items_of(value: object, what: str) -> list[object]:
-    """The value as a list; raises RecordsError."""
+    """Returns the value as a list; raises RecordsError if it is none."""
     if not isinstance(value, list):
         raise RecordsError(f"is damaged: {what} is no list")
     return cast("list[object]", value)
 
 
 def text_of(value: object, what: str, form: re.Pattern[str] | None = None) -> str:
-    """The value as text of this form; raises RecordsError."""
+    """Returns the value as text, of this form if any; raises RecordsError otherwise. `what` names it."""
     if not isinstance(value, str) or (form is not None and not form.fullmatch(value)):
         raise RecordsError(f"is damaged: {what} is not of its form")
     return value
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes an object of parsed pairs; raises RecordsError if a key is among them twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise RecordsError("is damaged: a key is written twice in one object")
@@ -250,6 +254,7 @@ class ApprovalStoreError(ToolbridgeError):
     """A store can't be read or written. Then it approves nothing, and loses no decision."""
 
     def __init__(self, path: str, problem: str, fix: str, what: str = "The approvals") -> None:
+        """Makes a message of the store's name (`what`), its path, the problem and what to do about it (`fix`)."""
         self.path = path
         shown = path if path.isprintable() else repr(path)
         super().__init__(f"{what} in {shown} can't be used: {problem.rstrip('.')}. {fix}".rstrip())
@@ -265,6 +270,7 @@ class SealedStore(ABC, Generic[_Content]):
     """Of the user's state directory."""
 
     def __init__(self, directory: AnyPath | None = None) -> None:
+        """Uses this directory, else `folder` in the user's state directory; reads and makes nothing yet."""
         state = state_directory() if directory is None else None
         self._directory = os.path.join(state, self.folder) if state is not None else os.fspath(directory or "")
         self.path = os.path.join(self._directory, self.file_name)
@@ -283,7 +289,7 @@ class SealedStore(ABC, Generic[_Content]):
         """The text of a file, sealed."""
 
     def read(self) -> _Content:
-        """All decisions; without a file there are none.
+        """Reads and verifies the file; without a file there are no decisions. Blocks on the file.
 
         Raises:
             ApprovalStoreError: the file is not ours alone, or is damaged.
@@ -305,7 +311,7 @@ class SealedStore(ABC, Generic[_Content]):
             raise self._error(f"the file {error}", fix) from None
 
     def stamp(self) -> object:
-        """A value that changes with the file; doesn't read it."""
+        """Returns a value that changes with the file, None without one; doesn't read it."""
         try:
             facts = os.lstat(self.path)
         except (OSError, ValueError):
@@ -313,7 +319,13 @@ class SealedStore(ABC, Generic[_Content]):
         return facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
     def _change(self, change: Callable[[_Content], _Content]) -> None:
-        """Reads, changes and writes the file under a lock between processes."""
+        """Reads, changes and writes the file under a lock between processes; an unchanged one is not written.
+
+        Blocks, for `LOCK_SECONDS` at most if another process holds the lock.
+
+        Raises:
+            ApprovalStoreError: it can't be read, locked or written.
+        """
         self._check_place()
         try:
             with file_lock(os.path.join(self._directory, LOCK_NAME), seconds=LOCK_SECONDS):
@@ -329,7 +341,7 @@ class SealedStore(ABC, Generic[_Content]):
             raise self._refused(error) from None
 
     def _check_place(self) -> None:
-        """Refuses a relative path, which may be in a repository, and directories that others can move."""
+        """Raises ApprovalStoreError for a relative path, which may be in a repository, and one that others can move."""
         if not self.has_place:
             fix = "Set TOOLBRIDGE_STATE_DIR to an absolute path."
             raise self._error("there is no absolute path for them", fix)
@@ -339,6 +351,11 @@ class SealedStore(ABC, Generic[_Content]):
             raise self._refused(error) from None
 
     def _key(self, *, create: bool = False) -> bytes:
+        """Reads the key of the seal; with `create` makes one, unless the store's file is there already.
+
+        Raises:
+            ApprovalStoreError: the key is missing, damaged, or can't be read.
+        """
         path = os.path.join(self._directory, KEY_NAME)
         try:
             key = read_private_file(path, limit=_KEY_BYTES)
@@ -360,6 +377,7 @@ class SealedStore(ABC, Generic[_Content]):
         return ApprovalStoreError(self.path, problem, fix, self.what)
 
     def _refused(self, error: OSError) -> ApprovalStoreError:
+        """Returns the error for one of the system, which names a symbolic link as such."""
         words = error.strerror or str(error)
         if os.path.islink(self.path):
             words = "the file is a symbolic link, which is not followed"

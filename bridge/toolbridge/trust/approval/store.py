@@ -53,7 +53,7 @@ class ApprovalStore(SealedStore[Records]):
         return records_to_text(content, key)
 
     def answer(self, request: ApprovalRequest) -> StoredAnswer:
-        """The decision about exactly this snapshot.
+        """Returns the decision about exactly this snapshot. Blocks on the file, which is read anew.
 
         Raises:
             ApprovalStoreError: see `read`.
@@ -74,7 +74,7 @@ class ApprovalStore(SealedStore[Records]):
         return StoredAnswer("changed", last.when, differences(last.what, approved_facts(request)), disabled)
 
     def approve(self, request: ApprovalRequest) -> None:
-        """Stores an approval of exactly this snapshot.
+        """Stores an approval of exactly this snapshot, in place of an earlier decision. Blocks on the file.
 
         Raises:
             ApprovalStoreError: it can't be stored.
@@ -87,9 +87,9 @@ class ApprovalStore(SealedStore[Records]):
         self._change(lambda records: records.with_approval(record))
 
     def revoke(self, name: str, origin: Origin | None = None) -> tuple[ApprovalRecord, ...]:
-        """Revokes the approvals of a server in every directory, of one origin or of all; returns them.
+        """Revokes the approvals of a server in every directory, of one origin or of all; returns the former ones.
 
-        A host that has the server connected closes it as well.
+        A host that has the server connected closes it as well. Blocks on the file.
 
         Raises:
             ApprovalStoreError: it can't be stored.
@@ -97,6 +97,7 @@ class ApprovalStore(SealedStore[Records]):
         revoked: list[ApprovalRecord] = []
 
         def change(records: Records) -> Records:
+            """Revokes the approvals, and collects those of the file in `revoked`."""
             revoked[:] = [
                 each
                 for each in records.approvals
@@ -110,7 +111,7 @@ class ApprovalStore(SealedStore[Records]):
         return tuple(revoked)
 
     def set_enabled(self, server: ServerConfig, enabled: bool) -> None:
-        """Enables or disables a server for this user. Enabling approves nothing.
+        """Stores that a server is enabled or disabled for this user. Enabling approves nothing. Blocks on the file.
 
         Raises:
             ApprovalStoreError: it can't be stored.
@@ -120,7 +121,7 @@ class ApprovalStore(SealedStore[Records]):
 
 
 def with_switches(config: Config, records: Records) -> Config:
-    """The configuration with every server enabled or disabled as this user chose."""
+    """Returns the configuration with every server enabled or disabled as this user chose."""
     servers: dict[str, ServerConfig] = {}
     for name, server in config.servers.items():
         switch = records.switch(server.origin, server.name)

@@ -81,7 +81,10 @@ _RUNNERS: Mapping[str, _Runner] = {
 
 
 def unpinned_package(command: str, args: Sequence[str]) -> tuple[str, str] | None:
-    """The first package without a fixed version, and the form of a fixed one; None if all are pinned."""
+    """Returns the first package without a fixed version, and the form of a fixed one; None if all are pinned.
+
+    None as well if the command is no package runner. A local file or directory needs no version.
+    """
     runner = _RUNNERS.get(program_name(command))
     if runner is None:
         return None
@@ -99,13 +102,13 @@ def is_package_runner(command: str) -> bool:
 
 
 def program_name(command: str) -> str:
-    """The name of a program, without its directory and Windows extension."""
+    """Returns the name of a program in lower case, without its directory and Windows extension."""
     name = os.path.basename(command.replace("\\", "/")).lower()
     return re.sub(r"\.(?:exe|cmd|bat|ps1)$", "", name)
 
 
 def _after_verb(runner: _Runner, args: Sequence[str]) -> Sequence[str] | None:
-    """The arguments after the runner's verb; options may precede it."""
+    """Returns the arguments after the runner's verb, which options may precede; None without the verb."""
     plain = [(index, each) for index, each in enumerate(args) if not each.startswith("-")]
     for verb in runner.verbs:
         if not verb:
@@ -116,6 +119,7 @@ def _after_verb(runner: _Runner, args: Sequence[str]) -> Sequence[str] | None:
 
 
 def _packages(runner: _Runner, args: Sequence[str]) -> list[str]:
+    """Returns the packages among a runner's arguments: those that options name, else the first argument."""
     named: list[str] = []
     waiting = iter(args)
     for argument in waiting:
@@ -176,7 +180,7 @@ _RUN_THEIR_ARGUMENT = (
 
 
 def approval_warnings(request: ApprovalRequest) -> tuple[str, ...]:
-    """The warnings about a request, one sentence each, the most important first."""
+    """Returns the warnings about a request, one sentence each, the most important first. Looks at files (blocks)."""
     server = request.server
     if server.transport == "stdio":
         found = [*_about_command(request), *_about_files(request), *_about_variables(server)]
@@ -186,6 +190,7 @@ def approval_warnings(request: ApprovalRequest) -> tuple[str, ...]:
 
 
 def _about_command(request: ApprovalRequest) -> Iterator[str]:
+    """Warns of packages without a fixed version, of code in arguments, and of very long arguments."""
     server = request.server
     command, name = server.command or "", program_name(server.command or "")
     loose = unpinned_package(command, server.args)
@@ -203,7 +208,7 @@ def _about_command(request: ApprovalRequest) -> Iterator[str]:
 
 
 def _has_option(args: tuple[str, ...], option: str) -> bool:
-    """Whether one of the leading options has this form."""
+    """Whether one of the leading options has this form, a regular expression."""
     for index, argument in enumerate(args):
         if re.fullmatch(option, argument, re.DOTALL):
             return True
@@ -213,6 +218,7 @@ def _has_option(args: tuple[str, ...], option: str) -> bool:
 
 
 def _about_files(request: ApprovalRequest) -> Iterator[str]:
+    """Warns of programs and files that others can change, or that depend on the directory."""
     server, directory, executable = request.server, request.directory or "", request.executable or ""
     command = server.command or ""
     if os.path.dirname(command) and not os.path.isabs(command):
@@ -234,6 +240,7 @@ def _about_files(request: ApprovalRequest) -> Iterator[str]:
 
 
 def _about_variables(server: ServerConfig) -> Iterator[str]:
+    """Warns of variables that change what runs, and of the user's variables that the server gets."""
     names = sorted({*server.env, *server.env_required})
     for form, what in (
         (_LOADS_CODE, "can make it run other code than its own"),
@@ -251,6 +258,7 @@ def _about_variables(server: ServerConfig) -> Iterator[str]:
 
 
 def _about_url(server: ServerConfig) -> Iterator[str]:
+    """Warns of URLs without encryption, with passwords or encoded letters, and of the user's variables in headers."""
     if server.url is None:
         return
     try:
@@ -270,7 +278,7 @@ def _about_url(server: ServerConfig) -> Iterator[str]:
 
 
 def _about_letters(server: ServerConfig) -> Iterator[str]:
-    """Confusables (homoglyphs): letters of another alphabet among Latin ones."""
+    """Warns of confusables (homoglyphs): letters of another alphabet among Latin ones."""
     texts = [server.command or "", *server.args, server.url or ""]
     odd: dict[str, None] = {}
     for text in texts:
@@ -287,7 +295,7 @@ def _is_latin(letter: str) -> bool:
 
 
 def _exposed_place(executable: str) -> str:
-    """Why another user could have put the program there, or could change it; else empty."""
+    """Says why another user could have put the program there, or could change it; else empty, also if there is none."""
     if not executable:
         return ""
     try:
@@ -308,6 +316,7 @@ def _exposed_place(executable: str) -> str:
 
 
 def _is_relative_file(argument: str, directory: str) -> bool:
+    """Whether an argument is a path from the directory: by its form, or since such a file is there."""
     if argument in (".", "..") or argument.startswith(("./", "../", ".\\", "..\\")):
         return True
     if not argument or len(argument) > 4096 or "\0" in argument or argument.startswith(("-", "~")):
@@ -320,7 +329,7 @@ def _is_within(path: str, directory: str) -> bool:
 
 
 def _short(text: str) -> str:
-    """A shortened word of the configuration; the prompt shows all of it elsewhere."""
+    """Shortens a word of the configuration, escaped; the prompt shows all of it elsewhere."""
     shown = word(text[:_MOST_CHARACTERS])
     return shown if len(text) <= _MOST_CHARACTERS else f"{shown}…"
 

@@ -327,7 +327,7 @@ def _concept_features(inside: Sequence[Mention], concepts: int) -> Iterator[str]
 
 
 def _meet(inside: Sequence[Mention], one: int, two: int, within: int) -> bool:
-    """Does the work of `meet`, with concepts as bits."""
+    """Whether a concept of one group (as bits) begins this close to one of the other, among sorted mentions."""
     last_one = last_two = -within - 1
     for start, _, concepts in inside:
         # One word may mention two concepts, but not meet itself.

@@ -73,8 +73,8 @@ class Decisions:
     def with_decision(self, decision: Decision, named: Named) -> Decisions:
         """Returns a copy in which these definitions have this decision, and no other.
 
-        Only "audited" overrides nothing: it leaves out definitions that a person accepted or refused, and replaces all
-        earlier audited ones, which no listing has any more.
+        "audited" overrides no person: it leaves out definitions that were accepted or refused. It also replaces all
+        earlier audited ones, since they are those of the last listing.
         """
         rest = {each: getattr(self, each) for each in get_args(Decision)}
         kept = {

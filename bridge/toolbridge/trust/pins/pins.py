@@ -63,7 +63,7 @@ class Pins(Protocol):
     """Decides which of a server's listed tools may be used."""
 
     def admit(self, server: ServerConfig, listing: ListingLike) -> Admission:
-        """Compares a listing with the pins. Changes nothing; an exception admits nothing."""
+        """Compares a listing with the pins. Asks nobody and changes nothing; an exception admits nothing."""
         ...
 
     async def settle(
@@ -75,7 +75,7 @@ class Pins(Protocol):
     async def accept(
         self, server: ServerConfig, listing: ListingLike, tools: Collection[str] | None = None
     ) -> Admission:
-        """Pins a listing that a person has seen: all of it, or these tools."""
+        """Pins a listing that a person has seen: all of it, or these tools. Returns what may be used now."""
         ...
 
     def reread(self) -> None:
@@ -106,6 +106,7 @@ class LockPins:
         again: bool = False,
         own: bool = True,
     ) -> None:
+        """Reads nothing yet. `environ` (default: `os.environ`) tells where the user's directory is."""
         self._given = None if lock is None else LockPlace(os.path.abspath(lock))
         self._on_first_use: FirstUse = on_first_use
         self._ask = accept
@@ -128,7 +129,7 @@ class LockPins:
         """Of the cached files: a worker thread may read them while they are written or forgotten."""
 
     def place(self, server: ServerConfig) -> LockPlace | None:
-        """The place of a server's shared pins; None if it is not pinned at all.
+        """Returns the place of a server's shared pins, which need not exist; None if it is not pinned at all.
 
         Raises:
             LockError: there is no such place on this machine.
@@ -272,7 +273,7 @@ class LockPins:
             self._failures[place, server.name] = f"its tools can't be pinned, so none can be used: {error}"
 
     def _undecided(self, found: Admission) -> set[str | None]:
-        """The tools to ask a person about: not accepted ones, and with `again` refused ones."""
+        """Returns the tools (None: the instructions) that nobody decided about; with `again` also refused ones."""
         names: set[str | None] = {*found.pending, *found.unseen}
         if self._again:
             names |= {tool.name for tool in found.blocked if tool.why == "refused"}
@@ -290,7 +291,7 @@ class LockPins:
         Raises:
             ToolbridgeError: a name is neither listed nor pinned, or can't be pinned; or the server is not pinned.
             LockError: the lock can't be used.
-            ApprovalStoreError: the decision can't be kept; the pins are written.
+            ApprovalStoreError: the decision can't be kept; pins may be written.
         """
         place = self.place(server)
         if place is None:
@@ -335,7 +336,7 @@ class LockPins:
             await self._record(place, shown.server, "refused", digests)
 
     async def trust(self, server: ServerConfig) -> PinnedServer | None:
-        """Accepts the pins of a server for this user, without starting it; returns them.
+        """Accepts the pins of a server for this user, without starting it; returns them, or None if it has none.
 
         Raises:
             LockError: the lock can't be used.
@@ -359,10 +360,8 @@ class LockPins:
         self._failures.clear()
         self._withheld.clear()
 
-    # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────
-
     def _decisions(self, server: ServerConfig, place: LockPlace) -> Decisions:
-        """Returns this user's decisions about a server; caches the store, or its ApprovalStoreError, and raises that."""
+        """Returns this user's decisions about a server; caches the store or its ApprovalStoreError, which it raises."""
         key = server_key(server)
         if place.in_memory or not self._store.has_place or key in self._own_decisions:
             return self._own_decisions.get(key, Decisions())
@@ -410,8 +409,6 @@ class LockPins:
                     "What was decided about the tools of server %r holds in this process only: %s", key[1], error
                 )
         self._own_decisions[key] = after
-
-    # ── locks ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _has_own(self, place: LockPlace) -> bool:
         """Whether this user may have pins of their own beside the shared ones."""
