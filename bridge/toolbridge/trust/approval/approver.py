@@ -86,6 +86,7 @@ class ApproveDigests:
     """Approves exactly these snapshots, by digest: for unattended set-ups."""
 
     def __init__(self, *digests: str) -> None:
+        """Takes the digests (`sha256:…`) of the requests to approve; their form is not checked."""
         self._digests = frozenset(digests)
         self.unused = set(digests)
         """Digests that were in no request so far."""
