@@ -159,7 +159,7 @@ def approve(
 
 
 def _approve_each(config: Config, wanted: list[ServerConfig], config_file: str | None, *, as_json: bool) -> int:
-    """Approve one after another; a refusal or failure does not stop the next."""
+    """Approve one after another; a refusal or error doesn't stop the next. Returns the worst exit code."""
     from toolbridge import ToolbridgeError
 
     worst, facts = OK, list[dict[str, Any]]()
@@ -237,13 +237,13 @@ class _Report:
         self.tell(text)
 
     def tell(self, text: str, **facts: Any) -> None:
-        """Record facts for JSON, or print the text."""
+        """Record facts, and print the text unless JSON is wanted."""
         self.facts.update(facts)
         if not self.as_json:
             write(sys.stdout, text)
 
     def refused(self, error: str) -> int:
-        """Record or print the error; returns the exit code."""
+        """Record the error, and print it on stderr unless JSON is wanted; returns `FAILED`."""
         self.facts["error"] = {"kind": "refused", "message": error}
         if not self.as_json:
             write(sys.stderr, f"{error}\n")

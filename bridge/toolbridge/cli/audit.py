@@ -238,7 +238,7 @@ def command(
 
 
 def _exit_code(findings: Sequence[Finding], fail_on: str, *, incomplete: bool) -> int:
-    """The exit code: findings first, then listings that are missing."""
+    """1 for findings at or above `fail_on`, else 4 if `incomplete`, else 0."""
     from toolbridge.trust.audit.detector import at_least
 
     levels: Mapping[str, Severity] = {"high": "high", "medium": "medium", "low": "low"}
@@ -269,6 +269,7 @@ def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _
     asked = [configured_server(config, name).name for name in names] or sorted(config.servers)
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[list[Listing], Sequence[ServerStatus]]:
+        """The known listings, and the statuses of wanted servers without one."""
         found = map(manager.listing, sorted(config.servers))
         unknown = [status for status in statuses if status.name in asked and manager.listing(status.name) is None]
         return [listing for listing in found if listing is not None], unknown
@@ -299,7 +300,7 @@ def _print_json(value: object) -> None:
 
 
 def _print_for_people(listings: Sequence[Listing], findings: Sequence[Finding], names: Sequence[str]) -> None:
-    """Print counts and findings of each server, and how to read them."""
+    """Print counts and findings of the servers in `names`, or of all, and how to read them."""
     from toolbridge.trust.audit.detector import counted
 
     for listing in listings:

@@ -69,7 +69,7 @@ def write_text(path: str, text: str, *, before: str | None, mode: int = 0o600) -
 
 
 def _free_name(path: str) -> str:
-    """The path itself, or with the first free number."""
+    """The path itself, or with the first number that is free; links count as taken."""
     number = 1
     candidate = path
     while os.path.lexists(candidate):
@@ -190,6 +190,7 @@ def _object(plain: str, start: int) -> _ObjectSpan:
 
 
 def _after_space(text: str, place: int) -> int:
+    """The position of the first character from `place` on that is no white space."""
     found = _SPACE.match(text, place)
     assert found is not None
     return found.end()

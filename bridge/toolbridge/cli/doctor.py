@@ -89,6 +89,7 @@ def _looked_at(config: Config) -> Callable[[ServerManager, Sequence[ServerStatus
     """Return a function for `with_servers` that gives statuses, rules that match no tool, and fatal pin problems."""
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> _Looked:
+        """The statuses, warnings about rules, and problems of admissions."""
         from toolbridge.trust.permissions import label_warnings, pattern_warnings
 
         listed = manager.listed()
@@ -136,7 +137,7 @@ def _store_findings() -> list[_Finding]:
 
 
 def _server_findings(server: ServerConfig, environ: Mapping[str, str]) -> list[_Finding]:
-    """Diagnose a server's variables and command without starting it."""
+    """Diagnose a server's variables and command without starting it; the first problem ends it."""
     from toolbridge import ServerError
     from toolbridge.config.references import resolve_environment
 

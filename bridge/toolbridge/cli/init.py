@@ -253,7 +253,7 @@ def named(servers: tuple[FoundServer, ...], taken: Mapping[str, Any]) -> list[tu
 
 
 def _problem(name: str, entry: Mapping[str, Any]) -> str:
-    """Why an entry would invalidate the whole file; empty if it would not."""
+    """Parse an entry as its file would, to say why it would invalidate the file; empty if it would not."""
     around = EntryContext(Origin("user"), os.sep, None, None, "error", {})
     problems: list[ConfigError] = []
     parse_server(name, entry, around, problems, [])
@@ -404,6 +404,7 @@ def _chosen(usable: list[tuple[str, FoundServer]]) -> list[tuple[str, FoundServe
 
 
 def _inert(text: str) -> str:
+    """Sanitise a text for a terminal."""
     from toolbridge.trust.sanitise import for_terminal
 
     return for_terminal(text)

@@ -288,6 +288,7 @@ def search(
     def look(
         manager: ServerManager, statuses: Sequence[ServerStatus]
     ) -> tuple[tuple[SearchHit, ...], Sequence[ServerStatus]]:
+        """Search the tools; prints problems after a connection."""
         from toolbridge.describe.search import ToolSearch
 
         if connect and not as_json:
@@ -390,7 +391,7 @@ def _facts(server: ServerConfig, manager: ServerManager) -> dict[str, Any]:
 
 
 def _schema_lines(server: ServerConfig, manager: ServerManager) -> dict[str, list[str]]:
-    """Identifier → lines on input and output, as in `toolbridge approve`."""
+    """Lines on input and output by tool identifier, as in `toolbridge approve`."""
     module = manager.catalog.module(f"host:mcp-{server.name}")
     return {tool.identifier: schema_lines(tool.definition, _WIDTH) for tool in (module.tools if module else ())}
 

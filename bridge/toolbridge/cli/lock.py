@@ -78,7 +78,7 @@ async def accepted_at(terminal: Terminal, outcome: LockOutcome) -> bool | None:
 
 
 def for_people(outcome: LockOutcome) -> str:
-    """One server's comparison as text, hidden characters escaped."""
+    """One server's comparison as text, with the command that accepts it; hidden characters escaped."""
     from toolbridge.trust.audit.detector import counted
     from toolbridge.trust.pins.review import finding_lines
 
@@ -294,11 +294,13 @@ def _outcomes(
     found: dict[str, LockOutcome] = {}
 
     async def work(manager: ServerManager) -> None:
+        """List all servers concurrently, then compare one after another."""
         # Bounded by the connection cap; each server is closed after its listing.
         room = anyio.CapacityLimiter(config.limits.connections)
         listings: dict[str, Listing] = {}
 
         async def look(server: ServerConfig) -> None:
+            """Connect a server, keep its listing, and close it; a failure becomes its outcome."""
             from toolbridge import ServerError
 
             async with room:

@@ -197,6 +197,7 @@ class _MemorySize(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse a size into bytes; a usage error if it is none."""
         if isinstance(value, int):
             return value
         match = re.fullmatch(r"(\d{1,9})\s*([kmg]?)i?b?", str(value).strip(), re.IGNORECASE)

@@ -172,6 +172,7 @@ def run_with_servers(
     """
 
     async def run(runtime: Runtime) -> RunResult:
+        """Run the program, or all of them in a session until one fails."""
         if session is None:
             result = await runtime.run(sources[0], language=language, check=check)
             on_result(result)
@@ -210,6 +211,7 @@ def call_with_servers(
     from toolbridge.cli.call import program_of
 
     async def call(runtime: Runtime) -> RunResult:
+        """Call the tool by a generated program."""
         spec = _tool(runtime, server, tool)
         # Not type-checked: the host's validation names the arguments, not lines of a generated program.
         return await runtime.run(program_of(spec, arguments(spec)), check=False)
@@ -282,6 +284,7 @@ def _with_servers(
     progress = Progress()
 
     async def main() -> _Result:
+        """Open the runtime, connect servers, warn, and work."""
         person = _Person(progress, chosen.config_file)
         async with open_runtime(
             config,
@@ -334,6 +337,7 @@ async def _connect_named(runtime: Runtime, source: str, person: _Person, *, runs
     failed: list[str] = []
 
     async def connect(name: str) -> None:
+        """Connect one server and have its changes reviewed; errors are collected, not raised."""
         try:
             await runtime.servers.connect(name)
             await person.accept_changes(runtime.servers, name)

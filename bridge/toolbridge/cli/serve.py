@@ -124,6 +124,7 @@ async def _unless_stopped(main: Callable[[], Awaitable[None]]) -> int:
     failure: Exception | None = None
 
     async def obey_signals() -> None:
+        """Cancel `main` at a signal."""
         with anyio.open_signal_receiver(*heard_signals(*_SIGNALS)) as signals:
             async for number in signals:
                 codes.append(_code_of(number))
@@ -173,6 +174,7 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
     guard = _guard(given, port, token)
 
     def ready() -> None:
+        """Print the address and warnings, once requests are accepted."""
         shown = f"[{host}]" if ":" in host else host
         write(sys.stderr, f"Serving at http://{shown}:{port}/mcp\n")
         if not is_loopback(host):
@@ -183,6 +185,7 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
     codes: list[int] = []
 
     async def obey_signals() -> None:
+        """Stop at the first signal, cancel at the second."""
         with anyio.open_signal_receiver(*heard_signals(*_SIGNALS)) as signals:
             async for number in signals:
                 if stop.is_set():
@@ -208,6 +211,7 @@ def _say_what_is_unattended(config: Config, options: ServeOptions) -> None:
 
 
 def _guard(given: dict[str, Any], port: int, token: str | None) -> Guard:
+    """The guard of requests: allowed hosts, origins and the token."""
     from toolbridge.serve.http_guard import guard_of
 
     return guard_of(given["host"], port, more_hosts=given["hosts"], origins=given["origins"], token=token)

@@ -293,6 +293,7 @@ def open_servers(
     profiles = chosen_profiles()
 
     async def main() -> _Result:
+        """Open the manager, work, and close it."""
         directory = os.path.join(cache_directory(), "listings")
         approver = (TerminalApprover if ask else StoredApprovals)(config_file=config_file, profiles=profiles)
         async with ServerManager(
@@ -335,6 +336,7 @@ async def unless_terminated(main: Callable[[], Awaitable[_Result]]) -> _Result:
     import anyio
 
     async def cancel_at_signal() -> None:
+        """Cancel `main` at SIGTERM or SIGHUP."""
         with anyio.open_signal_receiver(*heard_signals("SIGTERM", "SIGHUP")) as signals:
             async for _ in signals:
                 tasks.cancel_scope.cancel()
@@ -370,6 +372,7 @@ def with_servers(
     """
 
     async def work(manager: ServerManager) -> _Result:
+        """Connect the servers and look at them."""
         await manager.update_approval_states()
         names = manager.enabled_servers() if connect is None else connect
         fared = await _connect_in_turns(manager, names, config.limits.connections)
@@ -410,6 +413,7 @@ async def _connect_in_turns(manager: ServerManager, names: Sequence[str], places
     room = anyio.CapacityLimiter(places)
 
     async def connect(name: str) -> None:
+        """Connect one server when there is room, and note its status."""
         async with room:
             with contextlib.suppress(ServerError):  # its status has the error
                 await manager.connect(name)

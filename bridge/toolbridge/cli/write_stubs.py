@@ -241,6 +241,7 @@ def _from_configuration(
         )
 
     def look(manager: ServerManager, statuses: Sequence[ServerStatus]) -> tuple[list[ServerListing], list[str]]:
+        """The listings of wanted servers, and lines on unknown ones; prints problems."""
         wanted = [status for status in statuses if status.name in (servers or config.servers)]
         tell_problems(wanted)
         listings = [manager.exposed(status.name) for status in wanted]

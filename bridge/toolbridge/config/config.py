@@ -92,7 +92,7 @@ _WITHOUT_EFFECT = frozenset(
 
 
 def same_connection(one: ServerConfig, other: ServerConfig) -> bool:
-    """Whether a server's open connection stays valid under the other configuration."""
+    """Whether a connection opened under one configuration stays valid under the other; starts and closes nothing."""
     compared = (each.name for each in fields(ServerConfig) if each.name not in _WITHOUT_EFFECT)
     return all(getattr(one, name) == getattr(other, name) for name in compared)
 
@@ -328,8 +328,8 @@ def load_config(
 ) -> Config:
     """Load the configuration of `file` alone, or of the project in `directory` and of the user.
 
-    Starts and reaches nothing, resolves no references. Without any file, there are no servers. If any file has
-    `"gateway": false`, the rest is not parsed.
+    Reads the files; starts and reaches nothing, and resolves no references. Without any file, there are no servers. If
+    any file has `"gateway": false`, the rest is not parsed.
 
     Raises:
         ConfigError: a file can't be read or used; names the file, the server and the field.

@@ -64,7 +64,7 @@ _OF_CHECK: Mapping[values.Check, _Schema] = {
 
 
 def json_schema() -> _Schema:
-    """The JSON Schema (draft 2020-12) of a configuration file."""
+    """Build the JSON Schema (draft 2020-12) of a configuration file, a new object at each call."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "toolbridge configuration",
@@ -146,7 +146,7 @@ def _server() -> _Schema:
 
 
 def _reached(needed: str, transports: frozenset[str]) -> _Schema:
-    """An entry that has the key `needed`, and no field of another transport."""
+    """The schema of an entry that has the key `needed`, and no field of another transport."""
     own = {"enum": [each for each, transport in TRANSPORT_OF_SPELLING.items() if transport in transports]}
     others = {each.attribute for each in FIELDS if not each.transports & transports}
     foreign = {key: False for key, attribute in ATTRIBUTE_OF_KEY.items() if attribute in others}

@@ -59,6 +59,7 @@ class Permissions:
     """Servers that `allow` does not apply to: a project's that took the name of one of the user's own."""
 
     def __post_init__(self) -> None:
+        """Check patterns and default, drop duplicates, and copy collections; ConfigError at the first mistake."""
         for name in LEVELS:
             object.__setattr__(self, name, patterns(getattr(self, name), name))
         object.__setattr__(self, "default", level(self.default, "default"))
@@ -169,7 +170,7 @@ DEFAULT_FLOWS: Mapping[str, Level] = MappingProxyType({"private+untrusted->exter
 
 
 def sides_of(rule: str) -> tuple[frozenset[str], str]:
-    """The labels on the left of a flow rule, and the one on its right."""
+    """Split a flow rule: the labels on its left, and the one on its right."""
     left, _, right = rule.partition("->")
     return frozenset(left.split("+")), right
 
@@ -230,6 +231,7 @@ class PluginPolicy:
     deny: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        """Check both lists and copy them into tuples; ConfigError if one is no list of names."""
         for name in ("allow", "deny"):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else names(given, f"plugins.{name}"))
@@ -371,7 +373,7 @@ def merged_flows(own: Sequence[Policy], projects: Sequence[Policy]) -> dict[str,
 
 
 def without_effect(policy: Policy, flows: Mapping[str, Level]) -> list[str]:
-    """Warnings for rules of a project's file that have no effect."""
+    """Warnings for rules of a project's file that have no effect: those looser than the merged `flows`, and `allow`."""
     warnings: list[str] = []
     if policy.permissions.allow and policy.permissions.default == "allow":
         warnings.append(f"'permissions.allow' has no effect: {_ONLY_STRICTER}")

@@ -139,7 +139,7 @@ def _physical(path: str) -> str:
 
 
 def _is_within(path: str, directory: str) -> bool:
-    """Whether a file lies in a directory of the user, where links are trusted."""
+    """Whether a file, its directory canonical already, lies in the user's `directory`, where links are trusted."""
     folder, root = os.path.dirname(path), os.path.realpath(directory)
     return folder == root or folder.startswith(root.rstrip(os.sep) + os.sep)
 

@@ -75,6 +75,7 @@ def expand_editor_variables(text: object, values: Mapping[str, str], *, has_refe
         return text
 
     def replacement(match: re.Match[str]) -> str:
+        """The value of the matched variable; its text if it has none."""
         value = values.get(match[1])
         if value is None:
             return match[0]
@@ -122,6 +123,7 @@ def expand(text: str, lookup: Callable[[str], str]) -> str:
     """
 
     def replacement(match: re.Match[str]) -> str:
+        """The value of the matched reference; `${` for its escape."""
         if match[1] is not None:
             return lookup(match[1])
         if match[0] == "$${":
@@ -176,7 +178,7 @@ class ResolvedEnvironment:
     """OAuth's client secret, resolved."""
 
     def __repr__(self) -> str:
-        """Names only."""
+        """Names and counts only: values may be secrets."""
         return (
             f"ResolvedEnvironment(env={sorted(self.env)!r}, headers={sorted(self.headers)!r}, "
             f"{len(self.secrets)} secrets, warnings={list(self.warnings)!r})"

@@ -77,7 +77,7 @@ def secrets_of_header(name: str, value: str) -> Iterator[str]:
 
 
 def passwords_in(value: str) -> Iterator[str]:
-    """The passwords of URLs such as `postgres://user:password@host/`."""
+    """Yield the passwords of URLs in a text, such as `postgres://user:password@host/`."""
     for match in _PASSWORD_IN_URL.finditer(value):
         yield match[1]
 

@@ -72,6 +72,7 @@ class ServerLimits:
     """Concurrent calls of one server; more are queued (semaphore)."""
 
     def __post_init__(self) -> None:
+        """Check each limit and convert it to int or float; ConfigError at the first that is out of range."""
         for each in fields(self):
             object.__setattr__(self, each.name, check_limit(each.name, getattr(self, each.name), each.name))
 
@@ -184,6 +185,11 @@ class ServerConfig:
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
+        """Replace None by defaults, copy collections, and check all fields.
+
+        Raises:
+            ConfigError: lists everything that is wrong.
+        """
         for each in fields(self):  # None is "not given"; name and transport have no default
             if getattr(self, each.name) is None and (default := _default(each)) is not MISSING:
                 object.__setattr__(self, each.name, default)
@@ -206,13 +212,13 @@ class ServerConfig:
         return replace(self, output_schemas=deepcopy(dict(self.output_schemas), memo))
 
     def with_origin(self, origin: Origin) -> ServerConfig:
-        """The same server, as if it had come from there."""
+        """A copy of the server with another origin, checked anew; approvals of this one don't apply to it."""
         return replace(self, origin=origin)
 
     @staticmethod
     @reports_misuse
     def stdio(name: str, command: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
-        """A server that is started as a process.
+        """Configure a server that is started as a process; starts nothing yet.
 
         Raises:
             ConfigError: a field is invalid.
@@ -222,7 +228,9 @@ class ServerConfig:
     @staticmethod
     @reports_misuse
     def npm(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
-        """A server from an npm package, started by `npx -y`. A version (`pkg@1.2.3`) keeps it the same one.
+        """Configure a server from an npm package, started by `npx -y`, with a default description; starts nothing yet.
+
+        A version (`pkg@1.2.3`) keeps it the same one.
 
         Raises:
             ConfigError: a field is invalid.
@@ -234,7 +242,9 @@ class ServerConfig:
     @staticmethod
     @reports_misuse
     def uvx(name: str, package: str, args: Sequence[str] = (), **options: Unpack[ProcessOptions]) -> ServerConfig:
-        """A server from a Python package, started by `uvx`. A version (`pkg==1.2.3`) keeps it the same one.
+        """Configure a server from a Python package, started by `uvx`, with a default description; starts nothing yet.
+
+        A version (`pkg==1.2.3`) keeps it the same one.
 
         Raises:
             ConfigError: a field is invalid.
@@ -246,7 +256,7 @@ class ServerConfig:
     @staticmethod
     @reports_misuse
     def http(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
-        """A server that is reached by streamable HTTP.
+        """Configure a server that is reached by streamable HTTP; connects nothing yet.
 
         Raises:
             ConfigError: a field is invalid.
@@ -256,7 +266,7 @@ class ServerConfig:
     @staticmethod
     @reports_misuse
     def sse(name: str, url: str, **options: Unpack[RemoteOptions]) -> ServerConfig:
-        """A server that is reached by the older HTTP transport, with server-sent events.
+        """Configure a server that is reached by the older HTTP transport, server-sent events; connects nothing yet.
 
         Raises:
             ConfigError: a field is invalid.
@@ -266,7 +276,7 @@ class ServerConfig:
     @staticmethod
     @reports_misuse
     def in_process(name: str, server: Any, **options: Unpack[CommonOptions]) -> ServerConfig:
-        """A server that is an object of this program.
+        """Configure a server that is an object of this program.
 
         Raises:
             ConfigError: a field is invalid.

@@ -30,7 +30,7 @@ _FIX = "Name a regular file of your own, in a directory that exists; links are n
 
 
 class AuditLog:
-    """An observer that appends every event to a file; thread-safe.
+    """An observer that appends every event to a file, which is opened or created at once; thread-safe.
 
     `arguments`: also log the arguments of calls, known secrets redacted, truncated to 200 characters.
 
@@ -170,7 +170,7 @@ def _reason(error: Exception) -> str:
 
 
 def _line(event: str, entries: Mapping[str, Any]) -> bytes:
-    """One line of JSON with the time of now, in ASCII."""
+    """Format one line of JSON, in ASCII, with the current time; text of an event can't end the line."""
     import json
     from datetime import UTC, datetime
 
@@ -195,7 +195,7 @@ def _field_names(event: type[Event]) -> tuple[str, ...]:
 
 @cache
 def _name(event: type[Event]) -> str:
-    """`CallEnded` → `call_ended`."""
+    """The event's name in the log, `CallEnded` → `call_ended`; cached."""
     import re
 
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()

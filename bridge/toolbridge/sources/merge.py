@@ -48,6 +48,7 @@ class Task:
     """The enclosing task, whose servers are there, too."""
 
     def __post_init__(self) -> None:
+        """Check all fields and copy iterables into tuples; MisuseError at the first of the wrong type."""
         if not isinstance(self.description, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise MisuseError("description", self.description, "text")
         servers = checked_items("servers", self.servers, (str, ServerConfig), "a ServerConfig or a name")
@@ -56,7 +57,7 @@ class Task:
 
     @property
     def may_want_plugins(self) -> bool:
-        """Whether it has anything that could select a server of a plugin."""
+        """Whether it or an enclosing task has anything that could select a server of a plugin."""
         return any(
             part.description or part.capabilities or any(isinstance(each, str) for each in part.servers)
             for part in self.chain()

@@ -289,6 +289,7 @@ class _Loading:
     """A load in progress on a daemon thread: one that hangs is abandoned."""
 
     def __init__(self, name: str, distribution: str, entry: EntryPoint) -> None:
+        """Start the load on a daemon thread; returns at once."""
         self.name = name
         self._distribution = distribution
         self._entry = entry

@@ -142,6 +142,12 @@ class Section(Generic[ParamsT]):
     children: Sequence[Section[Any]] = ()
 
     def __post_init__(self) -> None:
+        """Check all fields and copy lists into tuples; calls no function.
+
+        Raises:
+            MisuseError: a field is of the wrong type.
+            SectionError: the key is malformed, the visibility unknown, or names of servers collide.
+        """
         if not isinstance(self.key, str) or not _KEY.fullmatch(self.key):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise SectionError(str(self.key), 'a key is 1 to 64 of a-z, 0-9, "-" and "_"')
         for name in ("title", "template", "summary"):
@@ -162,7 +168,7 @@ class Section(Generic[ParamsT]):
         check_servers_of(self.key, [each for each in self.mcps if isinstance(each, ServerConfig)])
 
     def clone(self, **changes: Any) -> Section[ParamsT]:
-        """A copy with some fields changed."""
+        """A copy with some fields changed, checked anew; raises as the constructor."""
         return dataclasses.replace(self, **changes)
 
 
@@ -218,6 +224,7 @@ def render(sections: Sequence[Section[Any]], params: Mapping[str, Any] | None = 
     given = dict(params or {})
 
     def again(asked: frozenset[str]) -> RenderedPrompt:
+        """Render with the sections `asked` for opened; SectionError for parameters of an unknown section."""
         walk = _Walk(given, asked)
         for section in sections:
             walk.visit(section, (), None, ())
