@@ -16,7 +16,7 @@ _MODULES = ("approval", "errors", "events", "pins", "plugins", "prompt")
 
 
 def _public_names() -> dict[str, str]:
-    """Module of each public name, from the stub's lines: `from <module> import <name> as <name>`."""
+    """Reads `__init__.pyi` and returns the module of each public name: `from <module> import <name> as <name>`."""
     with open(f"{__path__[0]}/__init__.pyi", encoding="utf-8") as stub:
         return {words[3]: words[1] for words in map(str.split, stub) if words[:1] == ["from"]}
 
@@ -36,7 +36,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _elsewhere(name: str) -> str:
-    """Says in which public module a name is. A submodule is asked for here before its import: that must stay cheap."""
+    """Returns in which public module a name is, for an error's end; "" if in none. Imports these modules.
+
+    A submodule is asked for here before its import: that must stay cheap.
+    """
     import importlib.util
 
     if not name.startswith("_") and importlib.util.find_spec(f"toolbridge.{name}") is None:

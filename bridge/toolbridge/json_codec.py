@@ -199,6 +199,8 @@ def mapped(
 ) -> Any:
     """Copies a value with `change` applied to each scalar, and the other functions to each key and copied list.
 
+    Tuples become lists, too.
+
     Raises:
         NotJsonError: it is nested too deeply.
     """

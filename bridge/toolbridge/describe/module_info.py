@@ -183,10 +183,7 @@ def _parameter(function: FunctionModel, known: Property, type_text: str) -> Para
 
 
 def _default(function: FunctionModel, name: str) -> str | None:
-    """Returns the default in the schema, as JSON: the model omits it where the description states it.
-
-    None without one.
-    """
+    """Returns the default in the schema, as JSON; None without one. The model omits one that the description states."""
     schema = plain_schema(function.tool.definition.input_schema)
     properties = schema.get("properties") if is_object(schema) else None
     known = properties.get(name) if is_object(properties) else None

@@ -253,7 +253,7 @@ class _Cleaner:
         return name
 
     def _keyword(self, keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies one keyword into `clean` if it can be checked; else notes it. Unknown ones are dropped silently."""
+        """Copies one keyword of `schema` into `clean` if it can be checked, else notes it; drops unknown ones."""
         simple = _SIMPLE.get(keyword)
         if simple is not None:
             kept = simple(value)
@@ -267,28 +267,28 @@ class _Cleaner:
             structured(self, keyword, value, schema, clean, depth)
 
     def _pattern(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], _depth: int) -> None:
-        """Copies a safe `pattern`."""
+        """Copies `pattern`; notes an unsafe or malformed one."""
         if isinstance(value, str) and self._is_safe(value):
             clean[keyword] = value
         else:
             self._note("'pattern' where it could take too long, or is not understood")
 
     def _one(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies a keyword whose value is one schema."""
+        """Cleans and copies a keyword whose value is one schema; notes a malformed one."""
         if isinstance(value, (dict, bool)):
             clean[keyword] = self.clean(value, depth)
         else:
             self._note(f"{keyword!r} where it is malformed")
 
     def _negation(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies `not` if its schema is understood without loss: leaving out a part would refuse valid values."""
+        """Copies `not` if its schema is understood without loss, else notes it: a part less could refuse valid ones."""
         if _is_exact(value):
             clean[keyword] = self.clean(value, depth)
         else:
             self._note("'not' with more than simple conditions")
 
     def _others(self, keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies `patternProperties` or `additionalProperties`: which they are can only be told with safe patterns."""
+        """Copies `patternProperties` or `additionalProperties`, unless a pattern is unsafe: then notes it."""
         patterns: Any = schema.get("patternProperties", {})
         if not is_object(patterns) or not all(self._is_safe(pattern) for pattern in patterns):
             self._note(f"{keyword!r} beside patterns that could take too long, or are not understood")
@@ -298,7 +298,7 @@ class _Cleaner:
             clean[keyword] = self.clean(value, depth)
 
     def _items(self, keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies `items` or `prefixItems`; a list of items (drafts up to 2019) becomes `prefixItems`."""
+        """Cleans and copies `items` or `prefixItems`; a list of items (drafts up to 2019) becomes `prefixItems`."""
         if not is_list(value):
             if keyword == "items":
                 clean["items"] = self.clean(value, depth)
@@ -310,14 +310,17 @@ class _Cleaner:
                 clean["items"] = self.clean(schema["additionalItems"], depth)
 
     def _map(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies a keyword whose value is a map of schemas."""
+        """Cleans and copies a keyword whose value is a map of schemas; notes a malformed one."""
         if is_object(value):
             clean[keyword] = {name: self.clean(each, depth) for name, each in value.items()}
         elif value != []:  # some languages write an empty object as a list
             self._note(f"{keyword!r} where it is malformed")
 
     def _choice(self, keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies `allOf`, `anyOf` or `oneOf`; the last as `anyOf`."""
+        """Cleans and copies `allOf`, `anyOf` or `oneOf`; the last as `anyOf`, a second one inside `allOf`.
+
+        Notes an empty or malformed one.
+        """
         if not is_list(value) or not value:
             self._note(f"{keyword!r} where it is malformed")
             return
@@ -333,7 +336,7 @@ class _Cleaner:
     def _dependencies(
         self, _keyword: str, value: Any, _schema: dict[str, Any], clean: dict[str, Any], depth: int
     ) -> None:
-        """Splits `dependencies` into `dependentRequired` and `dependentSchemas`."""
+        """Splits `dependencies` into `dependentRequired` and `dependentSchemas`; notes a malformed one."""
         if not is_object(value):
             self._note("'dependencies' where it is malformed")
             return
@@ -345,7 +348,7 @@ class _Cleaner:
                 clean.setdefault("dependentSchemas", {}).setdefault(name, self.clean(each, depth))
 
     def _condition(self, _keyword: str, value: Any, schema: dict[str, Any], clean: dict[str, Any], depth: int) -> None:
-        """Copies `if`, `then` and `else` if the condition is understood without loss."""
+        """Cleans and copies `if`, `then` and `else` if the condition is understood without loss; else notes it."""
         if not _is_exact(value):
             self._note("'if' with more than simple conditions")
             return
@@ -405,41 +408,41 @@ def _is_exact(schema: Any, depth: int = 0) -> bool:
 
 
 def _kinds(value: Any) -> tuple[Any] | None:
-    """Checks `type`: one known type or a list of them."""
+    """Returns a `type`, as a list of known types, in a tuple; None for anything else."""
     kinds = value if is_list(value) else [value]
     return (kinds,) if kinds and all(isinstance(kind, str) and kind in KINDS for kind in kinds) else None
 
 
 def _strings(value: Any) -> tuple[Any] | None:
-    """Checks a list of strings, and removes repetitions."""
+    """Returns a list of strings without repetitions, in a tuple; None for anything else."""
     return (list(dict.fromkeys(value)),) if is_list(value) and all(isinstance(each, str) for each in value) else None
 
 
 def _count(value: Any) -> tuple[Any] | None:
-    """Checks a whole number that is not negative."""
+    """Returns a whole number that is not negative, in a tuple; None for anything else."""
     number = _number(value)
     return (int(number[0]),) if number is not None and number[0] >= 0 and number[0] == int(number[0]) else None
 
 
 def _number(value: Any) -> tuple[Any] | None:
-    """Checks a finite number."""
+    """Returns a finite number in a tuple; None for anything else."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return (value,) if is_number and (isinstance(value, int) or math.isfinite(value)) else None
 
 
 def _step(value: Any) -> tuple[Any] | None:
-    """Checks a positive number."""
+    """Returns a positive number in a tuple; None for anything else."""
     number = _number(value)
     return number if number is not None and number[0] > 0 else None
 
 
 def _bound(value: Any) -> tuple[Any] | None:
-    """Checks a number, or a boolean as in draft 4."""
+    """Returns a number, or a boolean as in draft 4, in a tuple; None for anything else."""
     return (value,) if isinstance(value, bool) else _number(value)  # draft 4: a boolean, see _finish_bounds
 
 
 def _needed(value: Any) -> tuple[Any] | None:
-    """Checks a map to lists of strings."""
+    """Returns a map to lists of strings in a tuple; None for anything else."""
     return (value,) if is_object(value) and all(_strings(each) is not None for each in value.values()) else None
 
 

@@ -162,7 +162,7 @@ def _reference(validator: Validator, name: str, value: Any, _schema: dict[str, A
 def _properties(
     validator: Validator, wanted: dict[str, CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
-    """Validates each member that the schema names."""
+    """Validates each member that the schema names; returns whether all are valid."""
     fits = True
     for name in value if len(value) < len(wanted) else wanted:
         if name in wanted and name in value:
@@ -171,7 +171,7 @@ def _properties(
 
 
 def _required(validator: Validator, names: list[str], value: Any, schema: dict[str, Any], path: Path) -> bool:
-    """Reports each name that the value lacks."""
+    """Reports each name that the value lacks; returns whether it has all."""
     fits = True
     for name in names:
         if name not in value:
@@ -182,7 +182,7 @@ def _required(validator: Validator, names: list[str], value: Any, schema: dict[s
 def _additional_properties(
     validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path
 ) -> bool:
-    """Validates, or reports, each member that neither a name nor a pattern of the schema covers."""
+    """Validates, or reports, each member that neither a name nor a pattern covers; returns whether all are valid."""
     if wanted is True:
         return True
     known: dict[str, Any] = schema.get("properties", {})
@@ -208,7 +208,7 @@ def _matches_any(validator: Validator, patterns: dict[str, Any], name: str) -> b
 def _pattern_properties(
     validator: Validator, wanted: dict[str, CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
-    """Validates each member whose name surely matches a pattern."""
+    """Validates each member whose name surely matches a pattern; returns whether all are valid."""
     fits = True
     for pattern, schema in wanted.items():
         safe = safe_pattern(pattern)
@@ -221,7 +221,7 @@ def _pattern_properties(
 
 
 def _property_names(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
-    """Reports each name that violates the schema `wanted`."""
+    """Reports each name that violates the schema `wanted`; returns whether none does."""
     fits = True
     for name in value:
         if validator.violations_of(wanted, name, path):
@@ -232,7 +232,7 @@ def _property_names(validator: Validator, wanted: CleanSchema, value: Any, schem
 def _dependent_required(
     validator: Validator, wanted: dict[str, list[str]], value: Any, schema: dict[str, Any], path: Path
 ) -> bool:
-    """Reports each name that the value lacks beside a member which requires it."""
+    """Reports each name that the value lacks beside a member which requires it; returns whether it has all."""
     return False not in [
         _required(validator, needed, value, schema, path) for name, needed in wanted.items() if name in value
     ]
@@ -241,7 +241,7 @@ def _dependent_required(
 def _dependent_schemas(
     validator: Validator, wanted: dict[str, CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
-    """Validates the value against the schema of each member that it has."""
+    """Validates the value against the schema of each member that it has; returns whether it fits all."""
     return False not in [validator.validate(schema, value, path) for name, schema in wanted.items() if name in value]
 
 
@@ -249,7 +249,7 @@ def _dependent_schemas(
 
 
 def _items(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
-    """Validates the items after those of `prefixItems`."""
+    """Validates the items after those of `prefixItems`; returns whether all are valid."""
     if wanted is True:
         return True
     indices = range(len(schema.get("prefixItems", ())), len(value))
@@ -259,13 +259,13 @@ def _items(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[s
 def _prefix_items(
     validator: Validator, wanted: list[CleanSchema], value: Any, _schema: dict[str, Any], path: Path
 ) -> bool:
-    """Validates the first items, each against its own schema."""
+    """Validates the first items, each against its own schema; returns whether all are valid."""
     pairs = enumerate(zip(wanted, value, strict=False))
     return False not in [validator.validate(schema, member, (*path, index)) for index, (schema, member) in pairs]
 
 
 def _contains(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
-    """Reports the list if too few items fit; counts no further than `minContains`."""
+    """Reports the list if too few items fit; counts no further than `minContains`. Returns whether enough fit."""
     missing: int = schema.get("minContains", 1)
     for index, member in enumerate(value):
         if missing <= 0:
@@ -280,12 +280,12 @@ def _contains(validator: Validator, wanted: CleanSchema, value: Any, schema: dic
 
 
 def _all_of(validator: Validator, wanted: list[CleanSchema], value: Any, _schema: dict[str, Any], path: Path) -> bool:
-    """Validates the value against each schema."""
+    """Validates the value against each schema; returns whether it fits all."""
     return False not in [validator.validate(schema, value, path) for schema in wanted]
 
 
 def _any_of(validator: Validator, wanted: list[CleanSchema], value: Any, schema: dict[str, Any], path: Path) -> bool:
-    """Reports the violations of all branches if none fits; stops at the first that does."""
+    """Returns whether the value fits a branch, at the first that it fits; if none, reports the violations of all."""
     branches: list[tuple[Violation, ...]] = []
     for branch in wanted:
         violations = validator.violations_of(branch, value, path)
@@ -296,14 +296,14 @@ def _any_of(validator: Validator, wanted: list[CleanSchema], value: Any, schema:
 
 
 def _not(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
-    """Reports the value if it fits `wanted`."""
+    """Reports the value if it fits `wanted`; returns whether it doesn't."""
     if validator.violations_of(wanted, value, path):
         return True
     return validator.report(Violation(path, "not", wanted, value, schema))
 
 
 def _if(validator: Validator, wanted: CleanSchema, value: Any, schema: dict[str, Any], path: Path) -> bool:
-    """Validates the value against `then` or `else`."""
+    """Validates the value against `then` or `else`, by whether it fits `wanted`; returns whether it is valid."""
     branch = "else" if validator.violations_of(wanted, value, path) else "then"
     return validator.validate(schema.get(branch, True), value, path)
 

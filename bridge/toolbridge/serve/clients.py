@@ -366,10 +366,7 @@ class Clients:
         self._known.pop(key, None)
 
     async def notify_changed(self) -> None:
-        """Notifies known clients of protocol ≤ 2025-11 of changed tools; removes disconnected ones.
-
-        Others subscribe.
-        """
+        """Notifies clients of protocol ≤ 2025-11 of changed tools (others subscribe); removes disconnected ones."""
         for key, (_, session) in list(self._known.items()):
             if session.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 continue

@@ -54,9 +54,10 @@ def plain(value: Any) -> Any:
 
 
 def fitting(value: Any) -> tuple[Any, str, str]:
-    """Bounds a run's value: returns the value, its text, and a note that replaces both if it is too long or deep.
+    """Bounds a run's value: returns the value, its text, and a note.
 
-    The note then has the beginning of the text. None is returned as `None, "", ""`.
+    Of a value that is too long or deep, only the note is returned, with the beginning of a long one's text; else it is
+    empty. Nothing is written of None.
     """
     if value is None:
         return None, "", ""

@@ -360,7 +360,7 @@ class CallersPerson:
     async def __call__(self, use: ToolUse) -> Decision:
         """Asks the caller's person whether to allow a call; waits for the answer, then for the run permit.
 
-        Without elicitation it is denied, unless it is to be decided only if somebody can be asked.
+        Without elicitation a call is denied, unless `use.only_if_asked`: that one is allowed where nobody can be asked.
         """
         caller = current_caller()
         if caller is None or not caller.has_elicitation:

@@ -91,7 +91,7 @@ class RunPermits:
             raise
 
     def release(self, owner: Holder | None) -> None:
-        """Releases a permit of an owner and grants it to the next waiter."""
+        """Releases a permit of an owner, and grants free ones to waiters that may have them."""
         self._shares.give_back(owner or _ALONE)
         self._grant()
 

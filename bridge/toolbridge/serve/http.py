@@ -165,7 +165,7 @@ class HttpApp:
     async def _passed_on(self, scope: Scope, replay: Replay, send: Send, client: Holder, under_way: ExitStack) -> None:
         """Has the SDK answer a request.
 
-        Closes `under_way` as soon as the answer is sent, and sets its disconnect event.
+        Closes `under_way` once the answer is sent; sets its disconnect event at the end.
         """
         scope[GONE] = replay.gone
 

@@ -140,7 +140,7 @@ class HttpSessions:
         return method == "POST" and request_key(headers) == OPENING
 
     def begin(self, name: str, method: str) -> None:
-        """Counts a request of a known session, which is not evicted meanwhile."""
+        """Counts a request of a session, which has to be known: it is not evicted until `end`."""
         session = self._known[name]
         session.requests += 1
         self._use(session, method, 1)

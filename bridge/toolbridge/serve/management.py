@@ -184,9 +184,10 @@ class Management:
         )
 
     async def manage(self, arguments: ArgumentReader, caller: Caller) -> CallToolResult:
-        """Performs an action on a server; all but `connect` and `disconnect` ask the person first, and wait.
+        """Performs an action on a server, and waits. `revoke`, `enable` and `disable` ask the person first.
 
-        A no, a failure, or nobody to ask is an error result. `approve` forgets earlier refusals of the server.
+        `connect` and `approve` ask about a server that is not approved; `approve` even if that was refused before.
+        A no, a failure, or nobody to ask is an error result.
 
         Raises:
             ArgumentError: there is no such action or server.

@@ -133,7 +133,7 @@ async def _read(
 
 
 def _message(line: bytes) -> SessionMessage | JSONRPCError | None:
-    """Parses a line; returns the error to answer with, or None, if it is malformed."""
+    """Parses a line; for a malformed one returns the error to answer with, or None if it gets none."""
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except Exception:
