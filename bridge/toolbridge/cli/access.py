@@ -329,7 +329,7 @@ def _tell_place(server: ServerConfig, report: _Report) -> None:
 
 
 def _tell_standing(manager: ServerManager, name: str, report: _Report) -> str:
-    """Report the callable tools, audit findings and blocked tools; gives the problem if none is callable."""
+    """Report the callable tools, audit findings and blocked tools; returns why none is callable, or an empty text."""
     from toolbridge.trust.audit.detector import finding_as_json
     from toolbridge.trust.pins.pins import FirstListing
     from toolbridge.trust.pins.review import found_prompt

@@ -151,7 +151,7 @@ def _tools(document: object, name: str) -> list[object]:
 
 
 def _with_about(listing: Listing, document: object) -> Listing:
-    """Add the server's own facts, from its fields or from those of an `initialize` answer."""
+    """A copy of the listing with the server's own facts: fields of the document or of an `initialize` answer in it."""
     known = _members(document)
     places = [known, _members(known.get("server")), _members(known.get("result"))]
     infos = [_members(place.get(name)) for place in places for name in ("serverInfo", "server_info")]
@@ -262,7 +262,10 @@ def _from_files(files: Sequence[str]) -> _Sources:
 
 
 def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _Sources:
-    """All known listings: the audit of one server needs the tool names of others."""
+    """The known listings of all servers, those in `names` or all listed anew with `connect`, and wanted ones without any.
+
+    Pins nothing. ClickException for an unknown name.
+    """
     from toolbridge.trust.pins.pins import LockPins
 
     config = read_config(config_file, named=names)

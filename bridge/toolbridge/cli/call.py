@@ -51,8 +51,9 @@ def command(
 ) -> int:
     """Call one tool: approved, pinned, gated, validated and logged like any call of a program.
 
-    KEY=VALUE is read by the type that the tool's schema gives KEY; where that may be a string, it is one. A key that is
-    repeated is a list. KEY:=JSON is JSON as it is written. A text is printed as it is, anything else as JSON.
+    VALUE is parsed by the type of KEY in the tool's schema; if that allows a string, it is one. Repeated keys become a
+    list. KEY:=JSON is parsed as JSON. At a terminal, you are asked about an unapproved server. A text result is printed
+    as it is, anything else as JSON.
 
     \b
     Examples:  toolbridge call weather.get_forecast location=Oslo days=2
@@ -178,7 +179,10 @@ def _value(schema: object, text: str, root: Any) -> Any:
 
 
 def _types(schema: object, root: Any, depth: int) -> tuple[set[str], object]:
-    """The JSON types that a schema allows, and the schema of its items; resolves local `$ref`s."""
+    """The JSON types that a schema allows, and the schema of its items; follows local `$ref`s up to `depth`.
+
+    Both are empty for an unknown or malformed schema.
+    """
     known = _members(schema)
     if not known or depth == 0:
         return set(), None

@@ -186,7 +186,7 @@ def took(seconds: float, *facts: str) -> str:
 
 
 def outcome(result: RunResult) -> str:
-    """The value of a run, or its failure as a model gets it."""
+    """The value of a run, or its failure as a model gets it, as indented lines."""
     arrow, space = f"{_MARGIN}=> ", f"{_MARGIN}   "
     if result.failure is None:
         lines = value_lines(result.value, WIDTH - len(arrow))

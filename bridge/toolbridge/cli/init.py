@@ -384,7 +384,7 @@ def _command(server: FoundServer) -> str:
 
 
 def _chosen(usable: list[tuple[str, FoundServer]]) -> list[tuple[str, FoundServer]] | None:
-    """Ask which servers to add; None without a terminal."""
+    """Ask about each server whether to add it, and return those with a yes; None without a terminal."""
     import anyio
 
     from toolbridge.trust.approval.approver import Terminal

@@ -109,7 +109,8 @@ def approval_words(facts: Mapping[str, Any]) -> list[str]:
 def list_servers(config_file: str | None, connect: bool, as_json: bool) -> int:
     """List the configured servers: name, origin, transport, state, approval, tools, last error.
 
-    Nothing is started: the number of tools is that of the last time. With --connect, approved servers are.
+    Starts no server, but imports plugins: the number of tools is from the last listing. With --connect, approved
+    servers are connected and listed anew.
 
     \b
     Examples:  toolbridge list
@@ -148,7 +149,7 @@ def _row(status: ServerStatus, server: ServerConfig, approval: ApprovalState) ->
 
 
 def status_as_json(status: ServerStatus, server: ServerConfig, approval: ApprovalState) -> dict[str, Any]:
-    """A status as JSON."""
+    """A status as JSON, with the approval and whether the server is enabled."""
     return {
         "name": status.name,
         "displayName": status.display_name,
@@ -173,7 +174,7 @@ def status_as_json(status: ServerStatus, server: ServerConfig, approval: Approva
 def plugins(config_file: str | None, as_json: bool) -> int:
     """List plugins, their servers, and the tasks that attach them.
 
-    No server is started. A plugin that the configuration denies is not imported; one that fails is shown with why.
+    Imports plugins, and starts no server. A denied plugin is not imported; one that fails is shown with the reason.
 
     \b
     Examples:  toolbridge plugins
@@ -276,8 +277,8 @@ def search(
 ) -> int:
     """Search tools by what they do, best match first.
 
-    Nothing is started: the tools are those of the last time. With --connect, approved servers are. Those of plugins are
-    searched if they are named, or the task wants them.
+    Starts nothing: the tools are from the last listing. With --connect, approved servers are connected and listed anew.
+    Plugins' servers are searched only if --server, --task or --capability selects them.
 
     \b
     Examples:  toolbridge search weather tomorrow
@@ -332,7 +333,8 @@ _LONGEST_INSTRUCTIONS = 2_000
 def info(name: str, config_file: str | None, connect: bool, as_json: bool) -> int:
     """Show one server: configuration without secrets, state, approval, tools and schemas.
 
-    Nothing is started: the tools are those of the last time. With --connect, an approved server is.
+    Starts nothing: the tools are from the last listing. With --connect, the server is connected and listed anew; at a
+    terminal, you are asked about what is not approved yet.
 
     \b
     Examples:  toolbridge info weather

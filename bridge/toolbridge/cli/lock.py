@@ -63,7 +63,7 @@ class LockOutcome:
         return self.admission is not None and self.admission.is_pinned
 
     def with_findings(self, findings: Sequence[Finding]) -> LockOutcome:
-        """Keep the findings in unpinned or changed definitions; the others were accepted before."""
+        """A copy with the findings in unpinned or changed definitions only; the others were accepted before."""
         if self.admission is None:
             return self
         different = self.admission.different
@@ -147,7 +147,7 @@ def _name(name: str) -> str:
 
 
 def as_json(outcome: LockOutcome) -> dict[str, Any]:
-    """One server's comparison as JSON."""
+    """One server's comparison as JSON; just its name, lock and error if the listing is unknown."""
     from toolbridge.trust.audit.detector import finding_as_json
 
     admission = outcome.admission

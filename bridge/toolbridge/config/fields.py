@@ -372,7 +372,7 @@ def check_fields(
 
 
 def check_server(server: ServerConfig) -> None:
-    """Check a server under construction: the same rules for files and for code.
+    """Check all fields of a server under construction, without its peers: the same rules for files and for code.
 
     Raises:
         ConfigError: lists everything that is wrong with it.
@@ -438,7 +438,7 @@ def _collision(one: ServerConfig, other: ServerConfig) -> str:
 
 
 def starts_toolbridge(command: str, args: Iterable[str]) -> bool:
-    """Whether a command runs `toolbridge serve`: by path, runner, interpreter or shell (T22)."""
+    """Whether the words of a command run `toolbridge serve`: by path, runner, interpreter or shell (T22)."""
     words: list[str] = []
     for word in (command, *args):
         try:

@@ -80,7 +80,7 @@ def strictest(*levels: Level) -> Level:
 
 
 def parse_permissions(value: object) -> Permissions:
-    """The `permissions` of a file.
+    """Parse the `permissions` of a file.
 
     Raises:
         ConfigError: lists everything that is wrong with them.
@@ -185,7 +185,7 @@ _REORDERED: Mapping[str, str] = MappingProxyType(
 
 
 def parse_flows(value: object, field: str = "flows") -> dict[str, Level]:
-    """Levels by flow rule.
+    """Parse levels by flow rule; rules that are missing stay so.
 
     Raises:
         ConfigError: lists everything that is wrong with them.
@@ -261,7 +261,7 @@ def _normal(name: str) -> str:
 
 
 def parse_plugins(value: object) -> PluginPolicy:
-    """The `plugins` of a file.
+    """Parse the `plugins` of a file.
 
     Raises:
         ConfigError: lists everything that is wrong with them.
@@ -362,7 +362,7 @@ POLICY_KEYS = tuple(_CHECKS)
 
 
 def merged_flows(own: Sequence[Policy], projects: Sequence[Policy]) -> dict[str, Level]:
-    """The level of every flow rule: the user's in place of the default, a project's only where it is stricter."""
+    """Merge levels by flow rule: the user's replace the defaults, a project's count only where they are stricter."""
     flows: dict[str, Level] = dict(DEFAULT_FLOWS)
     for policy in own:
         flows.update(policy.flows)

@@ -61,7 +61,7 @@ def parts_of(value: str) -> Iterator[str]:
 
 
 def secrets_in(value: str) -> Iterator[str]:
-    """Secrets in a value of neutral name: passwords of URLs, and tokens in a well-known format."""
+    """Yield secrets in a value of neutral name: passwords of URLs, and tokens in a well-known format."""
     yield from passwords_in(value)
     for match in _TOKEN.finditer(value):
         yield match[0]
@@ -119,7 +119,10 @@ def masked_url(url: str) -> str:
 
 
 def masked_arguments(args: Iterable[str]) -> Iterator[str]:
-    """Arguments with probable secrets redacted, to print or store; the person who approves sees them unredacted."""
+    """Yield the arguments of a command with probable secrets redacted, to print or store.
+
+    The person who approves sees them unredacted.
+    """
     for argument, named, value in _read(args):
         if value:
             yield f"{named}{MASK}"
@@ -131,7 +134,10 @@ def masked_arguments(args: Iterable[str]) -> Iterator[str]:
 
 
 def secrets_of_arguments(args: Iterable[str]) -> Iterator[str]:
-    """Secrets in arguments that are redacted in the server's text, too. A path of a key file is none."""
+    """Yield secrets in arguments, which are redacted in the server's text, too.
+
+    Values of options with a telling name, if of 8 characters or more and no path; passwords, tokens and queries in any.
+    """
     for argument, _, value in _read(args):
         if len(value) >= _LEAST and not value.startswith(_PATHS):
             yield value

@@ -287,11 +287,7 @@ def denied_names(value: object, field: str) -> tuple[str, ...]:
 
 
 def check_wildcards(denied: str, field: str, *, fix: str) -> None:
-    """Refuse a denied name with a wildcard of another pattern language: it would match no tool.
-
-    Raises:
-        ConfigError: the name has one.
-    """
+    """Raise ConfigError, with this `fix`, for a denied name with a wildcard: it would match no tool. Else return."""
     wildcard = next((each for each in denied if each in _WILDCARDS), None)
     if wildcard is not None:
         problem = f"{quoted(denied)} denies nothing: {wildcard!r} is no wildcard here, and in no tool's name."

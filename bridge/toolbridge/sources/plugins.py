@@ -371,7 +371,10 @@ def _installed() -> Sequence[EntryPoint]:
 
 
 def _of_each_package() -> Iterator[EntryPoint]:
-    """Entry points package by package, without unreadable ones. Of one name, the first is the one that is imported."""
+    """Yield entry points package by package; logs and skips unreadable ones.
+
+    Of two packages of one name, only the first, which is the one that is imported.
+    """
     from importlib.metadata import distributions
 
     seen: set[str] = set()
