@@ -67,7 +67,7 @@ class Workshop:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Generator[None]:
-        """Reports a step's progress in whole lines (images are built in parallel), and names it in its error."""
+        """Reports a step's progress on stderr; turns an exception in it into a BuildError that names the step."""
         place, began = f"guest/{self.image}: {title}", time.monotonic()
         print(f"{place} …", file=sys.stderr, flush=True)
         try:
@@ -108,7 +108,11 @@ class Workshop:
             ) from error
 
     def install(self, requirements: Path) -> Path:
-        """Fetches the pinned packages of a requirements file, once per platform, and returns their directory."""
+        """Fetches the pinned packages of a requirements file, once per platform, and returns their directory.
+
+        Raises:
+            BuildError: they can't be fetched.
+        """
         target = CACHE / f"{requirements.stem}-{_digest([requirements])[:16]}-{platform.system()}-{platform.machine()}"
         if not target.exists():
             with _scratch() as scratch:
@@ -120,7 +124,11 @@ class Workshop:
         return target
 
     def unpack_sdist(self, requirements: Path, package: str) -> Path:
-        """Fetches the source distribution of a hash-pinned package, once, and returns its unpacked directory."""
+        """Fetches the source distribution of a hash-pinned package, once, and returns its unpacked directory.
+
+        Raises:
+            BuildError: it can't be fetched, or has an unexpected layout.
+        """
         target = CACHE / f"{requirements.stem}-{_digest([requirements])[:16]}"
         if not target.exists():
             with _scratch() as scratch:
@@ -141,7 +149,11 @@ class Workshop:
         return roots[0]
 
     def unpack_npm(self, packages: Path) -> dict[str, Path]:
-        """Fetches the packages of a file of `name@version integrity` lines, once: name → unpacked directory."""
+        """Fetches the packages of a file of `name@version integrity` lines, once: name → unpacked directory.
+
+        Raises:
+            BuildError: npm is missing or fails, or a package differs from its pin.
+        """
         target = CACHE / f"{packages.stem}-{_digest([packages])[:16]}"
         pinned = [line.split() for line in packages.read_text(encoding="utf-8").splitlines() if line[:1] not in "#"]
         if not target.exists():

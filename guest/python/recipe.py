@@ -23,7 +23,7 @@ _SCRIPT = "import sys; from componentize_py import script; sys.exit(script())"
 
 
 def inputs() -> list[Path]:
-    """The project's own files that the image depends on."""
+    """Lists the project's own files that the image depends on."""
     return sorted(path for path in HERE.rglob("*") if path.suffix in {".py", ".wit", ".txt"})
 
 

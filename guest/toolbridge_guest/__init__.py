@@ -21,7 +21,7 @@ def guest_image(language: str) -> GuestImage | None:
     """Reads the manifest of a language's image; returns None if it has not been built. Doesn't read the image.
 
     Raises:
-        ValueError: the image's manifest is damaged.
+        ValueError, KeyError, TypeError: the image's manifest is damaged.
     """
     try:
         with open(os.path.join(_IMAGES, f"{language}.json"), encoding="utf-8") as file:

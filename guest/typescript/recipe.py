@@ -31,7 +31,7 @@ NOT_IN_THE_ENGINE = {"decorators", "decorators.legacy", "esnext.sharedmemory", "
 
 
 def inputs() -> list[Path]:
-    """The source files that the image depends on."""
+    """Lists the source files that the image depends on."""
     own = sorted(path for path in HERE.iterdir() if path.suffix in {".js", ".py", ".ts", ".txt"})
     return [*own, *javascript.inputs()]
 

@@ -149,7 +149,7 @@ class Scheduler(Protocol):
 
 
 def failed(error: BaseException) -> bytes:
-    """Encodes the error of a host function that raised: type and message, no traceback."""
+    """Encodes the error of a host function that raised: a CallFailed's own, else type and message, no traceback."""
     if isinstance(error, CallFailed):
         try:
             return encode_error(error.error)

@@ -129,12 +129,12 @@ class Mailbox:
         self._place = memory.place(inbox - MAILBOX_BYTES, MAILBOX_BYTES)
 
     def read(self) -> Asked | None:
-        """The guest's request; None if the guest was suspended for another reason."""
+        """Returns the guest's request; None if the guest was suspended for another reason."""
         content = _QUESTION.unpack(self._place)
         return Asked._make(content) if content[0] else None
 
     def answer(self, number: int) -> None:
-        """Writes the answer that the guest reads when it resumes."""
+        """Writes the answer that the guest reads when it resumes, and clears the request."""
         number &= 2 * _SIGN - 1
         _ANSWER.pack_into(self._place, 0, 0, 0, number - 2 * _SIGN if number >= _SIGN else number)
 

@@ -73,7 +73,7 @@ class Output:
         self._kept[STDOUT if stream == STDOUT else STDERR] += text
 
     def text(self, stream: int) -> str:
-        """The text of a stream, with a last line on dropped bytes."""
+        """Returns the text of a stream, with a last line on dropped bytes, if any."""
         text = self._kept[stream].decode("utf-8", "replace")
         if self._dropped[stream]:
             text += f"\n[output limit reached: {self._dropped[stream]} more bytes were dropped]\n"
@@ -293,7 +293,7 @@ class RunState(RunTime):
         return answer_import(self.modules, request)
 
     def unresolved(self, request: ImportRequest) -> str | None:
-        """The specifier for the importer to resolve; None if the run has the module, or no importer."""
+        """Returns the specifier for the importer to resolve; None if the run has the module, or no importer."""
         specifier = request.module.removesuffix(ASYNC_SUFFIX)
         if self.importer is None or specifier in self.modules:
             return None
@@ -301,7 +301,7 @@ class RunState(RunTime):
         return None if specifier in self.modules else specifier
 
     def begun_import(self, specifier: str, request_bytes: int) -> PendingCall:
-        """Registers the importer's call as pending."""
+        """Registers the importer's call as pending, without starting it."""
         assert self.importer is not None
         function = HostFunction(self.importer, is_async=True, keeps_time=True, is_recorded=False)
         call = CallRequest(specifier, "import", [specifier])
@@ -377,7 +377,7 @@ class RunState(RunTime):
         identity: int | None = None,
         began: float | None = None,
     ) -> PendingCall:
-        """Registers a call as pending until its reply arrives, or it is `completed`."""
+        """Registers a call as pending, without starting it, until its reply arrives, or it is `completed`."""
         identity = self._call_count if identity is None else identity
         call = PendingCall(identity, function, request, request_bytes, may_begin)
         if began is not None:

@@ -132,7 +132,7 @@ def decode_request(data: bytes, heads: KnownHeads | None = None) -> CallRequest 
 
 
 def call_head(request: CallRequest) -> str:
-    """A call frame up to its arguments, as the guest writes it."""
+    """Returns a call frame up to its arguments, as the guest writes it."""
     module, function = json_text(request.module), json_text(request.function)
     return f'{{"op":"call","module":{module},"function":{function}{_LAST_FIELD}'
 

@@ -459,7 +459,7 @@ class ToolCalls:
         return ToolNotFoundError(server, f"no longer has the tool {tool!r}: its tools have changed")
 
     async def _send(self, request: _Request, checked: ValidCall) -> Mapping[str, Any]:
-        """Sends an authorized call and awaits its raw result; taints the run unless nothing was sent."""
+        """Sends an authorized call and awaits its raw result. If it was sent, taints the run, else tells the gate."""
         spec, server = checked.spec, request.server
         report = partial(self._progressed, request.number, spec) if self._rules.shows_progress else None
         seconds = self._seconds(server)

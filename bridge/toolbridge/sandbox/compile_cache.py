@@ -185,7 +185,7 @@ def _is_named_by(name: str, content: bytes) -> bool:
 
 
 def _digest(key: str, code: bytes) -> str:
-    """Hash of code and key: an entry renamed to another key doesn't match."""
+    """Hashes code and key: an entry renamed to another key doesn't match."""
     digest = hashlib.sha256(key.encode())
     digest.update(code)
     return digest.hexdigest()

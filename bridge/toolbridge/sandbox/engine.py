@@ -59,7 +59,7 @@ class EpochTicker:
                 self._wake.set()
 
     def leave(self) -> None:
-        """Counts a run as ended."""
+        """Counts a run as ended; the ticker sleeps soon after the last."""
         with self._lock:
             self._active -= 1
 
@@ -172,10 +172,11 @@ class Engine:
         self._python: ComponentImage | None = None
 
     def image(self, language: str, on_compile: CompileNotice | None = None) -> Image:
-        """Loads the image of a language, compiled and linked. Blocks while it is compiled.
+        """Loads the image of a language, compiled and linked. Blocks while it is compiled. Thread-safe.
 
         Raises:
             GuestImageError: the image is missing or damaged.
+            EngineError: it can't be compiled or linked.
         """
         ready = self._ready.get(language)
         if ready is None:
@@ -217,10 +218,11 @@ class Engine:
         return self._python is not None if language == "python" else language in self._ready
 
     def python_image(self, on_compile: CompileNotice | None = None) -> ComponentImage:
-        """Loads the Python image, which is a component. Blocks while it is compiled.
+        """Loads the Python image, which is a component. Blocks while it is compiled. Thread-safe.
 
         Raises:
             GuestImageError: the image is missing or damaged.
+            EngineError: it can't be compiled or linked.
         """
         if self._python is None:
             with self._lock_of("python"):
@@ -262,6 +264,7 @@ class Engine:
 
         Raises:
             GuestImageError: the image can't be read, or is damaged.
+            EngineError: it can't be compiled.
         """
         key = _cache_key(image)
         module = self._find(key, form)
@@ -356,7 +359,7 @@ def shared_engine() -> Engine:
 
 
 def _forget_engine() -> None:
-    """After a fork: the child has none of the engine's threads, so it creates its own engine."""
+    """Forgets the engine after a fork: the child has none of its threads, and creates its own on first use."""
     global _shared, _shared_lock
     _shared = None
     _shared_lock = threading.Lock()

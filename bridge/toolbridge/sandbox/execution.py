@@ -196,7 +196,7 @@ class Execution:
         return self._result is not None or self._error is not None
 
     def result(self) -> RunResult:
-        """The result of a run that is done.
+        """Returns the result of a run that is done.
 
         Raises:
             ToolbridgeError: the host's own installation failed, not the guest.
@@ -386,7 +386,7 @@ class LoopRun:
         """Whether the caller stopped waiting: then the guest thread ends the run."""
 
     async def result(self) -> RunResult:
-        """Runs to the end. Cancelling ends the guest.
+        """Runs to the end and returns the result. Cancelling ends the guest.
 
         Raises:
             ToolbridgeError: the host's own installation failed, not the guest.

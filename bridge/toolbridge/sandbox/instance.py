@@ -84,7 +84,7 @@ class GuestTrap(Exception):  # noqa: N818  # a fact about the guest, not an erro
 
     @property
     def is_stack_overflow(self) -> bool:
-        """Whether the guest overran its stack, or the engine's."""
+        """Returns whether the guest overran its stack, or the engine's."""
         return self.code == STACK_OVERFLOW or (
             self.code == _OUT_OF_BOUNDS and _BELOW_ZERO.search(str(self)) is not None
         )
@@ -380,9 +380,9 @@ class InstancePool:
         return self._works and len(self._instances) < _MOST_INSTANCES and self._restore(instance)
 
     def _try(self, instance: Instance) -> None:
-        """Copies a fresh instance's memory, and tries whether restoring works here by comparing all of it.
+        """Tries whether restoring works here, by comparing all memory with a fresh instance's: sets `_works`.
 
-        Not in a process of one run. This instance is not reused: reading all of its memory has mapped all of it.
+        Does nothing at a process's first run. The instance can't be reused: reading its memory has mapped all of it.
         """
         self._runs += 1
         if self._runs < _RUNS_BEFORE:
@@ -421,7 +421,10 @@ class InstancePool:
 
 
 def _read_page_map(at: int, size: int) -> bytes:
-    """Reads the page map, opened anew each time: after a fork, an open one still describes the parent."""
+    """Reads the page map, opened anew each time: after a fork, an open one still describes the parent.
+
+    Returns nothing where it can't be read.
+    """
     try:
         page_map = os.open(_PAGE_MAP, os.O_RDONLY)
     except OSError:

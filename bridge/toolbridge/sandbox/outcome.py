@@ -140,7 +140,7 @@ class SourceLines:
         self._count = ended + 1
 
     def character_column(self, line: int, byte: int) -> int:
-        """Converts a column from the engine's bytes to characters, both from 1."""
+        """Converts a column from the engine's bytes to characters, both from 1; unchanged if there is no such line."""
         if not 1 <= line <= self._count:
             return byte
         encoded = self._encoded.get(line)
@@ -172,7 +172,7 @@ class SourceLines:
         return "\n".join(shown)
 
     def _line(self, line: int) -> str:
-        """The text of an existing line, without its end."""
+        """Returns the text of an existing line, without its end."""
         start = self._start(line)
         end = self._text.find("\n", start)
         return self._text[start:] if end < 0 else self._text[start:end]

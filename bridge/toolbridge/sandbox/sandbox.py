@@ -79,7 +79,7 @@ def _host_function(specifier: str, name: str, function: Callable[..., Any]) -> H
 
 
 def _is_coroutine_function(function: Any) -> bool:
-    """Whether a callable returns a coroutine, as far as that can be told without calling it."""
+    """Returns whether a callable returns a coroutine, as far as that can be told without calling it."""
     for _ in range(10):
         if isinstance(function, MethodType):
             function = function.__func__
@@ -311,7 +311,7 @@ class Sandbox:
         return engine.guests(dialect.image, limits.memory_bytes, self._on_compile)
 
     async def prepare_compiler(self) -> None:
-        """For the bridge: loads the compiler's image, outside the time of any run.
+        """Loads the TypeScript compiler's image for the bridge, outside the time of any run; may take seconds.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or there is no such image.
@@ -321,7 +321,7 @@ class Sandbox:
         await self._prepare(COMPILER, self._limits)
 
     async def ask_compiler(self, request: str, run: Limits = _USUAL_LIMITS) -> RunResult:
-        """For the bridge: sends a request to a fresh TypeScript compiler, within the time of a run with these limits.
+        """Sends a request to a fresh TypeScript compiler for the bridge, within the time of a run with these limits.
 
         Raises:
             ToolbridgeError: the sandbox is closed, or there is no such image.
@@ -417,7 +417,7 @@ def _too_large(source: str, limits: Limits) -> RunResult | None:
 
 
 def wait_for(execution: Execution) -> RunResult:
-    """Starts a run and blocks until its result.
+    """Starts a run and blocks until its result; an exception meanwhile (Ctrl-C) cancels it.
 
     Raises:
         ToolbridgeError: the host's own installation failed, not the guest.

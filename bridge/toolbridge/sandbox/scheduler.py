@@ -281,7 +281,7 @@ class LoopTasks:
         self._call_soon(self._set)
 
     def run_soon(self, function: Callable[[], None]) -> None:
-        """Thread-safe `call_soon` of the loop, in the owner's context.
+        """Calls a function soon on the loop's thread, in the owner's context. Thread-safe.
 
         Raises:
             RuntimeError: the event loop is closed.

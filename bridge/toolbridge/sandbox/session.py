@@ -81,16 +81,16 @@ class Session:
             self._end()
 
     def check_open(self) -> None:
-        """Raises SandboxClosedError if the session is closed.
+        """Checks that the session is open.
 
         Raises:
-            SandboxClosedError: it is.
+            SandboxClosedError: it is closed.
         """
         if self._closed:
             raise SandboxClosedError("session")
 
     def close(self) -> None:
-        """Frees the guest, and refuses further runs. A run that is under way ends first."""
+        """Frees the guest, and refuses further runs. Doesn't wait for a run: its guest is freed when it ends."""
         with self._lock:
             self._closed = True
             instance, self._instance = self._instance, None

@@ -32,7 +32,7 @@ class HostFunction:
         return self  # as an attribute of a class it is called without the instance
 
     def _frame(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> str:
-        """The request frame of a call.
+        """Encodes the request frame of a call.
 
         Raises:
             UnconvertibleError: an argument has no JSON form.
