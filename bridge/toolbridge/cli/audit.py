@@ -262,9 +262,9 @@ def _from_files(files: Sequence[str]) -> _Sources:
 
 
 def _known(names: Sequence[str], config_file: str | None, *, connect: bool) -> _Sources:
-    """The known listings of all servers, those in `names` or all listed anew with `connect`, and wanted ones without any.
+    """The known listings of all servers, and the statuses of wanted servers without one; wanted are `names`, or all.
 
-    Pins nothing. ClickException for an unknown name.
+    With `connect`, wanted servers are listed anew. Pins nothing. ClickException for an unknown name.
     """
     from toolbridge.trust.pins.pins import LockPins
 

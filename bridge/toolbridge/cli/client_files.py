@@ -48,7 +48,7 @@ def write_text(path: str, text: str, *, before: str | None, mode: int = 0o600) -
     real = os.path.realpath(path)
     os.makedirs(os.path.dirname(real), exist_ok=True)
     if read_text(real) != before:
-        raise OSError(f"{path} was changed by somebody else meanwhile")
+        raise OSError(f"{path} was changed meanwhile")
     copy = None
     if before is not None:
         mode = os.stat(real).st_mode & 0o7777

@@ -203,7 +203,7 @@ async def _over_http(config: Config, options: ServeOptions, given: dict[str, Any
 
 
 def _say_what_is_unattended(config: Config, options: ServeOptions) -> None:
-    """Print the rule for calls where nobody can be asked."""
+    """Print the rule for calls without a person to ask."""
     from toolbridge.serve.management import UNATTENDED_WORDS
 
     where = "Where a client can't ask its person" if options.asks else "Nobody is asked"

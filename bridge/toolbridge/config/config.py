@@ -135,7 +135,7 @@ class Config:
     strict_results: bool = False
     """Whether a result that breaks the tool's output schema is an error."""
     unattended: Unattended = "allow"
-    """Which calls are made where nobody can be asked: all that the rules allow, those of read-only tools, or none.
+    """Which calls are made without a person to ask: all that the rules allow, those of read-only tools, or none.
     Tools in `permissions.allow` are called in any case."""
     plugins: PluginPolicy = field(default_factory=PluginPolicy)
     """Which plugins may offer servers."""

@@ -104,7 +104,7 @@ def _file() -> _Schema:
         "errors": {"description": "How guest code gets a tool's error.", "enum": list(policy.ERRORS)},
         "plugins": _object({"allow": _NAMES, "deny": _NAMES}, description="Which plugins may offer servers."),
         "unattended": {
-            "description": "Calls made while nobody can be asked.",
+            "description": "Calls made without a person to ask.",
             "enum": list(policy.UNATTENDED),
         },
         "strictResults": {**_FLAG, "description": "Results that break the tool's output schema are errors."},

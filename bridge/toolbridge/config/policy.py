@@ -335,7 +335,7 @@ def check_errors(value: object) -> Errors:
 
 
 def check_unattended(value: object) -> Unattended:
-    """Check which calls are made where nobody can be asked, `allow`, `reads` or `deny`, and return it.
+    """Check which calls are made without a person to ask, `allow`, `reads` or `deny`, and return it.
 
     Raises:
         ConfigError: it is no known word.

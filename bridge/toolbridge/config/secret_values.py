@@ -18,7 +18,7 @@ _SECRET_NAME = re.compile(
 )
 _PASSWORD_IN_URL = re.compile(r"://[^/?#@\s:]{0,256}:([^/@\s]{1,256})@")
 _SCHEME_AND_REST = re.compile(r"([A-Za-z][A-Za-z-]{1,20})[ \t]+(\S.*)", re.DOTALL)
-# Formats of tokens of well-known services: secrets whatever the variable's name.
+# Formats of tokens of well-known services: secrets under any variable name.
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9])(?:gh[oprsu]_[A-Za-z0-9]{20,255}|github_pat_\w{20,255}|glpat-[\w-]{16,255}|sk-[\w-]{16,255}"
     r"|xox[a-z]-[\w-]{10,255}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,60}|eyJ[\w-]{10,4000}\.[\w-]{2,4000}(?:\.[\w-]{0,4000})?)"
