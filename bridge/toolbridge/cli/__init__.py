@@ -105,7 +105,7 @@ def _tell(kind: str, message: str, before: str = "Error: ") -> None:
 
 
 def _words_of(error: OSError) -> str:
-    """A system error in words; without a file name, output that can't be written."""
+    """A system error in words: a deleted current directory first, output that can't be written if it names no file."""
     try:
         os.getcwd()
     except OSError:

@@ -150,14 +150,14 @@ def _spliced(text: str, key: str, name: str, value: dict[str, Any]) -> str:
 
 
 def _inserted(text: str, where: _ObjectSpan, member: str, indent: str, outer: str) -> str:
-    """Insert a member's text at the beginning of an object."""
+    """Insert a member's text at the beginning of an object, indented by `indent`; `outer` indents a closing brace."""
     place = where.start + 1
     end = "," if where.members else f"\n{outer}"
     return f"{text[:place]}\n{indent}{member}{end}{text[place:]}"
 
 
 def _member(name: str, value: Any, indent: str, level: int) -> str:
-    """The text of a member, indented for its level."""
+    """The text of a member, without its first indentation; `level` is how deep it lies."""
     lines = json.dumps({name: value}, indent=indent, ensure_ascii=False).split("\n")[1:-1]
     return "\n".join([lines[0].lstrip(), *(indent * (level - 1) + line for line in lines[1:])])
 

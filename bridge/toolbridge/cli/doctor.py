@@ -126,7 +126,7 @@ def _file_findings(config_file: str | None) -> list[_Finding]:
 
 
 def _store_findings() -> list[_Finding]:
-    """Read the store of approvals; one finding if it can't be read, else none."""
+    """Read the store of approvals; a finding only if it can't be read."""
     from toolbridge.trust.approval.store import ApprovalStore, ApprovalStoreError
 
     try:

@@ -382,7 +382,7 @@ def with_servers(
 
 
 def tell_problems(statuses: Sequence[ServerStatus]) -> None:
-    """Print the problems of these servers on stderr, with their fixes."""
+    """Print the known problems of these servers on stderr."""
     for status in statuses:
         for problem in status.problems:
             write(sys.stderr, f"Server {status.name!r}: {problem.removesuffix('.')}.\n")
