@@ -40,7 +40,7 @@ def user_path(xdg_variable: str, xdg_default: str, on_macos: str, home: str, env
 def cache_directory() -> str:
     """Returns the directory of reproducible files: compiled images, cached listings; it may not exist.
 
-    `TOOLBRIDGE_CACHE_DIR` overrides it.
+    `TOOLBRIDGE_CACHE_DIR` overrides it. May be relative: callers check before they trust its files.
     """
     chosen = os.environ.get("TOOLBRIDGE_CACHE_DIR")
     return chosen or user_path("XDG_CACHE_HOME", ".cache", "Caches", os.path.expanduser("~"), os.environ)

@@ -130,8 +130,8 @@ def approve(
 ) -> int:
     """Approve servers: shows each one's configuration, asks, and stores the answer.
 
-    Then each server is started once, except with --yes, to show and pin its tools. An approval holds for exactly what
-    was shown: a changed command, argument, variable or file asks again.
+    Then each enabled server is started once, except with --yes, to show and pin its tools. An approval holds for
+    exactly what was shown: a changed command, argument, variable or file asks again.
 
     Without a terminal, the digest identifies what is approved: --hash sha256:… --yes.
 

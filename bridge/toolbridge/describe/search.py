@@ -397,7 +397,7 @@ class ToolSearch:
             _raise_to(ranked, dict.fromkeys(self._successors[number], score), 1.0)
         top = max(ranked.values(), default=0.0)
         for nearness, number in self._named(query):
-            ranked[number] = top + nearness
+            ranked[number] = max(ranked.get(number, 0.0), top + nearness)
         return ranked
 
     def _own_scores(self, index: SearchIndex, word: str, *, is_last: bool) -> Scores:
@@ -411,9 +411,9 @@ class ToolSearch:
         return scores
 
     def _named(self, query: str) -> Iterator[tuple[float, int]]:
-        """Yields the tools that a query names, with their bonus: exactly, or ignoring case and separators.
+        """Yields (bonus, tool) for each tool whose whole name the query is: exactly, or ignoring case and separators.
 
-        A deprecated tool needs its exact name (`read_file`, not `read file`); otherwise its successor ranks first.
+        For a deprecated tool that isn't named exactly, yields its successors if it has any. May yield a tool twice.
         """
         written = query.strip()
         for number in self._by_name.get(folded(query), ()):

@@ -257,7 +257,7 @@ def describe_javascript(
 
 
 def _program_frames(stack: str) -> list[tuple[str, int, int]]:
-    """Returns the program's own stack frames (function, line, column in bytes), without the prelude's."""
+    """Returns the first 8 of the program's own frames of a JavaScript stack: function, line, column in bytes."""
     frames: list[tuple[str, int, int]] = []
     for text in stack.split("\n"):
         match = _JAVASCRIPT_FRAME.match(text)

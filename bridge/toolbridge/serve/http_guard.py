@@ -87,7 +87,7 @@ class Requests:
         )
 
     def _give_up(self, is_meant: Callable[[Holder, bool], bool]) -> bool:
-        """Cancels reading the oldest body that `is_meant` accepts; returns whether there was one."""
+        """Cancels and forgets the oldest body being read that `is_meant(client, is_only_call)` takes; False if none."""
         oldest = next((reading for reading, owed in self._bodies.items() if is_meant(*owed)), None)
         if oldest is None:
             return False

@@ -365,9 +365,10 @@ class ServerRegistry:
         return self._slot(server).blocked_tools()
 
     def check_exposed(self, server: str, tool: str) -> None:
-        """Verify that a server exposes a tool now.
+        """Verify from the stored listing that a server exposes a tool.
 
         Raises:
+            UnknownServerError: there is no such server.
             ToolBlockedError: its pin blocks it.
             ToolNotFoundError: the server has no such tool, or the configuration filters it out.
         """

@@ -127,7 +127,7 @@ def for_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_ERROR)
 
 
 def for_guest_error(text: str, secrets: Iterable[str] = (), *, limit: int = MAX_GUEST_ERROR) -> str:
-    """Returns a server's text for an error to guest code and the model: the message, and nothing about the host.
+    """Returns a server's text for an error to guest code and the model: its message. Never empty.
 
     Stack frames are removed, home directories become `~`, secrets and passwords in URLs are redacted, and hidden
     characters removed. Several lines may be left.
@@ -161,7 +161,7 @@ def masked(text: str, secrets: Iterable[str]) -> str:
 
 
 def masked_bytes(data: bytes, secrets: Iterable[str]) -> bytes:
-    """Redaction of binary data: overwrites every known secret, byte by byte; all else stays in place."""
+    """Redaction of binary data: overwrites known secrets of at least eight bytes, byte by byte; all else stays."""
     from toolbridge.trust import secrets as redaction
 
     return redaction.masked_bytes(data, frozenset(secrets))

@@ -107,7 +107,7 @@ def _has_only_constants(code: str, opening: int, end: int) -> bool:
 
 
 def _is_iterated(code: str, start: int, end: int) -> bool:
-    """Returns whether a span is the whole operand of an `in`, as in a loop."""
+    """Returns whether a span is all that stands right of an `in`: a membership test or a loop."""
     before = code[max(0, start - 20) : start]
     return (
         re.search(r"\bin\s+\Z", before) is not None

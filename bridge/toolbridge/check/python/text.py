@@ -395,7 +395,7 @@ class PythonStubs:
                     yield StubLine(name, number, line)
 
     def _field_lines(self, declared: StubLine) -> list[tuple[str, StubLine]]:
-        """Returns the fields of the type that a line declares: their names and lines."""
+        """Returns the fields below a type's declaration (`class X(…` or `X = TypedDict(…`): names and lines."""
         found: list[tuple[str, StubLine]] = []
         for number, line in enumerate(self._files[declared.file][declared.line :], declared.line + 1):
             if not line.startswith(" "):

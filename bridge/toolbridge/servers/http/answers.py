@@ -302,7 +302,7 @@ async def _refusal(response: httpx2.Response, *, has_session: bool) -> MCPError:
     """Read the error of an answer with a status of 400 or more, and return it.
 
     Raises:
-        SessionGoneError: the server no longer knows the session.
+        SessionGoneError: with `has_session`, a 404 (unless its error is METHOD_NOT_FOUND), or a 400 about the session.
     """
     status = response.status_code
     error, names_request = await _error_in(response)
