@@ -419,7 +419,7 @@ async def _connect_and_watch(
 
 
 async def _back_off(slot: Slot, connector: Connector) -> None:
-    """Sleep before a respawn, exponentially longer each time up to 2 s; not before the first start.
+    """Wait out the exponential backoff before a respawn (at most 2 s; none before the first start).
 
     Raises:
         ServerRespawnError: a stdio server was respawned too often.
